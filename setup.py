@@ -93,7 +93,10 @@ STAYS_PYTHON = {
         "server/info/*section*.py",
         "server/info/latency_report.py",
     ),
-    "waits in coroutines that are cancelled at the end": ("server/regions/link.py",),
+    "waits in coroutines that are cancelled at the end": (
+        "server/following/link.py",
+        "server/regions/link.py",
+    ),
     "runs while a script holds everything up, and heeds signals": ("server/net/while_busy.py",),
     "asks compiled modules to do the work": (
         "server/tools/check.py",

@@ -424,7 +424,26 @@ SSUBSCRIBE_IN_MULTI: Final = b"ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING 
 MONITOR_IN_MULTI: Final = b"ERR MONITOR isn't allowed for DENY BLOCKING client"
 BAD_SLOWLOG_COUNT: Final = b"ERR count should be greater than or equal to -1"
 BAD_MASTER_PORT: Final = b"ERR Invalid master port"
-NO_REPLICATION: Final = b"ERR replication is not supported by this server; only NO ONE is accepted"
+READ_ONLY_REPLICA: Final = b"READONLY You can't write against a read only replica."
+MASTER_DOWN: Final = (
+    b"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+)
+NO_MASTER_LINK: Final = b"NOMASTERLINK Can't SYNC while not connected with my master"
+FORCED_UNBLOCK: Final = (
+    b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
+)
+REGION_FOLLOWS_NOBODY: Final = (
+    b"ERR A region follows nobody: it shares its database with other regions, see aa-peers"
+)
+WAIT_AT_REPLICA: Final = (
+    b"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a "
+    b"replica is configured to be writable (which is not the default) writes to replicas are just "
+    b"local and are not propagated."
+)
+WAITAOF_AT_REPLICA: Final = (
+    b"ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas "
+    b"are just local and are not propagated."
+)
 NO_FAILOVER: Final = (
     b"ERR FAILOVER is not supported by this server; send REPLICAOF NO ONE to the replica that is "
     b"to be the master"

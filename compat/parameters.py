@@ -453,26 +453,30 @@ class OomScores(Parameter):
 
 
 class ReplicaOf(Parameter):
-    """The server to copy from: always none; kept as empty bytes."""
+    """The server to follow: host and port with a space between, or empty bytes for none."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for anything but ``no one``."""
+        """Raises BadValue for what is no host and port, and not ``no one``."""
         if len(words) != 2:
             raise BadValue(WRONG_COUNT)
         if words[0].lower() != b"no" or words[1].lower() != b"one":
             port = loose_integer(words[1])
             if port is None or not 0 <= port <= 65535:
                 raise BadValue("Invalid master port")
-            raise BadValue("replication is not supported; only 'replicaof no one' is accepted")
+            return b"%b %d" % (words[0], port)
         return b""
 
     def show(self, value: object) -> bytes:
-        """Nothing."""
-        return b""
+        """Host and port."""
+        return text(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """No line: there is nobody to copy from."""
-        return []
+        """No line where there is nobody to follow."""
+        return super().lines(value) if value else []
+
+    def range_text(self) -> str:
+        """The form of the words."""
+        return "`<host> <port>`, or `no one`"
 
 
 def number(value: object) -> int:

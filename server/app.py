@@ -36,7 +36,7 @@ from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.link import SocketConnector
 from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
-from headrace.server.role import Replicas
+from headrace.server.role import Following, Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import Evicting, Scripting, Server
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
@@ -58,6 +58,7 @@ class App(Host):
         self.server.make_scripting = self._make_scripting
         self.server.role.make_replicas = self._make_replicas
         self.server.make_evicting = self._make_evicting
+        self.server.role.make_following = self._make_following
         begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
@@ -97,6 +98,15 @@ class App(Host):
         from headrace.server.eviction.evicting import RoomMaking
 
         return RoomMaking(self.dispatcher)
+
+    def _make_following(self) -> Following:
+        from headrace.server.following.following import MasterFollowing
+        from headrace.server.following.link import MasterLink
+        from headrace.server.replication.replicas import AllReplicas
+
+        replicas = self.server.role.ready_replicas()
+        assert isinstance(replicas, AllReplicas)
+        return MasterFollowing(self.dispatcher, replicas, MasterLink)
 
     # Host
 
@@ -211,6 +221,7 @@ class App(Host):
                 self._regions.open()
                 self._connector.start(self._regions)
             settle_heap()
+            follow_configured(self.server)
             gc.callbacks.append(self.server.statistics.latency.collector)
             log.info("Ready to accept connections")
             self._supervision.ready()
@@ -273,6 +284,8 @@ class App(Host):
         files = self.durability.files
         if files.job is not None:
             files.job.cancel()
+        if self.server.role.following is not None:
+            self.server.role.following.stop()
         if self.server.role.replicas is not None:
             self.server.role.replicas.flush()
         failed = not self.durability.committer.close()
@@ -291,6 +304,13 @@ class App(Host):
         """Clear away what would be left behind, because the process ends at once."""
         discard_unfinished(self.durability)
         remove_pid_file(self.config)
+
+
+def follow_configured(server: Server) -> None:
+    """Follow the master that the configuration names, if it names one."""
+    words = server.config.replicaof.split()
+    if words:
+        server.role.ready_following().follow(words[0], int(words[1]))
 
 
 def settle_heap() -> None:

@@ -15,6 +15,7 @@ from headrace.storage.stream.appending import NodeLimits
 
 HELD_BY_PAUSE: Final = 1  # CLIENT PAUSE
 HELD_BY_REFUSAL: Final = 2  # this region takes no writes
+HELD_BY_MASTER: Final = 8  # which says itself what has expired
 HELD_BY_LAG: Final = 4  # a deadline that it knows may have been put off where it was set
 
 

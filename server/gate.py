@@ -20,6 +20,8 @@ HALF_JOINED: Final = 1 << 10  # what is in memory has some of a copy, and is of 
 STRICT_SLOTS: Final = 1 << 12  # the keys of a request have to be of one slot: CROSSSLOT
 SCRIPT_AT_WORK: Final = 1 << 11  # a script has run for so long that others are refused: BUSY
 CLIENTS_LIMITED: Final = 1 << 13  # maxmemory-clients is set
+FOLLOWS: Final = 1 << 14  # a replica, which clients may not write to: READONLY
+LINK_DOWN: Final = 1 << 15  # a replica that does not hear of its master: MASTERDOWN, maybe
 
 
 class Work:

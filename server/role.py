@@ -12,6 +12,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final
 
+from mypy_extensions import trait
+
 from headrace.server.clients.session import Session
 from headrace.server.waiting.waiters import Parked, Sleeper
 
@@ -119,6 +121,102 @@ class Replicas:
         raise NotImplementedError
 
 
+@trait
+class Relay:
+    """The stream of this server, while it is that of the master."""
+
+    @abstractmethod
+    def stop_recording(self) -> bool:
+        """Take no more records; whether the stream says all that the data is."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def relay(self, wire: bytes) -> None:
+        """Take what comes next, as the master has sent it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def go_on(self, data_id: bytes) -> None:
+        """The data has this ID from here on."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def stop_relaying(self) -> None:
+        """All data is about to be other data: the replicas have to begin anew."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def begin_at(self, data_id: bytes, offset: int) -> None:
+        """The data is this, up to this offset."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def lead(self, knows_stream: bool) -> None:
+        """Record again, under an ID of our own.
+
+        Args:
+            knows_stream: whether the stream says all that the data is.
+        """
+        raise NotImplementedError
+
+
+class Following:
+    """What a server does that follows another one.
+
+    Attributes:
+        is_on: it follows one; host, port: which.
+    """
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.host = b""
+        self.port = 0
+
+    def is_at(self, host: bytes, port: int) -> bool:
+        """Whether that is the one that is followed."""
+        return self.is_on and self.host.lower() == host.lower() and self.port == port
+
+    @abstractmethod
+    def follow(self, host: bytes, port: int) -> None:
+        """Follow this one from now on."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def lead(self) -> None:
+        """Follow nobody any more, with the data that there is."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Close the link, because the process ends."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def tick(self, now_ms: int) -> None:
+        """Do what is to be done from time to time."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def link_is_up(self) -> bool:
+        """Whether what the master does comes at once."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def stream_db(self) -> int:
+        """The number of the database that the stream is in."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def row(self) -> list[object]:
+        """The reply of ROLE."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def info(self) -> list[bytes]:
+        """Lines of INFO."""
+        raise NotImplementedError
+
+
 class Role:
     """What this server is.
 
@@ -126,7 +224,8 @@ class Role:
         id: of the data; its changes since the stream began are the same wherever it is that.
         second_id: what it was before, up to ``second_offset``.
         replicas: who copies from here; None before the first one.
-        make_replicas: makes that ready.
+        following: what it does as a replica; None where it never was one.
+        make_replicas, make_following: make that ready.
     """
 
     def __init__(self) -> None:
@@ -134,7 +233,9 @@ class Role:
         self.second_id = NO_ID
         self.second_offset = NO_OFFSET
         self.replicas: Replicas | None = None
+        self.following: Following | None = None
         self.make_replicas: Callable[[], Replicas] | None = None
+        self.make_following: Callable[[], Following] | None = None
 
     def ready_replicas(self) -> Replicas:
         """What replicas are sent from, made ready by the first of them."""
@@ -145,9 +246,35 @@ class Role:
             self.replicas = replicas
         return replicas
 
+    def ready_following(self) -> Following:
+        """What makes a replica, made ready when that is first wanted."""
+        following = self.following
+        if following is None:
+            assert self.make_following is not None
+            following = self.make_following()
+            self.following = following
+        return following
+
+    @property
+    def follows(self) -> bool:
+        """Whether this server is a replica."""
+        return self.following is not None and self.following.is_on
+
     def offset(self) -> int:
         """How long the stream is."""
         return 0 if self.replicas is None else self.replicas.end_offset()
+
+    def become(self, data_id: bytes) -> None:
+        """Be the data of another server."""
+        self.id = data_id
+        self.second_id = NO_ID
+        self.second_offset = NO_OFFSET
+
+    def renamed(self, data_id: bytes, offset: int) -> None:
+        """The data has another ID from this byte of the stream on."""
+        self.second_id = self.id
+        self.second_offset = offset
+        self.id = data_id
 
     def change_id(self) -> None:
         """Be other data from here on, with nothing in common with what was before."""

@@ -268,6 +268,8 @@ class Server:
         """Refuse writes while fewer replicas are there than are asked for, or take them again."""
         config = self.config
         wanted = config.min_replicas_to_write if config.min_replicas_max_lag > 0 else 0
+        if self.role.follows:
+            wanted = 0  # that is the master's to say
         replicas = self.role.replicas
         there = replicas.good() if wanted and replicas is not None else 0
         self.gate.set(NO_REPLICAS, there < wanted)

@@ -54,7 +54,7 @@ ROOMS: dict[str, list[str]] = {
         *("statistics", "waiting", "clients", "role", "changes", "tracking", "host", "data"),
         *("account", "state"),
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
-        *("regions", "loading", "info"),
+        *("regions", "loading", "following", "info"),
         *("commands",),
         *("cron", "net", "tools", "app", "start", "cli"),
     ],

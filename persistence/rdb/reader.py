@@ -57,6 +57,7 @@ from headrace.persistence.taker import KeyTaker
 from headrace.storage.entry import NO_EXPIRY
 
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
+MOST_NOTES: Final = 32  # on the file that are kept
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
 _BY_COMMANDS: Final = (
@@ -87,6 +88,7 @@ class RdbReader:
         empty: how many were skipped because they held nothing.
         left: what was left behind, by the name of its type.
         writer: the server that wrote the file, such as ``Valkey 9.1.2``.
+        notes: on the file, by name.
         key_offset: where the last key begins.
         end: after the last step, where the file goes on with commands, or its length.
 
@@ -112,6 +114,7 @@ class RdbReader:
         for known in values:
             for number in known.rdb_types():
                 self._values[number] = known
+        self.notes: Final[dict[bytes, bytes]] = {}
         self._db = 0
         self._expire_ms: int = NO_EXPIRY
         self._key = b""
@@ -268,8 +271,10 @@ class RdbReader:
             self._parts = None
 
     def _note(self, name: bytes, text: bytes) -> None:
-        """Take a note: on the value before it, if it is one of ours."""
+        """Take a note: on the value before it, if it is one of ours, or on the file."""
         if self._value is None or self._known is None:
+            if not self.keys and len(self.notes) < MOST_NOTES:
+                self.notes[name] = text
             return
         source = self._source
         try:

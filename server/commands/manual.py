@@ -48,8 +48,6 @@ REMARKS: Final[dict[str, str]] = {
     "module|loadex": "refused",
     "module|unload": "refused",
     "failover": "refused",
-    "replicaof": "NO ONE alone: this server follows nobody",
-    "slaveof": "NO ONE alone: this server follows nobody",
 }
 
 

@@ -118,6 +118,15 @@ class Config:
     repl_backlog_ttl: int
     repl_ping_replica_period: int
     repl_timeout: int
+    replicaof: bytes
+    masteruser: bytes
+    masterauth: bytes
+    replica_read_only: bool
+    replica_serve_stale_data: bool
+    replica_announce_ip: bytes
+    replica_announce_port: int
+    replica_priority: int
+    replica_announced: bool
     stop_writes_on_bgsave_error: bool
     rdb_key_save_delay: int
     hash_max_listpack_entries: int

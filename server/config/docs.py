@@ -94,7 +94,6 @@ def render() -> str:
         names = ", ".join([f"`{row.name}`" for row in same])
         default = _default(same[0]) if len(same) == 1 else "their defaults"
         parts.append(f"| {names}, unless {default} | {reason} |\n")
-    parts.append("| `replicaof host port` | this server follows nobody |\n")
     for name, reason in REFUSED_DIRECTIVES.items():
         parts.append(f"| `{name.decode()}` | {reason} |\n")
     return "".join(parts)

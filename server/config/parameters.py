@@ -32,6 +32,7 @@ from headrace.compat.parameters import (
     Octal,
     OomScores,
     Parameter,
+    ReplicaOf,
     Text,
     YesNo,
 )
@@ -331,6 +332,49 @@ FILES: Final[tuple[Parameter, ...]] = (
 )
 
 REPLICATION: Final[tuple[Parameter, ...]] = (
+    ReplicaOf(
+        "replicaof",
+        b"",
+        flags=IMMUTABLE | MULTI,
+        alias="slaveof",
+        doc="The server to follow from the start on; REPLICAOF changes it.",
+    ),
+    Text("masteruser", flags=SENSITIVE, doc="Who we are at the master; empty is `default`."),
+    Text("masterauth", flags=SENSITIVE, doc="Password that we have there; empty is none."),
+    YesNo(
+        "replica-read-only",
+        True,
+        alias="slave-read-only",
+        doc="Refuse writes of clients while we follow a master; what they write else stays here.",
+    ),
+    YesNo(
+        "replica-serve-stale-data",
+        True,
+        alias="slave-serve-stale-data",
+        doc="Answer while there is no link with the master; otherwise most commands are refused.",
+    ),
+    Text(
+        "replica-announce-ip",
+        alias="slave-announce-ip",
+        doc="Address that the master shows for us; empty is where we come from.",
+    ),
+    Integer(
+        "replica-announce-port",
+        0,
+        0,
+        65535,
+        alias="slave-announce-port",
+        doc="Port that it shows; 0 is `port`.",
+    ),
+    Integer(
+        "replica-priority",
+        100,
+        0,
+        INT_MAX,
+        alias="slave-priority",
+        doc="What INFO shows to those who choose a new master.",
+    ),
+    YesNo("replica-announced", True, doc="Likewise: whether they are to know of this one."),
     Memory(
         "repl-backlog-size",
         MB,
@@ -358,7 +402,7 @@ REPLICATION: Final[tuple[Parameter, ...]] = (
         60,
         1,
         INT_MAX,
-        doc="Seconds of silence after which a replica is disconnected.",
+        doc="Seconds of silence after which a link is closed, with a replica or with a master.",
     ),
     Integer(
         "min-replicas-to-write",

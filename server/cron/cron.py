@@ -22,6 +22,7 @@ from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.gate import (
     CLIENTS_LIMITED,
+    FOLLOWS,
     HALF_JOINED,
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -136,8 +137,10 @@ class Cron:
         if server.gate.reasons & (MEMORY_LIMITED | CLIENTS_LIMITED):
             server.clients.weigh_all()
             server.ready_evicting().make_room()
-        if server.config.stream_consumer_reclaim_ms:
+        if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & FOLLOWS:
             self._reclaim_consumers()
+        if server.role.following is not None:
+            server.role.following.tick(now_ms)
         if server.role.replicas is not None:
             server.role.replicas.tick(now_ms)
         files = self._durability.files

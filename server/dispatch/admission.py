@@ -39,6 +39,7 @@ from headrace.server.dispatch.rows import (
     ORIGINALS,
     READONLY,
     SCRIPT_RUNNER,
+    STALE,
     TABLE,
     WRITE,
     Command,
@@ -46,6 +47,8 @@ from headrace.server.dispatch.rows import (
 from headrace.server.dispatch.slot_checks import crosses_slots
 from headrace.server.gate import (
     CLIENTS_LIMITED,
+    FOLLOWS,
+    LINK_DOWN,
     LOADING_DATA,
     MEMORY_LIMITED,
     NO_REPLICAS,
@@ -208,6 +211,12 @@ def admit(
         return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
+    if (
+        server.gate.reasons & LINK_DOWN
+        and not server.config.replica_serve_stale_data
+        and not row.flags & STALE
+    ):
+        return refuse(server, session, row, argv, errors.MASTER_DOWN)
     if server.gate.reasons & LOADING_DATA and not row.flags & LOADING:
         return refuse(server, session, row, argv, errors.LOADING)
     if server.gate.reasons & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(
@@ -278,6 +287,8 @@ def refusal_of(dispatcher: Dispatcher, session: Session, row: Command, argv: lis
         return b"" if row.flags & ADMIN else region.refusal
     if server.gate.reasons & NO_REPLICAS and writes:
         return errors.NO_REPLICAS
+    if server.gate.reasons & FOLLOWS and writes and server.config.replica_read_only:
+        return errors.READ_ONLY_REPLICA
     return b""
 
 

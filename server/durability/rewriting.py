@@ -85,7 +85,7 @@ class Rewriting(Rewriter):
             return None
         if server.config.appendonly:
             return self.turn_on()
-        self._turn_off()
+        self.turn_off()
         return None
 
     def timestamps_changed(self) -> str | None:
@@ -113,7 +113,10 @@ class Rewriting(Rewriter):
         self.rewrite_soon()
         return None
 
-    def _turn_off(self) -> None:
+    def turn_off(self) -> None:
+        """Record no more; the files stay. Nothing where it is off."""
+        if not self.is_on:
+            return
         committer = self._committer
         job = self._files.job
         if isinstance(job, RewriteJob):

@@ -275,12 +275,13 @@ def replication(call: Call) -> Lines:
     config = call.server.config
     of_server = call.server.role
     replicas = of_server.replicas
+    following = of_server.following if of_server.follows else None
     good: list[bytes] = []
     if config.min_replicas_to_write and config.min_replicas_max_lag:
         good = [b"min_slaves_good_slaves:%d" % (0 if replicas is None else replicas.good())]
     backlog = None if replicas is None else replicas.backlog()
     return [
-        b"role:master",
+        *([b"role:master"] if following is None else [b"role:slave", *following.info()]),
         b"connected_slaves:%d" % (0 if replicas is None else replicas.count()),
         *good,
         *([] if replicas is None else replicas.info()),

@@ -162,7 +162,7 @@ class Loader:
         self._rdb = None
         rdb.close()
         path = self._files[0]
-        _refuse_what_is_left(path, rdb.left)
+        refuse_what_is_left(path, rdb.left)
         if self._taker is not None:
             take_back(self._server, path, self._taker.libraries)
         if rdb.empty:
@@ -412,7 +412,7 @@ class Loader:
         )
 
 
-def _refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
+def refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
     """Refuse a snapshot of Redis whose keys are not all known here.
 
     Raises:

@@ -54,6 +54,7 @@ class Replica:
         self._file: SyncFile | None = None
         self._sent_bytes = 0
         self._read_ms = now_ms
+        self._reads = 0
 
     # The stream
 
@@ -144,6 +145,13 @@ class Replica:
     def heard_ms(self) -> int:
         """When it gave a sign of life: what it reads of a snapshot is one, too."""
         return max(self.acked_ms, self._read_ms)
+
+    def note_life(self, now_ms: int) -> None:
+        """Look whether it has said anything of late, be it a line without words."""
+        reads = int(self.session.reads)
+        if reads != self._reads:
+            self._reads = reads
+            self._read_ms = now_ms
 
     def lag_s(self, now_ms: int) -> int:
         """How long it has told nothing."""

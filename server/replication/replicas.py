@@ -14,7 +14,7 @@ import asyncio
 import logging
 from typing import Final
 
-from headrace.compat.errors import PSYNC_IN_REGION, CommandError
+from headrace.compat.errors import NO_MASTER_LINK, PSYNC_IN_REGION, CommandError
 from headrace.protocol.replies import Status, encode
 from headrace.server.changes.changes import Changes
 from headrace.server.clients.session import REPLICA, ReplicaFacts, Session
@@ -25,7 +25,7 @@ from headrace.server.replication.replica import ONLINE, STATES, WAITS, WRITING, 
 from headrace.server.replication.snapshot import SyncFile, SyncJob, SyncWaiters
 from headrace.server.replication.stream import CommandStream
 from headrace.server.replication.waits import ReplicaWaits
-from headrace.server.role import NO_ID, NO_OFFSET, BacklogFigures, Replicas, Role
+from headrace.server.role import NO_ID, NO_OFFSET, BacklogFigures, Relay, Replicas, Role, new_id
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked, Sleeper
 
@@ -36,7 +36,7 @@ _SIGN_OF_LIFE: Final = b"\n"  # to those that wait for their snapshot
 _GET_ACK: Final = [b"REPLCONF", b"GETACK", b"*"]
 
 
-class AllReplicas(Replicas, SyncWaiters):
+class AllReplicas(Replicas, SyncWaiters, Relay):
     """The replicas of one server."""
 
     def __init__(self, server: Server, durability: Durability) -> None:
@@ -46,6 +46,7 @@ class AllReplicas(Replicas, SyncWaiters):
         self._durability: Final = durability
         self._replicas: Final[dict[Session, Replica]] = {}
         self._backlog: Backlog | None = None
+        self._records = False  # the stream takes records
         self.stream: Final = CommandStream(self._feed)
         self._waits: Final = ReplicaWaits(server, self)
         self._joined_at = 0  # the offset of the moment whose state is being written
@@ -108,7 +109,7 @@ class AllReplicas(Replicas, SyncWaiters):
 
     def tell(self, db: int, record: list[bytes]) -> None:
         """See ``Replicas``."""
-        if self._backlog is not None:
+        if self._records:
             self._changes.unfinished = True
             self.stream.append(db, record)
 
@@ -129,16 +130,65 @@ class AllReplicas(Replicas, SyncWaiters):
         if self._backlog is None:
             self._role.change_id()
             self._backlog = Backlog(self.stream.offset + 1)
-            self._changes.add_log(self.stream)
+            self._record(True)
             self._pinged_ms = self._server.clock.monotonic_ms()
             log.info("Replication backlog created, my new replication ID is %s", _shown(self._role))
 
     def _end_stream(self) -> None:
-        self._changes.remove_log(self.stream)
-        self.stream.flush()
+        self._record(False)
         self._backlog = None
         self._role.change_id()
         log.info("Replication backlog freed after %d seconds without replicas", self._ttl_s())
+
+    def _record(self, on: bool) -> None:
+        """Take records, or take no more."""
+        if on != self._records:
+            self._records = on
+            self.stream.flush()
+            if on:
+                self._changes.add_log(self.stream)
+            else:
+                self._changes.remove_log(self.stream)
+
+    # The stream of a master
+
+    def stop_recording(self) -> bool:
+        """See ``Relay``."""
+        self._record(False)
+        return self._backlog is not None
+
+    def relay(self, wire: bytes) -> None:
+        """See ``Relay``."""
+        self.stream.add(wire)
+
+    def go_on(self, data_id: bytes) -> None:
+        """See ``Relay``."""
+        if data_id != self._role.id:
+            self._role.renamed(data_id, self.stream.offset + 1)
+            self.disconnect_all()  # they ask again, and hear of the other name
+
+    def stop_relaying(self) -> None:
+        """See ``Relay``."""
+        self._backlog = None
+        self.disconnect_all()
+
+    def begin_at(self, data_id: bytes, offset: int) -> None:
+        """See ``Relay``."""
+        self._role.become(data_id)
+        self.stream.offset = offset
+        self._backlog = Backlog(offset + 1)
+
+    def lead(self, knows_stream: bool) -> None:
+        """See ``Relay``."""
+        if knows_stream and self._backlog is not None:
+            self._role.renamed(new_id(), self.stream.offset + 1)
+            self.stream.select_again()
+            self._record(True)
+        else:
+            self._backlog = None
+            self._role.change_id()
+        self._alone_since_ms = self._server.clock.monotonic_ms()
+        self.disconnect_all()
 
     def _ttl_s(self) -> int:
         return self._server.config.repl_backlog_ttl
@@ -157,6 +207,9 @@ class AllReplicas(Replicas, SyncWaiters):
         """
         if self._server.data.region is not None:
             raise CommandError(PSYNC_IN_REGION)
+        following = self._role.following
+        if following is not None and following.is_on and not following.link_is_up():
+            raise CommandError(NO_MASTER_LINK)
         facts = session.facts or ReplicaFacts()
         session.facts = facts
         now_ms = self._server.clock.monotonic_ms()
@@ -302,7 +355,7 @@ class AllReplicas(Replicas, SyncWaiters):
 
     def _ask_for_acks(self) -> None:
         self._asks_acks = False
-        if self._replicas:
+        if self._replicas and not self._role.follows:
             self.stream.say(_GET_ACK)
 
     # From time to time
@@ -315,6 +368,8 @@ class AllReplicas(Replicas, SyncWaiters):
         self._second_ms = now_ms
         self._look_at_all(now_ms)
         self.settings_changed()
+        if self._role.follows:
+            return  # the stream is the master's
         if not self._replicas:
             ttl_s = self._ttl_s()
             if self._backlog is not None and ttl_s and now_ms - self._alone_since_ms > ttl_s * 1000:
@@ -333,7 +388,9 @@ class AllReplicas(Replicas, SyncWaiters):
         for session, replica in list(self._replicas.items()):
             if replica.state in (WAITS, WRITING):
                 session.deliver_wire(_SIGN_OF_LIFE)
-            elif replica.acknowledges and now_ms - replica.heard_ms() > longest_ms:
+                continue
+            replica.note_life(now_ms)
+            if replica.acknowledges and now_ms - replica.heard_ms() > longest_ms:
                 log.warning("Disconnecting timedout replica: %s", _text(replica.address()))
                 session.peer.abort()
                 self._server.session_closed(session)

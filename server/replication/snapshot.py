@@ -104,10 +104,18 @@ class SyncJob(SnapshotJob):
             [
                 *(*first, b"headrace-ver", VERSION.encode(), b"redis-bits", b"64"),
                 *(b"ctime", b"%d" % int(time.time()), b"aof-base", b"0"),
+                *(b"repl-stream-db", b"%d" % self._stream_db()),
+                *(b"repl-id", self.server.role.id),
+                *(b"repl-offset", b"%d" % self.server.role.offset()),
             ],
         )
         self._rdb = encoder
         return encoder
+
+    def _stream_db(self) -> int:
+        """The database that the stream is in; a stream of our own begins by saying it."""
+        following = self.server.role.following
+        return following.stream_db() if following is not None and following.is_on else 0
 
     def install(self) -> None:
         """Keep it open, and let nobody else find it."""

@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Self
 
 import pytest
 from conftest import Factory
 
 from support.all_types import make, names, requests
 from support.client import RawClient, WireError, encode
+from support.following import Load, assert_same, full_copies, is_up
 from support.judges import JUDGES, missing, present
 from support.process import Process, RedisProcess
 from support.proxy import Proxy
@@ -30,60 +30,6 @@ def replica_of(fresh_redis: Factory, port: int, *options: str) -> Process:
     process = fresh_redis(*FOLLOWS, *options)
     process.call("REPLICAOF", "127.0.0.1", port)
     return process
-
-
-def digest(process: Process) -> object:
-    return process.call("DEBUG", "DIGEST")
-
-
-def is_up(replica: Process) -> bool:
-    return replica.info("replication")["master_link_status"] == "up"
-
-
-def full_copies(replica: Process) -> int:
-    """How often it has begun anew; Valkey has other words for it."""
-    return replica.log().count("Full resync from ")
-
-
-def have_all(master: Process, *replicas: Process) -> bool:
-    """Whether all replicas have the whole stream, of which a PING may be the latest part."""
-    end = int(master.info("replication")["master_repl_offset"])
-    return all(
-        int(each.info("replication").get("slave_repl_offset", -1)) >= end for each in replicas
-    )
-
-
-def assert_same(master: Process, *replicas: Process) -> None:
-    wait_until(lambda: have_all(master, *replicas), 30)
-    expected = digest(master)
-    for replica in replicas:
-        assert digest(replica) == expected, replica.log()[-3000:]
-
-
-class Load:
-    """Random commands of some clients, until the end of the block."""
-
-    def __init__(self, process: Process, clients: int = 2) -> None:
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(process, seed)) for seed in range(clients)
-        ]
-
-    def _run(self, process: Process, seed: int) -> None:
-        chance = random.Random(seed)
-        with process.client() as client:
-            while not self._stopping.is_set():
-                do_things(client, chance, 50)
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join()
 
 
 @pytest.fixture

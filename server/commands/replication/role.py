@@ -6,12 +6,11 @@ from headrace.compat.errors import (
     BAD_MASTER_PORT,
     NO_FAILOVER,
     NO_FAILOVER_UNDER_WAY,
-    NO_REPLICATION,
-    REPLICAOF_IN_CLUSTER,
+    REGION_FOLLOWS_NOBODY,
     CommandError,
 )
 from headrace.compat.numbers import parse_integer
-from headrace.protocol.replies import OK
+from headrace.protocol.replies import OK, Status
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -27,28 +26,40 @@ from headrace.server.dispatch.rows import (
 @command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
 def role(call: Call) -> object:
     """Reply: list of ``master``, the offset of the stream, and a list of address, port and offset
-    for each replica.
+    for each replica; or of ``slave``, its master's address and port, the state of the link, and
+    the offset.
     """
     of_server = call.server.role
+    if of_server.following is not None and of_server.following.is_on:
+        return of_server.following.row()
     rows = [] if of_server.replicas is None else of_server.replicas.rows()
     return [b"master", of_server.offset(), rows]
 
 
 @command("REPLICAOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
 def replicaof(call: Call) -> object:
-    """NO ONE is so already. Reply: OK.
+    """Follow another server, or with NO ONE nobody. Reply: OK.
 
-    Raises: any host and port, because this server copies from nobody.
+    Raises: in a region, which shares its database in another way.
     """
-    if call.server.cluster is not None:
-        raise CommandError(REPLICAOF_IN_CLUSTER)
     host, port = call.argv[1], call.argv[2]
+    server = call.server
+    following = server.role.following
     if host.lower() == b"no" and port.lower() == b"one":
+        server.config.replicaof = b""
+        if following is not None:
+            following.lead()
         return OK
     number = parse_integer(port)
     if number is None or not 0 <= number <= 65535:
         raise CommandError(BAD_MASTER_PORT)
-    raise CommandError(NO_REPLICATION)
+    if server.data.region is not None:
+        raise CommandError(REGION_FOLLOWS_NOBODY)
+    if following is not None and following.is_at(host, number):
+        return Status(b"OK Already connected to specified master")
+    server.config.replicaof = b"%b %d" % (host, number)
+    server.role.ready_following().follow(host, number)
+    return OK
 
 
 @command("SLAVEOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)

@@ -6,6 +6,8 @@ from typing import Final
 
 from headrace.compat.errors import (
     NOT_POSITIVE,
+    WAIT_AT_REPLICA,
+    WAITAOF_AT_REPLICA,
     WAITAOF_WITHOUT_AOF,
     CommandError,
     not_between,
@@ -30,6 +32,8 @@ def wait(call: Call) -> object:
     """
     wanted = Args(call.argv).integer()
     deadline_ms = deadline_of(call.argv[2], call.now_ms)
+    if call.server.role.follows:
+        raise CommandError(WAIT_AT_REPLICA)
     replicas = call.server.role.replicas
     there = 0 if replicas is None else replicas.acknowledged(replicas.end_offset(), False)
     if there >= wanted or not call.may_block:
@@ -56,6 +60,8 @@ def waitaof(call: Call) -> object:
         raise CommandError(NOT_POSITIVE)
     deadline_ms = deadline_of(argv[3], call.now_ms)
     server = call.server
+    if server.role.follows:
+        raise CommandError(WAITAOF_AT_REPLICA)
     aof = call.durability.files.aof
     if local and aof is None:
         raise CommandError(WAITAOF_WITHOUT_AOF)

@@ -1,0 +1,1 @@
+"""Following another server, as a replica of Redis does."""

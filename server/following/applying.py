@@ -1,0 +1,142 @@
+"""The stream of a master: its commands are run here as they were there.
+
+A transaction is kept back until its EXEC has come, and runs as one unit. An offset counts the bytes
+of what has been run. So after a break the master is asked for the next byte, and nothing is run
+twice or left out, wherever the link was cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.compat.errors import CommandError
+from headrace.protocol.outgoing import request
+from headrace.protocol.replies import ErrorReply
+from headrace.protocol.requests import RequestParser
+from headrace.server.clients.session import REPLAY, Peer, Session
+from headrace.server.dispatch.admission import find_row
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import invoke
+from headrace.server.dispatch.rows import WRITE, Command
+from headrace.server.dispatch.serving import serve_ready
+from headrace.server.role import Relay
+
+log: Final = logging.getLogger("headrace")
+
+_MULTI: Final = b"multi"
+_EXEC: Final = b"exec"
+_SELECT: Final = b"select"
+_REPLCONF: Final = b"replconf"
+_RUN_AS_WELL: Final = (b"publish", b"spublish", b"pfcount")  # they are no writes
+_MOST_WORD_BYTES: Final = 1 << 40  # a master sends what it holds
+_LOGGED: Final = 10  # commands that fail, in full
+
+
+class Applier:
+    """Runs the commands of a stream.
+
+    Args:
+        relay: gets the bytes of what has been run.
+        db: the number of the database that the stream is in.
+
+    Attributes:
+        asked: the master asks how far we are.
+        failed: how many commands have failed.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, relay: Relay, db: int) -> None:
+        server = dispatcher.server
+        session = Session(0, server.data.dbs[db], server.clock.now_ns // 1_000_000, Peer())
+        session.special = REPLAY
+        self.asked = False
+        self.failed = 0
+        self._dispatcher: Final = dispatcher
+        self._server: Final = server
+        self._relay: Final = relay
+        self._session: Final = session
+        self._call: Final = Call(server, dispatcher.durability, session)
+        self._call.may_block = False
+        self._call.replaying = True
+        self._rows: Final[dict[bytes, Command]] = {}
+        self._parser: Final = RequestParser(_MOST_WORD_BYTES)
+        self._queue: list[list[bytes]] | None = None  # of a transaction
+        self._queued: list[bytes] = []  # its bytes
+
+    @property
+    def db(self) -> int:
+        """The number of the database that the stream is in."""
+        return self._session.db.index
+
+    def take(self, data: bytes) -> None:
+        """Run what has come.
+
+        Raises:
+            ProtocolError: it is no stream of commands.
+        """
+        data_of = self._server.data
+        self._parser.feed(data)
+        self._server.clock.refresh()
+        data_of.enable_expiry(False)
+        try:
+            while requests := self._parser.take():
+                for argv in requests:
+                    self._take(argv)
+                self._server.clock.refresh()
+        finally:
+            data_of.enable_expiry(True)
+        if self._server.blocking.ready:
+            serve_ready(self._dispatcher)
+
+    def _take(self, argv: list[bytes]) -> None:
+        name = argv[0].lower()
+        wire = request(argv)
+        queue = self._queue
+        if name == _MULTI:
+            self._queue = []
+            self._queued = [wire]
+        elif queue is None:
+            self._run(name, argv)
+            self._server.changes.end_command()
+            self._relay.relay(wire)
+        elif name == _EXEC:
+            self._queue = None
+            for queued in queue:
+                self._run(queued[0].lower(), queued)
+            self._server.changes.end_command()
+            self._queued.append(wire)
+            self._relay.relay(b"".join(self._queued))
+            self._queued = []
+        else:
+            queue.append(argv)
+            self._queued.append(wire)
+
+    def _run(self, name: bytes, argv: list[bytes]) -> None:
+        if name == _REPLCONF:
+            self.asked = True
+            return
+        server = self._server
+        row = self._rows.get(argv[0])
+        try:
+            if row is None or row.run is None or not row.arity_fits(len(argv)):
+                row = find_row(self._rows, argv)
+        except CommandError as error:
+            self._note_failure(name, error.line)
+            return
+        if not row.flags & WRITE and row.name != _SELECT and row.name not in _RUN_AS_WELL:
+            return  # such as PING
+        call = self._call
+        call.db = self._session.db
+        call.now_ms = server.clock.now_ns // 1_000_000
+        reply = invoke(call, row, argv)
+        if isinstance(reply, ErrorReply):
+            self._note_failure(name, reply.text)
+
+    def _note_failure(self, name: bytes, line: bytes) -> None:
+        """A command of the master fails here: the data may differ from now on."""
+        self.failed += 1
+        if self.failed <= _LOGGED:
+            if self._server.config.hide_user_data_from_log:
+                line = line.partition(b" ")[0]
+            log.warning("A command of the master, %r, failed here: %r", name, line)

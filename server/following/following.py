@@ -1,0 +1,405 @@
+"""A server that follows another one: it has the same data, and takes writes from there alone.
+
+The link is made again whenever it is lost. The master is then asked for the bytes of the stream
+that are lacking; only where it does not have them any more it sends all its data. What has been
+received is run at once, is in the append-only file, and goes on to the replicas of this server byte
+by byte as it came, so that these can go on at the master, and the other way round.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat.errors import FORCED_UNBLOCK
+from headrace.persistence.errors import PersistenceError
+from headrace.protocol.outgoing import request
+from headrace.protocol.replies import ErrorReply
+from headrace.protocol.requests import ProtocolError
+from headrace.server.data import HELD_BY_MASTER
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.following.applying import Applier
+from headrace.server.following.handshake import Handshake, Refused
+from headrace.server.following.loading import SyncLoading
+from headrace.server.following.payload import Payload
+from headrace.server.following.talk import Link, LinkUser
+from headrace.server.gate import FOLLOWS, LINK_DOWN
+from headrace.server.role import Following, Relay
+
+log: Final = logging.getLogger("headrace")
+
+RETRY_MS: Final = 1000
+LOST: Final = 0  # there is no link
+CONNECTING: Final = 1
+HANDSHAKE: Final = 2
+ANSWER: Final = 3  # of PSYNC is awaited
+HEAD: Final = 4  # the line in front of a snapshot is
+RECEIVING: Final = 5
+LOADING: Final = 6
+CONNECTED: Final = 7
+_NAMES: Final = (
+    *(b"connect", b"connecting", b"handshake", b"handshake"),
+    *(b"sync", b"sync", b"sync", b"connected"),
+)
+_SIGN_OF_LIFE: Final = b"\n"
+_LONGEST_LINE: Final = 1 << 16
+
+
+class MasterFollowing(Following, LinkUser):
+    """What a server does as a replica.
+
+    Args:
+        relay: the stream of this server.
+        new_link: makes a connection for whoever talks over it.
+    """
+
+    def __init__(
+        self, dispatcher: Dispatcher, relay: Relay, new_link: Callable[[LinkUser], Link]
+    ) -> None:
+        super().__init__()
+        self._new_link: Final = new_link
+        self._dispatcher: Final = dispatcher
+        self._server: Final = dispatcher.server
+        self._relay: Final = relay
+        self._state = LOST
+        self._link: Link | None = None
+        self._handshake: Handshake | None = None
+        self._lines = b""  # what has come of them and is not used yet
+        self._payload: Payload | None = None
+        self._loading: SyncLoading | None = None
+        self._applier: Applier | None = None
+        self._next_id = b""  # of the data that is coming, and the offset of its moment
+        self._next_offset = 0
+        self._knows_stream = False  # what we have is up to where the stream of some data is
+        self._db = 0  # that the stream is in, while there is no link
+        self._on_disk = 0  # how much of the stream surely is on our disk
+        now_ms = self._server.clock.monotonic_ms()
+        self._io_ms = now_ms
+        self._retry_ms = now_ms
+        self._told_ms = now_ms
+        self._down_since_ms = now_ms
+        self._up_since_ms = now_ms
+        self._attempts = 0
+
+    # REPLICAOF
+
+    def follow(self, host: bytes, port: int) -> None:
+        """See ``Following``."""
+        server = self._server
+        self._close()
+        if not self.is_on:
+            self.is_on = True
+            self._knows_stream = self._relay.stop_recording()
+            self._db = 0
+            server.data.hold_expiry(HELD_BY_MASTER, True)
+            server.gate.set(FOLLOWS, True)
+            self._unblock_all()
+            server.limit_writes()
+        self.host = host
+        self.port = port
+        server.gate.set(LINK_DOWN, True)
+        self._down_since_ms = server.clock.monotonic_ms()
+        log.info("Following %s:%d from now on", os.fsdecode(host), port)
+        self._connect()
+
+    def lead(self) -> None:
+        """See ``Following``."""
+        server = self._server
+        if not self.is_on:
+            return
+        self._close()
+        self.is_on = False
+        self.host = b""
+        self.port = 0
+        server.data.hold_expiry(HELD_BY_MASTER, False)
+        server.gate.set(FOLLOWS | LINK_DOWN, False)
+        self._relay.lead(self._knows_stream)
+        server.limit_writes()
+        log.info("MASTER MODE enabled")
+
+    def stop(self) -> None:
+        """See ``Following``."""
+        self._close()
+
+    def _unblock_all(self) -> None:
+        """Nobody is served any more by a write of another client."""
+        server = self._server
+        for session in list(server.clients.sessions.values()):
+            if session.waiter is not None:
+                server.end_wait(session, ErrorReply(FORCED_UNBLOCK))
+                session.peer.close()
+
+    # The link
+
+    def _connect(self) -> None:
+        self._state = CONNECTING
+        self._attempts += 1
+        self._lines = b""
+        now_ms = self._server.clock.monotonic_ms()
+        self._io_ms = now_ms
+        self._retry_ms = now_ms
+        self._link = link = self._new_link(self)
+        link.connect(self.host, self.port)
+
+    def connected(self, link: Link) -> None:
+        """See ``LinkUser``."""
+        role = self._server.role
+        data_id = role.id if self._knows_stream else b""
+        self._handshake = Handshake(self._server.config, data_id, role.offset() + 1)
+        self._state = HANDSHAKE
+        self._ask(link, self._handshake)
+
+    def _ask(self, link: Link, handshake: Handshake) -> None:
+        link.send(request(handshake.next()))
+        if handshake.is_over():
+            self._state = ANSWER
+
+    def lost(self, link: Link, reason: str) -> None:
+        """See ``LinkUser``."""
+        if link is self._link:
+            where = f"{os.fsdecode(self.host)}:{self.port}"
+            log.warning("The link with the master, %s, is down: %s", where, reason)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Try again in a while."""
+        self._close()
+        self._server.gate.set(LINK_DOWN, True)
+
+    def _close(self) -> None:
+        """Have nothing to do with the present link any more."""
+        link = self._link
+        self._link = None
+        if link is not None:
+            link.close()
+        if self._applier is not None:
+            self._db = self._applier.db
+            self._applier = None
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+            self._knows_stream = False
+        if self._payload is not None:
+            self._payload.discard()
+            self._payload = None
+        if self._state == CONNECTED:
+            self._down_since_ms = self._server.clock.monotonic_ms()
+        self._handshake = None
+        self._state = LOST
+
+    # What comes
+
+    def received(self, link: Link, data: bytes) -> None:
+        """See ``LinkUser``."""
+        if link is not self._link:
+            return
+        self._server.statistics.counters.net_input_bytes += len(data)
+        self._io_ms = self._server.clock.monotonic_ms()
+        try:
+            self._take(link, data)
+        except Refused as refusal:
+            self.lost(link, str(refusal))
+        except ProtocolError as error:
+            self.lost(link, f"what it sends is no stream of commands: {error.text!r}")
+        except PersistenceError as error:
+            self.lost(link, str(error))
+        except OSError as error:
+            self.lost(link, f"its snapshot cannot be kept: {error.strerror or error}")
+
+    def _take(self, link: Link, data: bytes) -> None:
+        while data:
+            if self._state == CONNECTED:
+                self._apply(link, data)
+                return
+            if self._state == RECEIVING:
+                assert self._payload is not None
+                rest = self._payload.take(data)
+                if rest is None:
+                    return
+                self._lines = rest
+                self._load(link)
+                return
+            if self._state == LOADING:
+                self._lines += data
+                return
+            line, end, rest = (self._lines + data).partition(b"\n")
+            if not end:
+                self._lines += data
+                if len(self._lines) > _LONGEST_LINE:
+                    raise Refused("it sends a line without an end")
+                return
+            self._lines = b""
+            data = rest
+            line = line.rstrip(b"\r")
+            if line:  # an empty one is a sign of life
+                self._take_line(link, line)
+
+    def _take_line(self, link: Link, line: bytes) -> None:
+        if self._state == HEAD:
+            if line.startswith(b"-"):
+                raise Refused(f"no snapshot: {_text(line)}")
+            folder = os.path.abspath(self._server.config.dir)
+            self._payload = Payload(line, folder)
+            self._state = RECEIVING
+            return
+        handshake = self._handshake
+        assert handshake is not None
+        if self._state == HANDSHAKE:
+            handshake.answered(line)
+            self._ask(link, handshake)
+            return
+        words = line.split()
+        if words[0] == b"+FULLRESYNC" and len(words) == 3 and words[2].isdigit():
+            log.info("Full copy from the master: %s", _text(line))
+            self._next_id = words[1]
+            self._next_offset = int(words[2])
+            self._state = HEAD
+        elif words[0] == b"+CONTINUE" and self._knows_stream:
+            log.info("The master goes on from offset %d", self._server.role.offset() + 1)
+            self._relay.go_on(words[1] if len(words) > 1 else self._server.role.id)
+            self._go_online(link)
+        else:
+            raise Refused(f"PSYNC: {_text(line)}")
+
+    def _apply(self, link: Link, data: bytes) -> None:
+        applier = self._applier
+        assert applier is not None
+        applier.take(data)
+        if applier.asked:
+            applier.asked = False
+            self._tell(link)
+
+    # A full copy
+
+    def _load(self, link: Link) -> None:
+        payload = self._payload
+        assert payload is not None
+        payload.close()
+        self._state = LOADING
+        self._knows_stream = False
+        link.pause(True)
+        self._loading = SyncLoading(self._dispatcher, payload.path, self._loaded)
+        self._relay.stop_relaying()
+        self._loading.begin()
+
+    def _loaded(self, failure: str) -> None:
+        loading = self._loading
+        link = self._link
+        self._loading = None
+        if failure or link is None or loading is None:
+            log.warning("The snapshot of the master cannot be loaded: %s", failure)
+            self._give_up()
+            return
+        if self._payload is not None:
+            self._payload.discard()
+            self._payload = None
+        self._relay.begin_at(self._next_id, self._next_offset)
+        self._knows_stream = True
+        self._db = loading.db
+        self._go_online(link)
+        link.pause(False)
+        rest = self._lines
+        self._lines = b""
+        if rest:
+            self.received(link, rest)
+
+    def _go_online(self, link: Link) -> None:
+        self._handshake = None
+        self._state = CONNECTED
+        self._attempts = 0
+        self._up_since_ms = self._server.clock.monotonic_ms()
+        self._applier = Applier(self._dispatcher, self._relay, self._db)
+        self._server.gate.set(LINK_DOWN, False)
+        self._tell(link)
+
+    def _tell(self, link: Link) -> None:
+        """Tell the master how far we are."""
+        self._told_ms = self._server.clock.monotonic_ms()
+        offset = self._server.role.offset()
+        words = [b"REPLCONF", b"ACK", b"%d" % offset]
+        aof = self._dispatcher.durability.files.aof
+        if aof is not None and aof.named:
+            if not aof.pending and aof.is_synced():
+                self._on_disk = offset
+            words += [b"FACK", b"%d" % self._on_disk]
+        link.send(request(words))
+
+    # From time to time
+
+    def tick(self, now_ms: int) -> None:
+        """See ``Following``."""
+        if not self.is_on:
+            return
+        link = self._link
+        if link is None:
+            if now_ms - self._retry_ms >= RETRY_MS:
+                self._connect()
+            return
+        if self._state == LOADING:
+            self._io_ms = now_ms
+        if now_ms - self._io_ms > self._server.config.repl_timeout * 1000:
+            self.lost(link, "it was silent for too long (repl-timeout)")
+        elif now_ms - self._told_ms >= RETRY_MS:
+            if self._state == CONNECTED:
+                self._tell(link)
+            elif self._state in (RECEIVING, LOADING):
+                self._told_ms = now_ms
+                link.send(_SIGN_OF_LIFE)
+
+    # What there is to know
+
+    def link_is_up(self) -> bool:
+        """See ``Following``."""
+        return self._state == CONNECTED
+
+    def stream_db(self) -> int:
+        """See ``Following``."""
+        return self._db if self._applier is None else self._applier.db
+
+    def row(self) -> list[object]:
+        """See ``Following``."""
+        offset = self._server.role.offset() if self._knows_stream else -1
+        return [b"slave", self.host, self.port, _NAMES[self._state], offset]
+
+    def info(self) -> list[bytes]:
+        """See ``Following``."""
+        now_ms = self._server.clock.monotonic_ms()
+        config = self._server.config
+        is_up = self._state == CONNECTED
+        syncs = self._state in (HEAD, RECEIVING, LOADING)
+        offset = self._server.role.offset()
+        lines = [
+            b"master_host:" + self.host,
+            b"master_port:%d" % self.port,
+            b"master_link_status:" + (b"up" if is_up else b"down"),
+            b"master_last_io_seconds_ago:%d" % ((now_ms - self._io_ms) // 1000 if is_up else -1),
+            b"master_sync_in_progress:%d" % syncs,
+            b"slave_read_repl_offset:%d" % offset,
+            b"slave_repl_offset:%d" % offset,
+        ]
+        if syncs:
+            received = 0 if self._payload is None else self._payload.received_bytes
+            lines += [
+                b"master_sync_total_bytes:-1",
+                b"master_sync_read_bytes:%d" % received,
+                b"master_sync_last_io_seconds_ago:%d" % ((now_ms - self._io_ms) // 1000),
+            ]
+        if not is_up:
+            seconds = (now_ms - self._down_since_ms) // 1000
+            lines.append(b"master_link_down_since_seconds:%d" % seconds)
+        else:
+            seconds = (now_ms - self._up_since_ms) // 1000
+            lines.append(b"master_link_up_since_seconds:%d" % seconds)
+        lines += [
+            b"master_current_sync_attempts:%d" % self._attempts,
+            b"slave_priority:%d" % config.replica_priority,
+            b"slave_read_only:%d" % config.replica_read_only,
+            b"replica_announced:%d" % config.replica_announced,
+        ]
+        return lines
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "backslashreplace")

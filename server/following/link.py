@@ -1,0 +1,76 @@
+"""The connection to a master, as the event loop sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Final, cast
+
+from headrace.server.following.talk import Link, LinkUser
+
+
+class MasterLink(Link, asyncio.Protocol):
+    """One connection; after ``close`` nothing of it is reported."""
+
+    def __init__(self, user: LinkUser) -> None:
+        self._user: Final = user
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def connect(self, host: bytes, port: int) -> None:
+        """See ``Link``."""
+        self._task = asyncio.get_running_loop().create_task(self._connect(host, port))
+
+    async def _connect(self, host: bytes, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(lambda: self, os.fsdecode(host), port)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            self._lose(str(reason or error))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to talk."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's has all that one has
+        if self._closed:
+            self._transport.abort()
+        else:
+            self._user.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what has come."""
+        if not self._closed:
+            self._user.received(self, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The other side has closed, or the network has failed."""
+        self._transport = None
+        self._lose("the connection was lost")
+
+    def _lose(self, reason: str) -> None:
+        if not self._closed:
+            self._closed = True
+            self._user.lost(self, reason)
+
+    def send(self, wire: bytes) -> None:
+        """See ``Link``."""
+        if self._transport is not None and not self._closed:
+            self._transport.write(wire)
+
+    def pause(self, paused: bool) -> None:
+        """See ``Link``."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            if paused:
+                transport.pause_reading()
+            else:
+                transport.resume_reading()
+
+    def close(self) -> None:
+        """See ``Link``."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,157 @@
+"""The snapshot of a master takes the place of all data, slice by slice."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from headrace.persistence.errors import PersistenceError
+from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.rdb.reader import RdbReader
+from headrace.persistence.taker import IntoDatabases
+from headrace.server.config.new_values import defaults
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.durability.worker import failure_text
+from headrace.server.gate import LOADING_DATA
+from headrace.server.loading.loader import SLICE_NS, refuse_what_is_left, take_back
+from headrace.server.loading.reloading import empty
+
+log: Final = logging.getLogger("headrace")
+
+STEPS: Final = 16  # between two looks at the clock
+STREAM_DB: Final = b"repl-stream-db"
+
+
+class SyncLoading:
+    """Loads one snapshot.
+
+    The append-only file is off meanwhile, and then begins anew with what has been loaded. A crash
+    before that leaves the data on the disk that was there before.
+
+    Args:
+        path: the snapshot.
+        done: is called at the end, with the reason where it failed; then there is no data.
+
+    Attributes:
+        db: the number of the database that the stream goes on in.
+        loaded_bytes: how much has been read.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, path: bytes, done: Callable[[str], None]) -> None:
+        self.db = 0
+        self.loaded_bytes = 0
+        self._server: Final = dispatcher.server
+        self._durability: Final = dispatcher.durability
+        self._path: Final = path
+        self._done: Final = done
+        self._taker: Final = IntoDatabases(self._server.data.dbs)
+        self._rdb: RdbReader | None = None
+        self._handle: asyncio.Handle | None = None
+        self._started_s = time.monotonic()
+
+    def begin(self) -> None:
+        """Empty the databases, and load."""
+        server = self._server
+        try:
+            now_ms = server.clock.refresh()
+            rdb = RdbReader(self._path, self._taker, rdb_values(), defaults(server.config), now_ms)
+        except PersistenceError as error:
+            self._done(str(error))
+            return
+        self._rdb = rdb
+        files = self._durability.files
+        if files.job is not None:
+            files.job.cancel()
+        self._durability.rewriting.turn_off()
+        empty(server)
+        server.gate.set(LOADING_DATA, True)
+        server.data.enable_expiry(False)
+        gc.disable()  # what is loaded stays, and makes no cycles
+        status = files.status
+        status.loading_started_s = int(time.time())
+        status.total_bytes = rdb.size_bytes
+        status.loaded_bytes = 0
+        self._soon()
+
+    def _soon(self) -> None:
+        self._handle = asyncio.get_running_loop().call_soon(self._slice)
+
+    def _slice(self) -> None:
+        self._handle = None
+        try:
+            going_on = self._load_some()
+            if not going_on:
+                refuse_what_is_left(self._path, self._read().left)
+                take_back(self._server, self._path, self._taker.libraries)
+        except PersistenceError as error:
+            self._fail(str(error))
+            return
+        except Exception as error:
+            self._fail(failure_text(error))
+            return
+        if going_on:
+            self._soon()
+        else:
+            self._finish()
+
+    def _read(self) -> RdbReader:
+        assert self._rdb is not None
+        return self._rdb
+
+    def _load_some(self) -> bool:
+        rdb = self._read()
+        stop_ns = time.perf_counter_ns() + SLICE_NS
+        going_on = True
+        while going_on and time.perf_counter_ns() < stop_ns:
+            for _ in range(STEPS):
+                going_on = rdb.step()
+                if not going_on:
+                    break
+        self.loaded_bytes = rdb.loaded_bytes
+        self._durability.files.status.loaded_bytes = rdb.loaded_bytes
+        return going_on
+
+    def _finish(self) -> None:
+        rdb = self._read()
+        word = rdb.notes.get(STREAM_DB, b"0")
+        if word.isdigit() and int(word) < len(self._server.data.dbs):
+            self.db = int(word)
+        log.info(
+            "Loaded %d keys of the master, which is %s: %.3f seconds",
+            rdb.keys,
+            rdb.writer,
+            time.monotonic() - self._started_s,
+        )
+        self._end()
+        gc.freeze()
+        self._durability.rewriting.appendonly_changed()
+        self._done("")
+
+    def _fail(self, reason: str) -> None:
+        empty(self._server)
+        self._end()
+        self._durability.rewriting.appendonly_changed()
+        self._done(reason)
+
+    def cancel(self) -> None:
+        """Nobody wants it any more: there is no data."""
+        if self._handle is not None:
+            self._handle.cancel()
+            empty(self._server)
+            self._end()
+            self._durability.rewriting.appendonly_changed()
+
+    def _end(self) -> None:
+        server = self._server
+        self._handle = None
+        gc.enable()
+        server.data.enable_expiry(True)
+        server.gate.set(LOADING_DATA, False)
+        server.changes.dirty = 0
+        if self._rdb is not None:
+            self._rdb.close()
+            self._rdb = None

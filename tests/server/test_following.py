@@ -1,0 +1,364 @@
+"""Ours as a replica of real servers, and of ours: it ends with the same data, whatever happens."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from conftest import Factory
+
+from support.all_types import make, names, requests
+from support.client import WireError, encode
+from support.following import Load, assert_same, digest, is_up
+from support.process import Process, RedisProcess
+from support.proxy import Proxy
+from support.random_commands import do_things
+from support.waiting import wait_until
+
+LIBRARY = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+
+
+@pytest.fixture
+def replica(fresh_server: Factory) -> Process:
+    return fresh_server("--enable-debug-command", "yes", "--save", "")
+
+
+@pytest.fixture
+def master(fresh_redis: Factory) -> RedisProcess:
+    process = fresh_redis("--repl-diskless-sync-delay", "0")
+    assert isinstance(process, RedisProcess)
+    return process
+
+
+def follow(replica: Process, port: int) -> None:
+    assert replica.call("REPLICAOF", "127.0.0.1", port) == b"OK"
+    wait_until(lambda: is_up(replica))
+
+
+@pytest.mark.parametrize("diskless", ["yes", "no"])
+def test_a_full_copy_holds_values_of_every_type(
+    replica: Process, master: RedisProcess, diskless: str
+) -> None:
+    master.call("CONFIG", "SET", "repl-diskless-sync", diskless)
+    replica.call("SET", "of before", 1)
+    with master.client() as client:
+        for name in names((master.version[0], master.version[1])):
+            if master.version >= (7, 2) or "sorted set" not in name:  # 7.0 digests other digits
+                make(client, requests(name), f"key {name}")
+        client.call("SELECT", 3)
+        client.call("SET", "mortal", "v", "PX", 10**8)
+        client.call("FUNCTION", "LOAD", LIBRARY)
+    follow(replica, master.port)
+    assert_same(master, replica)
+    assert replica.call("FUNCTION", "LIST") != []
+    assert replica.call("EXISTS", "of before") == 0
+
+
+def test_it_keeps_up_under_load(replica: Process, master: RedisProcess) -> None:
+    with Load(master):
+        follow(replica, master.port)
+        start = int(replica.info("replication")["slave_repl_offset"])
+        wait_until(
+            lambda: int(replica.info("replication")["slave_repl_offset"]) > start + 50_000, 60
+        )
+    assert_same(master, replica)
+
+
+def test_a_cut_link_goes_on_where_it_stood(replica: Process, master: RedisProcess) -> None:
+    proxy = Proxy(master.port)
+    with closing(proxy):
+        follow(replica, proxy.port)
+        with Load(master, 1):
+            for _ in range(3):
+                proxy.cut_after(5000)
+                wait_until(lambda: not is_up(replica))
+                wait_until(lambda: is_up(replica))
+        assert_same(master, replica)
+    assert replica.log().count("Full copy from the master") == 1
+    assert replica.log().count("The master goes on from offset") == 3
+
+
+def test_a_copy_that_is_cut_begins_anew(replica: Process, master: RedisProcess) -> None:
+    with master.client() as client:
+        for number in range(100):
+            client.call("SET", number, b"%d" % number * 5000)
+    proxy = Proxy(master.port)
+    with closing(proxy):
+        proxy.cut_after(100_000)
+        follow(replica, proxy.port)
+        assert_same(master, replica)
+    assert not list(replica.directory.glob("temp-*"))
+
+
+def test_clients_of_a_replica(replica: Process, master: RedisProcess) -> None:
+    with replica.client() as blocked:
+        blocked.send(encode("BLPOP", "list", 0))
+        wait_until(lambda: replica.info("clients")["blocked_clients"] == "1")
+        follow(replica, master.port)
+        assert blocked.read().startswith(b"-UNBLOCKED force unblock")
+    with replica.client() as reader:
+        reader.send(encode("XREAD", "BLOCK", 0, "STREAMS", "s", "$"))
+        wait_until(lambda: replica.info("clients")["blocked_clients"] == "1")
+        master.call("XADD", "s", "1-1", "f", "v")
+        assert reader.read_parsed() == [[b"s", [[b"1-1", [b"f", b"v"]]]]]
+        refused = b"-READONLY You can't write against a read only replica."
+        assert reader.call("SET", "k", "v") == refused + b"\r\n"
+        assert reader.call("EVAL", "return redis.call('SET', 'k', 1)", 0).startswith(refused)
+        reader.call("MULTI")
+        assert reader.call("SET", "k", "v") == refused + b"\r\n"
+        assert reader.call("EXEC").startswith(b"-EXECABORT")
+        assert reader.call("WAIT", 1, 1).startswith(b"-ERR WAIT cannot be used with replica")
+        assert reader.call("WAITAOF", 0, 1, 1).startswith(b"-ERR WAITAOF cannot be used")
+        role = reader.call_parsed("ROLE")
+        assert isinstance(role, list)
+        assert role[:4] == [b"slave", b"127.0.0.1", master.port, b"connected"]
+        reader.call("SUBSCRIBE", "news")
+        master.call("PUBLISH", "news", "good")
+        assert reader.read_parsed() == [b"message", b"news", b"good"]
+    assert master.info("replication")["connected_slaves"] == "1"
+    with master.client() as client:
+        client.call("SET", "k", "w")
+        assert client.call_parsed("WAIT", 1, 20_000) == 1
+    assert replica.call("GET", "k") == b"w"
+
+
+def test_what_expires_is_the_masters_to_say(replica: Process, master: RedisProcess) -> None:
+    follow(replica, master.port)
+    master.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    master.call("SET", "k", "v", "PX", 50)
+    wait_until(lambda: replica.call("DBSIZE") == 1)
+    wait_until(lambda: replica.call("GET", "k") is None)
+    assert replica.call("DBSIZE") == 1
+    assert master.call("GET", "k") is None
+    wait_until(lambda: replica.call("DBSIZE") == 0)
+
+
+def test_promotion_loses_nothing(replica: Process, master: RedisProcess) -> None:
+    follow(replica, master.port)
+    with Load(master, 1):
+        wait_until(lambda: int(replica.info("replication")["slave_repl_offset"]) > 20_000)
+    assert_same(master, replica)
+    expected = digest(master)
+    old = replica.info("replication")
+    assert replica.call("REPLICAOF", "NO", "ONE") == b"OK"
+    assert digest(replica) == expected
+    new = replica.info("replication")
+    assert new["role"] == "master"
+    assert new["master_replid2"] == old["master_replid"]
+    assert int(new["second_repl_offset"]) == int(new["master_repl_offset"]) + 1
+    assert replica.call("SET", "k", "v") == b"OK"
+    # The old master follows now, and goes on where it was.
+    master.call("REPLICAOF", "127.0.0.1", replica.port)
+    wait_until(lambda: is_up(master))
+    assert_same(replica, master)
+
+
+def test_its_own_files_hold_what_it_has_got(fresh_server: Factory, master: RedisProcess) -> None:
+    replica = fresh_server("--appendonly", "yes", "--enable-debug-command", "yes")
+    replica.call("SET", "of before", 1)
+    with master.client() as client:
+        do_things(client, random.Random(3), 300)
+        follow(replica, master.port)
+        do_things(client, random.Random(4), 300)
+    assert_same(master, replica)
+    wait_until(lambda: replica.info("persistence")["aof_rewrite_in_progress"] == "0")
+    expected = digest(master)
+    replica.call("REPLICAOF", "NO", "ONE")
+    replica.restart(crash=True)
+    assert digest(replica) == expected
+
+
+def test_a_replica_that_was_killed_follows_again(
+    fresh_server: Factory, master: RedisProcess
+) -> None:
+    where = f"replicaof 127.0.0.1 {master.port}\n"
+    replica = fresh_server("--enable-debug-command", "yes", config=where)
+    with Load(master, 1):
+        wait_until(lambda: is_up(replica))
+        replica.restart(crash=True)
+        wait_until(lambda: is_up(replica))
+    assert_same(master, replica)
+
+
+def test_a_master_that_was_killed_is_followed_again(replica: Process, master: RedisProcess) -> None:
+    follow(replica, master.port)
+    with master.client() as client:
+        do_things(client, random.Random(1), 200)
+    replica.call("CONFIG", "SET", "replica-serve-stale-data", "no")
+    master.kill()
+    wait_until(lambda: not is_up(replica))
+    with pytest.raises(WireError, match="MASTERDOWN"):
+        replica.call("GET", "k")
+    replica.call("CONFIG", "SET", "replica-serve-stale-data", "yes")
+    replica.call("GET", "k")
+    with pytest.raises(WireError, match="NOMASTERLINK"):
+        replica.call("PSYNC", "?", -1)
+    master.restart(crash=True)
+    wait_until(lambda: is_up(replica))
+    assert_same(master, replica)
+
+
+def test_a_password_is_given(replica: Process, master: RedisProcess) -> None:
+    with master.client() as client:
+        client.call("ACL", "SETUSER", "copier", "on", ">secret", "+psync", "+replconf", "+ping")
+        client.call("SET", "k", "v")
+        client.call("CONFIG", "SET", "requirepass", "other")
+    replica.call("REPLICAOF", "127.0.0.1", master.port)
+    replica.wait_for_log("is down: ")
+    replica.call("CONFIG", "SET", "masteruser", "copier", "masterauth", "secret")
+    wait_until(lambda: is_up(replica))
+    assert replica.call("GET", "k") == b"v"
+
+
+def test_a_replica_of_a_replica(
+    fresh_server: Factory, replica: Process, master: RedisProcess
+) -> None:
+    last = fresh_server("--enable-debug-command", "yes", "--save", "")
+    with Load(master, 1):
+        follow(replica, master.port)
+        follow(last, replica.port)
+        start = int(last.info("replication")["slave_repl_offset"])
+        wait_until(lambda: int(last.info("replication")["slave_repl_offset"]) > start + 20_000)
+    assert_same(master, replica, last)
+    # The one in the middle goes: the last one goes on at the first.
+    replica.kill()
+    follow(last, master.port)
+    assert last.log().count("Full copy from the master") == 1
+    assert_same(master, last)
+
+
+@pytest.mark.once
+def test_a_region_follows_nobody(fresh_server: Factory) -> None:
+    region = fresh_server("--appendonly", "yes", "--aa-region-id", "1")
+    with pytest.raises(WireError, match="A region follows nobody"):
+        region.call("REPLICAOF", "127.0.0.1", 1)
+
+
+def test_the_configuration_is_rewritten(fresh_server: Factory) -> None:
+    replica = fresh_server(config="save ''\n")
+    replica.call("REPLICAOF", "127.0.0.1", 1)
+    assert replica.call("CONFIG", "GET", "replicaof") == [b"replicaof", b"127.0.0.1 1"]
+    replica.call("CONFIG", "REWRITE")
+    assert "replicaof 127.0.0.1 1" in replica.config_path.read_text()
+    replica.call("REPLICAOF", "NO", "ONE")
+    replica.call("CONFIG", "REWRITE")
+    assert "replicaof" not in replica.config_path.read_text()
+
+
+# A master by hand
+
+
+class FakeMaster:
+    """Answers the handshake, and then sends what it is told to send, once."""
+
+    def __init__(self, answers: list[bytes]) -> None:
+        self._answers = answers
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.connections = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                link, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            with link:
+                self._talk(link)
+
+    def _talk(self, link: socket.socket) -> None:
+        link.settimeout(10)
+        try:
+            while data := link.recv(1 << 16):
+                if b"PSYNC" in data:
+                    for answer in self._answers:
+                        link.sendall(answer)
+                elif b"ACK" not in data and data != b"\n":
+                    link.sendall(b"+PONG\r\n" if b"PING" in data else b"+OK\r\n")
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+FULL = b"+FULLRESYNC " + b"a" * 40 + b" 100\r\n"
+
+
+@pytest.fixture
+def fake() -> Iterator[Callable[..., FakeMaster]]:
+    made: list[FakeMaster] = []
+
+    def make_one(*answers: bytes) -> FakeMaster:
+        made.append(FakeMaster(list(answers)))
+        return made[-1]
+
+    yield make_one
+    for master in made:
+        master.close()
+
+
+def snapshot() -> bytes:
+    """An empty one of Redis 7.0, without a checksum."""
+    return b"REDIS0010" + b"\xff" + bytes(8)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [b"-ERR who are you\r\n"],
+        [b"nonsense\r\n"],
+        [b"x" * 100_000],
+        [FULL, b"$nonsense\r\n"],
+        [FULL, b"-ERR no\r\n"],
+        [FULL, b"$10\r\nnonsense!!"],
+        [FULL, b"$18\r\nREDIS0099" + bytes(9)],
+        [FULL, b"$18\r\n" + snapshot(), b"*1\r\n!\r\n"],
+        [FULL, b"$18\r\n" + snapshot(), b"*-5\r\n*x\r\n"],
+        [b"+CONTINUE\r\n"],
+    ],
+    ids=range(10),
+)
+def test_garbage_of_a_master(
+    replica: Process, fake: Callable[..., FakeMaster], answers: list[bytes]
+) -> None:
+    master = fake(*answers)
+    replica.call("REPLICAOF", "127.0.0.1", master.port)
+    wait_until(lambda: master.connections >= 2)
+    assert replica.call("PING") == b"PONG"
+    replica.call("REPLICAOF", "NO", "ONE")
+    assert replica.call("SET", "k", "v") == b"OK"
+
+
+def test_a_command_that_fails_here_is_logged(
+    replica: Process, fake: Callable[..., FakeMaster]
+) -> None:
+    stream = [
+        encode("SELECT", 0),
+        encode("NONSENSE", 1),
+        encode("LPUSH", "k"),
+        encode("SET", "k", 1),
+    ]
+    master = fake(FULL, b"$18\r\n" + snapshot(), *stream, encode("LPUSH", "k", 1))
+    follow(replica, master.port)
+    wait_until(lambda: replica.call("GET", "k") == b"1")
+    replica.wait_for_log("'lpush', failed here")
+    assert replica.info("replication")["slave_repl_offset"] == str(
+        100 + sum(map(len, stream)) + len(encode("LPUSH", "k", 1))
+    )
+
+
+def test_a_silent_master_is_left(replica: Process, fake: Callable[..., FakeMaster]) -> None:
+    replica.call("CONFIG", "SET", "repl-timeout", 1)
+    master = fake(FULL)
+    replica.call("REPLICAOF", "127.0.0.1", master.port)
+    wait_until(lambda: master.connections >= 2)
+    assert "silent for too long" in replica.log()
