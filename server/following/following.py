@@ -201,10 +201,10 @@ class MasterFollowing(Following, LinkUser):
             self._take(link, data)
         except Refused as refusal:
             self.lost(link, str(refusal))
-        except ProtocolError as error:
-            self.lost(link, f"what it sends is no stream of commands: {error.text!r}")
-        except PersistenceError as error:
-            self.lost(link, str(error))
+        except ProtocolError as broken:
+            self.lost(link, f"what it sends is no stream of commands: {broken.text!r}")
+        except PersistenceError as damage:
+            self.lost(link, str(damage))
         except OSError as error:
             self.lost(link, f"its snapshot cannot be kept: {error.strerror or error}")
 

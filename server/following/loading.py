@@ -87,9 +87,6 @@ class SyncLoading:
             if not going_on:
                 refuse_what_is_left(self._path, self._read().left)
                 take_back(self._server, self._path, self._taker.libraries)
-        except PersistenceError as error:
-            self._fail(str(error))
-            return
         except Exception as error:
             self._fail(failure_text(error))
             return
