@@ -211,14 +211,10 @@ def admit(
         return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
-    if (
-        server.gate.reasons & LINK_DOWN
-        and not server.config.replica_serve_stale_data
-        and not row.flags & STALE
-    ):
-        return refuse(server, session, row, argv, errors.MASTER_DOWN)
-    if server.gate.reasons & LOADING_DATA and not row.flags & LOADING:
-        return refuse(server, session, row, argv, errors.LOADING)
+    if server.gate.reasons & (LINK_DOWN | LOADING_DATA):
+        line = _without_data(server, row)
+        if line:
+            return refuse(server, session, row, argv, line)
     if server.gate.reasons & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(
         server, session, row, argv
     ):
@@ -234,6 +230,16 @@ def admit(
     if dispatcher.slicing is not None and dispatcher.slicing.holds_back(session, row, argv):
         return HELD
     return None
+
+
+def _without_data(server: Server, row: Command) -> bytes:
+    """Why a command is refused while the data is not there, or old; empty if it is not."""
+    reasons = server.gate.reasons
+    if reasons & LINK_DOWN and not server.config.replica_serve_stale_data and not row.flags & STALE:
+        return errors.MASTER_DOWN
+    if reasons & LOADING_DATA and not row.flags & LOADING:
+        return errors.LOADING
+    return b""
 
 
 def refuse(
