@@ -15,6 +15,7 @@ from headrace.server.commands.deadlines import remove_everywhere
 from headrace.server.commands.keys.peer import Peer
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.redaction import redacted
 from headrace.server.dispatch.rows import MOVABLEKEYS, WRITE, KeySpec, command
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.regions.replicated import Replicated
@@ -98,6 +99,7 @@ def migrate(call: Call) -> object:
     Reply: OK, or NOKEY where none of the keys is there. Source: cluster.c, migrateCommand.
     """
     argv = call.argv
+    call.argv = redacted(call.name(), argv)
     wanted = _Request(argv)
     there = [key for key in wanted.keys if call.counted_entry(key) is not None]
     if not there:

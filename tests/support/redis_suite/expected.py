@@ -25,11 +25,6 @@ def known(unit: str) -> dict[str, str]:
     return {name: reason for reason, tests in reasons().items() for of, name in tests if of == unit}
 
 
-def left_out(unit: str) -> list[str]:
-    """Those of them that are not even run on our server, because of what they would leave."""
-    return [name for name, reason in known(unit).items() if "not run" in reason]
-
-
 def table() -> str:
     """The reasons and the tests, as docs/differences.md shows them."""
     lines = ["| why | tests |", "| --- | --- |"]
