@@ -100,8 +100,8 @@ def run_alike(
     try:
         count, replies = handler(call, requests, at, end)
         if call.session.special & TRACKED:
-            for argv in requests[at : at + max(0, count)]:
-                note_reads(server, call.session, row, argv)
+            for number in range(at, at + max(0, count)):
+                note_reads(server, call.session, row, requests[number])
         return count, replies
     except Exception:
         log.exception("command %r failed with an internal error", row.name)
@@ -110,7 +110,9 @@ def run_alike(
 
 def note_reads(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
     """Remember what a client that tracks has read by a request that has been run."""
-    if row.reads_keys:
+    if row.reads_second_word:
+        server.tracking.remember_one(session, argv[1])
+    elif row.reads_keys:
         server.tracking.remember(session, [argv[at] for at in key_positions(row, argv)])
 
 

@@ -131,6 +131,14 @@ class Command(CallCounters):
         self.reads_keys: Final = bool(
             flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and (keys or find_keys)
         )
+        self.reads_second_word: Final = (
+            self.reads_keys
+            and find_keys is None
+            and len(keys) == 1
+            and keys[0].begin == 1
+            and keys[0].last == 0
+            and keys[0].keynum is None
+        )
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed

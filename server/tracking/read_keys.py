@@ -48,7 +48,12 @@ class ReadKeys(Freeable):
             self.items += 1
             return
         readers = table.value_at(slot)
-        if isinstance(readers, set):
+        if isinstance(readers, int):
+            if readers == reader:
+                return
+            table.replace(slot, {readers, reader}, 0)
+        else:
+            assert isinstance(readers, set)
             if reader in readers:
                 return
             if len(readers) >= _CROWD and len(readers) > 2 * len(present):
@@ -56,10 +61,6 @@ class ReadKeys(Freeable):
                 readers.intersection_update(present)
                 self.items += len(readers)
             readers.add(reader)
-        elif readers == reader:
-            return
-        else:
-            table.replace(slot, {readers, reader}, 0)
         self.items += 1
 
     def take(self, key: bytes) -> list[int]:

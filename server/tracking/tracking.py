@@ -110,14 +110,19 @@ class ClientTracking(Listener):
 
     def remember(self, session: Session, keys: list[bytes]) -> None:
         """Note that a client that tracks, or a script for it, has read these keys."""
+        for key in keys:
+            self.remember_one(session, key)
+
+    def remember_one(self, session: Session, key: bytes) -> None:
+        """As ``remember``, of one key."""
         tracking = session.tracking
         if tracking is None or tracking.broadcast:
             return
-        said = bool(session.special & CACHING)
-        if (tracking.opt_in and not said) or (tracking.opt_out and said):
-            return
-        for key in keys:
-            self._keys.add(key, tracking.client_id, self._trackers)
+        if tracking.opt_in or tracking.opt_out:
+            said = bool(session.special & CACHING)
+            if said == tracking.opt_out:
+                return
+        self._keys.add(key, tracking.client_id, self._trackers)
 
     def bound(self) -> None:
         """Take keys out of the table, by chance, while there are too many."""
