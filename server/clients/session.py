@@ -138,6 +138,7 @@ class Transaction:
         self.failed = False  # a request was refused while queueing: EXEC must abort
         self.writes = False  # holds a command that CLIENT PAUSE WRITE and MISCONF hold back
         self.grows = False  # holds a command that is refused when memory is short
+        self.flags = -1  # those that all of its commands have
 
 
 class Session(Sleeper):

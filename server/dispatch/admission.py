@@ -212,7 +212,7 @@ def admit(
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
     if server.gate.reasons & (LINK_DOWN | LOADING_DATA):
-        line = _without_data(server, row)
+        line = _without_data(server, session, row)
         if line:
             return refuse(server, session, row, argv, line)
     if server.gate.reasons & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(
@@ -232,12 +232,19 @@ def admit(
     return None
 
 
-def _without_data(server: Server, row: Command) -> bytes:
-    """Why a command is refused while the data is not there, or old; empty if it is not."""
+def _without_data(server: Server, session: Session, row: Command) -> bytes:
+    """Why a command is refused while the data is not there, or old; empty if it is not.
+
+    EXEC is refused where one of those that it would run is.
+    """
     reasons = server.gate.reasons
-    if reasons & LINK_DOWN and not server.config.replica_serve_stale_data and not row.flags & STALE:
+    flags = row.flags
+    transaction = session.transaction
+    if transaction is not None and row.name == b"exec":
+        flags &= transaction.flags
+    if reasons & LINK_DOWN and not server.config.replica_serve_stale_data and not flags & STALE:
         return errors.MASTER_DOWN
-    if reasons & LOADING_DATA and not row.flags & LOADING:
+    if reasons & LOADING_DATA and not flags & LOADING:
         return errors.LOADING
     return b""
 
@@ -383,6 +390,7 @@ def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
         return  # it will not be run: keeping it would only cost memory
     transaction.rows.append(row)
     transaction.requests.append(argv)
+    transaction.flags &= row.flags
     transaction.size_bytes += size_of(argv)
     transaction.word_count += len(argv)
     if _may_change_others(row):

@@ -281,3 +281,29 @@ def test_wrong_places_are_errors_of_their_own(pair: Pair) -> None:
         b"ERR unknown command 'NOSUCH', with args beginning with: 'x' "
     )
     pair.both("NOSUCH", since=(8, 10))
+
+
+@pytest.mark.since(8, 0)
+@pytest.mark.parametrize("queued", ["GET k", "PING", "SET k w", "MULTI", "CONFIG GET hz", "TIME"])
+def test_a_replica_that_has_lost_its_master_meanwhile(pair: Pair, queued: str) -> None:
+    """EXEC runs nothing that would be refused by now."""
+    others = [client.sock.getpeername()[1] for client in (pair.ours, pair.real)]
+    pair.both("SET", "k", "v")
+    pair.both("CONFIG", "SET", "replica-serve-stale-data", "no")
+    try:
+        pair.both("MULTI")
+        pair.both(*queued.split(" "))
+        for port in others:
+            with RawClient(port) as other:
+                assert other.call("REPLICAOF", "127.0.0.1", 1) == b"+OK\r\n"
+        found = [client.call("EXEC") for client in (pair.ours, pair.real)]
+        assert found[0] == found[1] or (queued == "TIME" and found[0][:2] == found[1][:2])
+        pair.both("GET", "k")
+        pair.both("MULTI")
+        pair.both("GET", "k")
+    finally:
+        for port in others:
+            with RawClient(port) as other:
+                assert other.call("REPLICAOF", "NO", "ONE") == b"+OK\r\n"
+        pair.both("EXEC")
+        pair.both("CONFIG", "SET", "replica-serve-stale-data", "yes")
