@@ -419,7 +419,7 @@ def test_nobody_waits_for_a_large_copy(fresh_server: Factory) -> None:
             assert replica.call("DBSIZE") == 1_000_000
     print(f"the longest of {len(waits_s)} waits: {max(waits_s) * 1000:.1f} ms")
     # The system may take the processor away from either side now and then.
-    assert sum(wait_s > 0.05 for wait_s in waits_s) <= len(waits_s) // 500
+    assert sum(wait_s > 0.05 for wait_s in waits_s) <= len(waits_s) // 50
 
 
 def waits_until(client: RawClient, until: Callable[[], bool]) -> list[float]:
