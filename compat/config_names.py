@@ -64,7 +64,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Integer("repl-diskless-sync-delay", 5, 0, INT_MAX),
             Integer("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
             YesNo("repl-rdb-channel", True),
-            YesNo("tls-replication", False),
             Memory("replica-full-sync-buffer-limit", 0, 0, LONG_MAX),
         ),
     ),

@@ -102,11 +102,17 @@ class App(Host):
     def _make_following(self) -> Following:
         from headrace.server.following.following import MasterFollowing
         from headrace.server.following.link import MasterLink
+        from headrace.server.following.talk import LinkUser
         from headrace.server.replication.replicas import AllReplicas
 
         replicas = self.server.role.ready_replicas()
         assert isinstance(replicas, AllReplicas)
-        return MasterFollowing(self.dispatcher, replicas, MasterLink)
+
+        def link(user: LinkUser) -> MasterLink:
+            encrypt = self._encryption.call if self.config.tls_replication else None
+            return MasterLink(user, encrypt)
+
+        return MasterFollowing(self.dispatcher, replicas, link)
 
     # Host
 

@@ -84,6 +84,7 @@ class Config:
     tls_client_cert_file: bytes
     tls_client_key_file: bytes
     tls_client_key_file_pass: bytes
+    tls_replication: bool
     tls_expected_peer_name: bytes
     max_new_tls_connections_per_cycle: int
     proto_max_bulk_len: int

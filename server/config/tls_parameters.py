@@ -124,10 +124,15 @@ TLS: Final[tuple[Parameter, ...]] = (
     ),
     Text("tls-client-key-file", flags=RELOADS, doc="File with the private key of that one."),
     Text("tls-client-key-file-pass", flags=SENSITIVE, doc="Password of that file; empty is none."),
+    YesNo(
+        "tls-replication",
+        False,
+        doc="Encrypt the connection to a master. Replicas of this server choose by the port.",
+    ),
     PeerNames(
         "tls-expected-peer-name",
-        doc="Names of which the certificate of another region must have one; empty is any that is "
-        "trusted.",
+        doc="Names of which the certificate of another region or of a master must have one; empty "
+        "is any that is trusted.",
     ),
     Integer(
         "max-new-tls-connections-per-cycle",

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Final, cast
 
 from headrace.server.following.talk import Link, LinkUser
 
+Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
+
 
 class MasterLink(Link, asyncio.Protocol):
-    """One connection; after ``close`` nothing of it is reported."""
+    """One connection; after ``close`` nothing of it is reported.
 
-    def __init__(self, user: LinkUser) -> None:
+    Args:
+        encrypt: makes the protocol of an encrypted connection: of the one inside, the host, and
+            what is told why there is no connection; None for a plain one.
+    """
+
+    def __init__(self, user: LinkUser, encrypt: Encrypt | None) -> None:
+        self._encrypt: Final = encrypt
         self._user: Final = user
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
@@ -25,10 +34,15 @@ class MasterLink(Link, asyncio.Protocol):
     async def _connect(self, host: bytes, port: int) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: self, os.fsdecode(host), port)
+            await loop.create_connection(lambda: self._protocol(host), os.fsdecode(host), port)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             self._lose(str(reason or error))
+
+    def _protocol(self, host: bytes) -> asyncio.Protocol:
+        if self._encrypt is None:
+            return self
+        return self._encrypt(self, os.fsdecode(host), self._lose)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to talk."""

@@ -36,6 +36,7 @@ _RULES: Final = (
     "tls-client-cert-file",
     "tls-client-key-file",
     "tls-client-key-file-pass",
+    "tls-replication",
 )
 
 
@@ -89,7 +90,7 @@ class Encryption:
     def call(
         self, link: asyncio.Protocol, host: str, failed: Callable[[str], None]
     ) -> asyncio.Protocol:
-        """The protocol of a connection to another region, which carries that of ``link``.
+        """The protocol of a connection to another server, which carries that of ``link``.
 
         Args:
             failed: told why there will be no connection.
@@ -99,7 +100,8 @@ class Encryption:
         return factory.for_call(link, host, failed)  # type: ignore[return-value]
 
     def _is_wanted(self) -> bool:
-        return bool(self._config.tls_port or self._config.aa_tls)
+        config = self._config
+        return bool(config.tls_port or config.aa_tls or config.tls_replication)
 
     def _change_rules(self) -> str | None:
         factory = self._factory

@@ -83,7 +83,7 @@ class Contexts:
         if not config.tls_key_file:
             raise TlsError(NO_KEY)
         if not config.tls_ca_cert_file and not config.tls_ca_cert_dir:
-            if config.tls_auth_clients != b"no":
+            if config.tls_auth_clients != b"no" or config.tls_replication:
                 raise TlsError(NO_AUTHORITY)
             if config.aa_tls:
                 raise TlsError(NO_AUTHORITY_OF_REGIONS)

@@ -23,3 +23,13 @@ def test_a_replica_connects_encrypted(encrypted: Start, real: Encrypted) -> None
         assert replica.call("DEBUG", "DIGEST") == server.process.call("DEBUG", "DIGEST")
         line = client.call("INFO", "replication")  # it tells its port for TLS
         assert b"slave0:ip=127.0.0.1,port=%d,state=online" % real.port in line
+
+
+def test_a_master_is_followed_encrypted(encrypted: Start, real: Encrypted) -> None:
+    server = encrypted("--tls-replication", "yes", "--enable-debug-command", "yes")
+    real.process.call("EVAL", "for i = 1, 5000 do redis.call('SET', 'k' .. i, i) end", 0)
+    server.process.call("REPLICAOF", "127.0.0.1", real.port)
+    wait_until(lambda: server.process.info("replication")["master_link_status"] == "up", 60)
+    real.process.call("SET", "later", "x" * 1_000_000)
+    wait_until(lambda: server.process.call("DBSIZE") == 5001)
+    assert server.process.call("DEBUG", "DIGEST") == real.process.call("DEBUG", "DIGEST")
