@@ -25,6 +25,7 @@ UNITS: Final = (
     "unit/type/stream-cgroups", "unit/scripting", "unit/functions", "unit/tracking",
     "unit/introspection", "unit/introspection-2", "unit/querybuf", "unit/multi", "unit/pubsub",
     "unit/slowlog", "unit/latency-monitor", "unit/protocol",
+    "unit/maxmemory", "unit/client-eviction", "unit/obuf-limits",
 )  # fmt: skip
 _SHOWN: Final = 200  # characters of a reason that are printed
 

@@ -79,11 +79,13 @@ proc go_on_with {path} {
     uplevel 1 [list go_on $code]
 }
 
-# A unit that Redis leaves out for external servers, although most of it needs none of its own.
+# Units that Redis leaves out for external servers, although most of them need none of their own.
+set ::run_whole {hash-field-expire maxmemory client-eviction obuf-limits}
 rename tags_acceptable whole_tags_acceptable
 proc tags_acceptable {names err_return} {
     upvar 1 $err_return error
-    if {[string match */hash-field-expire.tcl $::curfile] && "needs:repl" ni $names} {
+    set unit [file rootname [file tail $::curfile]]
+    if {$unit in $::run_whole && "needs:repl" ni $names} {
         set names [lsearch -all -inline -not -exact $names external:skip]
     }
     return [whole_tags_acceptable $names error]
