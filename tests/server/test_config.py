@@ -397,7 +397,6 @@ def test_protected_parameters_need_permission(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "replicaof 127.0.0.1 6379",
         "loadmodule /x.so",
         "bf.error-rate 1",
     ],

@@ -16,7 +16,6 @@ from support.fuzz import families
 SPARED: Final[dict[str, str]] = {
     "shutdown": "ends the server",
     "debug": "a tool for tests of each server's own",
-    "replicaof": "there is no replication",
     "slaveof": "there is no replication",
     "save": "the judge has no other folder to write to while it is compared",
     "bgsave": "goes on in the background",
