@@ -6,7 +6,7 @@ fail, and clients that wait for it are looked at. Its change ends before the nex
 As in Redis, that happens before any command, also before one that only reads. It takes no longer
 than ``maxmemory-eviction-tenacity`` says; then commands go on, and the rest is done between them.
 Where nothing can go, commands that need memory are refused. Nothing is evicted while data is being
-loaded, while writes are paused, and while a command or a script is half way.
+loaded, while writes are paused, while a command or a script is half way, and in a replica.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class RoomMaking(Evicting):
 
     def _make_room_by_keys(self) -> None:
         server = self._server
-        if server.gate.reasons & NOT_NOW or server.data.dbs[0].expire_held:
+        held_back = bool(server.gate.reasons & NOT_NOW) or server.data.dbs[0].expire_held
+        if held_back or server.role.follows:  # a replica has what its master has
             self.short = False
             self.has_more = False
             return
