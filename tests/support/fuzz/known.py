@@ -16,7 +16,8 @@ from support.fuzz import families
 SPARED: Final[dict[str, str]] = {
     "shutdown": "ends the server",
     "debug": "a tool for tests of each server's own",
-    "slaveof": "there is no replication",
+    "replicaof": "it would follow another server",
+    "slaveof": "likewise",
     "save": "the judge has no other folder to write to while it is compared",
     "bgsave": "goes on in the background",
     "bgrewriteaof": "goes on in the background",
