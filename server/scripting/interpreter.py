@@ -180,6 +180,7 @@ class Interpreter:
                 }
             ),
             b"constants": table(_CONSTANTS),
+            b"patterns": _load(lua, "patterns", complaints),
             b"ours": complaints[b"LIBRARIES"],
             b"text_of": calls.text_of,
             b"error_line": calls.error_line,

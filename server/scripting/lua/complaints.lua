@@ -6,7 +6,7 @@
 local error, getinfo = error, debug.getinfo
 local LIBRARIES = { ["@cjson.lua"] = true, ["@json_encoder.lua"] = true,
   ["@json_decoder.lua"] = true, ["@json_settings.lua"] = true, ["@cmsgpack.lua"] = true,
-  ["@complaints.lua"] = true }
+  ["@patterns.lua"] = true, ["@complaints.lua"] = true }
 
 -- What stands before the error of a function that is called at this level.
 local function place_of(level)

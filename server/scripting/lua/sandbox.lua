@@ -146,7 +146,7 @@ end
 -- What scripts are given.
 
 local world -- their _G
-local base = { os = { clock = os.clock }, string = string, table = {}, math = math, coroutine = {} }
+local base = { os = { clock = os.clock }, string = {}, table = {}, math = math, coroutine = {} }
 
 for _, name in ipairs({
   "assert", "error", "gcinfo", "ipairs", "rawequal", "select", "tonumber", "tostring", "type",
@@ -287,6 +287,11 @@ function base.coroutine.wrap(run)
   end
 end
 
+for name, value in pairs(string) do
+  base.string[name] = server.patterns[name] or value
+end
+base.string.gfind = base.string.gmatch
+
 for name, value in pairs(table) do
   base.table[name] = value
 end
@@ -372,7 +377,7 @@ for name, value in pairs(base) do
 end
 world = readonly(globals)
 globals._G = world
-getmetatable("").__index = string
+getmetatable("").__index = base.string
 of_strings = readonly({ __index = globals.string })
 of_world = readonly({ __index = strict.__index })
 
