@@ -27,7 +27,7 @@ from headrace.server.scripting.structs import pack_double, unpack_double
 from headrace.server.scripting.values import FAILED, Builders
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
-_NO_MEMORY: Final = (FAILED, errors.NOT_ENOUGH_MEMORY, None, None)
+_NO_MEMORY: Final = (FAILED, errors.NOT_ENOUGH_MEMORY, None, None, False)
 _MOST_WORDS: Final = 4000  # that are handed over one by one; more go as tables
 
 
@@ -246,7 +246,7 @@ class Interpreter:
             self._memory.end()
             self._set_hook()
         if isinstance(left, tuple) and left[0] == FAILED:
-            return self._failure(left[1], left[2], left[3])
+            return self._failure(left[1], left[2], left[3], left[4])
         return left
 
     def load_library(self, source: bytes) -> list[Function] | Failure:
@@ -267,12 +267,14 @@ class Interpreter:
             return outcome
         return [_function(each) for each in loaded.values()]
 
-    def _failure(self, raised: object, chunk: bytes | None, line: int | None) -> Failure:
+    def _failure(
+        self, raised: object, chunk: bytes | None, line: int | None, counted: bool
+    ) -> Failure:
         if isinstance(raised, ScriptError):
             text = b"ERR " + raised.text if isinstance(raised, LibraryError) else raised.text
             return Failure(text, raised.counted, chunk, line)
         assert isinstance(raised, bytes)
-        return Failure(raised, False, chunk, line)
+        return Failure(raised, counted, chunk, line)
 
 
 def is_name(name: bytes) -> bool:

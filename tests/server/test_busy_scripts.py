@@ -51,6 +51,22 @@ def test_any_loop_is_ended(fresh_server: Factory, script: str) -> None:
         )
 
 
+def test_a_function_is_ended(fresh_server: Factory) -> None:
+    server = fresh_server("--busy-reply-threshold", "50")
+    code = "#!lua name=l\nredis.register_function('f', function() while true do end end)"
+    with server.client() as client, server.client() as other:
+        assert client.call("FUNCTION", "LOAD", code) == b"$1\r\nl\r\n"
+        client.send_command("FCALL", "f", 0)
+        wait_until(lambda: other.call("PING").startswith(b"-BUSY"))
+        assert other.call("SCRIPT", "KILL").startswith(b"-BUSY")
+        assert other.call("FUNCTION", "STATS").startswith(b"*4\r\n$14\r\nrunning_script\r\n*6")
+        assert other.call("FUNCTION", "KILL") == b"+OK\r\n"
+        reply = client.read()
+        assert reply.startswith(b"-ERR Script killed by user with SCRIPT KILL..."), reply
+        assert other.call("PING") == b"+PONG\r\n"
+        assert other.call("FUNCTION", "KILL").startswith(b"-NOTBUSY")
+
+
 def test_what_is_allowed_meanwhile(fresh_server: Factory) -> None:
     server = fresh_server("--busy-reply-threshold", "50")
     with server.client() as client, server.client() as other:

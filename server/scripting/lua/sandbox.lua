@@ -487,7 +487,7 @@ local library_globals = setmetatable({ redis = readonly(library_redis) }, strict
 
 local TEXT, NUMBER, NULL, YES, NO, LIST, STATUS, ERROR, DOUBLE, MAP, SET, BIG, VERBATIM, COUNTED =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
-local MOST_DEPTH = 7900
+local MOST_DEPTH = 7995 -- as many as fit on the stack of a function of C
 local TOO_DEEP = "ERR reached lua stack limit"
 
 local write
@@ -693,7 +693,9 @@ local function located(raised)
     level = level + 1
     info = getinfo(level, "Sl")
   end
+  local is_counted = false
   if type(raised) == "table" then
+    is_counted = raised.ignore_error_stats_update and true or false
     raised = raised.err
     if type(raised) == "number" then
       raised = tostring(raised)
@@ -707,15 +709,15 @@ local function located(raised)
     end
     raised = "ERR " .. tostring(rest or raised)
   end
-  return { raised, info and info.source, info and info.currentline }
+  return { raised, info and info.source, info and info.currentline, is_counted }
 end
 
 -- Where memory is short, or an error comes out of an error, there is a text and no more.
 local function failed(value)
   if type(value) == "string" then
-    return FAILED, "ERR " .. value, nil, nil
+    return FAILED, "ERR " .. value, nil, nil, false
   end
-  return FAILED, value[1], value[2], value[3]
+  return FAILED, value[1], value[2], value[3], value[4]
 end
 
 local function ended(ok, value)
