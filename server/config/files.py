@@ -8,7 +8,6 @@ standard input, so that the last one to say something has its way.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from typing import Final
@@ -240,6 +239,8 @@ class Loader:
             self._load_file(path, depth + 1)
             return
         # A pattern that fits nothing is an empty folder, no mistake.
+        import glob  # late: few files include others
+
         for found in sorted(glob.glob(path)):
             self._load_file(found, depth + 1)
 

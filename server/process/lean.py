@@ -4,7 +4,8 @@ asyncio and uvloop import ``ssl`` for encrypted connections: OpenSSL takes 3 ms 
 4 MiB. asyncio copes with a Python that has no ``ssl``. uvloop needs a module from which it takes
 names, and uses these for such connections only. Both also import ``subprocess`` to run other
 programs, and ``inspect``, which brings the parser of Python's own text: 1 MiB, of which two
-functions and three numbers are used. msgspec takes the types of values that no block holds, and a
+functions and three numbers are used. asyncio's own protocol for encrypted connections is not used:
+``net.tls`` has ours. msgspec takes the types of values that no block holds, and a
 module that tells of types. So they get modules that hold what is used, and whoever imports these
 modules later gets the true ones. msgspec copes without ``typing_extensions``, which is only there
 if a tool has brought it.
@@ -75,12 +76,19 @@ _DECIMAL: Final[dict[str, object]] = {"Decimal": Nothing}
 
 def import_libraries() -> None:
     """Import the event loop and what packs blocks, before anybody else does."""
-    _import_with("asyncio", {"ssl": None, **_PROGRAMS})
+    _import_with("asyncio", {"asyncio.sslproto": {}, "ssl": None, **_PROGRAMS})
     with contextlib.suppress(ImportError):  # where it is missing, asyncio has a loop of its own
-        _import_with("uvloop", {"ssl": _SSL, **_PROGRAMS})
+        _import_with("uvloop", {"asyncio.sslproto": {}, "ssl": _SSL, **_PROGRAMS})
     _import_with(
         "msgspec",
-        {"decimal": _DECIMAL, "msgspec.inspect": {}, "typing_extensions": None, "uuid": _UUID},
+        {
+            "decimal": _DECIMAL,
+            "msgspec.inspect": {},
+            "msgspec.toml": {},
+            "msgspec.yaml": {},
+            "typing_extensions": None,
+            "uuid": _UUID,
+        },
     )
 
 
