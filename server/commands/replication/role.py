@@ -7,6 +7,7 @@ from headrace.compat.errors import (
     NO_FAILOVER,
     NO_FAILOVER_UNDER_WAY,
     REGION_FOLLOWS_NOBODY,
+    REPLICAOF_IN_CLUSTER,
     CommandError,
 )
 from headrace.compat.numbers import parse_integer
@@ -40,10 +41,12 @@ def role(call: Call) -> object:
 def replicaof(call: Call) -> object:
     """Follow another server, or with NO ONE nobody. Reply: OK.
 
-    Raises: in a region, which shares its database in another way.
+    Raises: in a region, which shares its database in another way, and in a cluster.
     """
     host, port = call.argv[1], call.argv[2]
     server = call.server
+    if server.config.cluster_enabled:
+        raise CommandError(REPLICAOF_IN_CLUSTER)
     following = server.role.following
     if host.lower() == b"no" and port.lower() == b"one":
         server.config.replicaof = b""
