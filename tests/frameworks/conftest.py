@@ -28,24 +28,11 @@ def install(requirements: Path, into: Path) -> None:
     fresh = Path(tempfile.mkdtemp(prefix="install-", dir=into.parent))
     try:
         subprocess.run([sys.executable, "-m", "venv", fresh], check=True)
-        pip = [
-            fresh / "bin/python",
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "--quiet",
-        ]
+        python = str(fresh / "bin/python")
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "install"]
         try:
             done = subprocess.run(
-                [
-                    *map(str, pip),
-                    "install",
-                    "--quiet",
-                    "--only-binary=:all:",
-                    "-r",
-                    str(requirements),
-                ],
+                [*pip, "--quiet", "--only-binary=:all:", "-r", str(requirements)],
                 capture_output=True,
                 text=True,
                 check=False,

@@ -12,6 +12,7 @@ import pytest
 from headrace.compat import errors
 from simulator.scenarios import Scenario
 from support.build import ROOT
+from support.certificates import Certificates
 from support.client import RawClient
 from support.clock import can_be_set
 from support.mesh import Mesh, wait_until
@@ -211,8 +212,13 @@ def takes_writes(client: RawClient) -> bool:
     return b"aa_writable:1" in info
 
 
-def test_the_three_files() -> None:
+def test_the_three_files(certificates: Certificates) -> None:
     """They are started as they stand; only hosts, ports and folders are those of the test."""
+    places = {
+        "/srv/tls/region.crt": certificates.server.file,
+        "/srv/tls/region.key": certificates.server.key,
+        "/srv/tls/ca.crt": certificates.authority.file,
+    }
     files = configurations()
     assert len(files) == 3
     with ExitStack() as stack:
@@ -225,6 +231,8 @@ def test_the_three_files() -> None:
         for text in files:
             port = ports[text.splitlines()[0].lstrip("# ")]
             text = text.replace("aa-port 7400", f"aa-port {port}").replace("dir /srv/headrace", "")
+            for place, file in places.items():
+                text = text.replace(place, str(file))
             for host, other in ports.items():
                 text = text.replace(f"{host} 7400", f"127.0.0.1 {other}")
             text = text.replace("bind * -::*", "bind 127.0.0.1")
