@@ -72,6 +72,8 @@ STAYS_PYTHON = {
         "server/config/rewrite.py",
         "server/config/tls_parameters.py",
         "server/net/tls/contexts.py",
+        "server/net/tls/factory.py",
+        "server/net/tls/names.py",
     ),
     "is run by name, with `python -m`": ("server/config/docs.py",),
     "documents commands: COMMAND DOCS and HELP": (
@@ -86,7 +88,10 @@ STAYS_PYTHON = {
     ),
     "is for people, or for monitors that ask once a second": (
         "server/commands/server/debug.py",
+        "server/cluster/node_file.py",
+        "server/commands/server/cluster_answers.py",
         "server/commands/server/debug_protocol.py",
+        "server/commands/server/debug_structures.py",
         "server/commands/server/latency.py",
         "server/commands/server/lolwut.py",
         "server/commands/server/slowlog.py",
@@ -99,9 +104,14 @@ STAYS_PYTHON = {
     ),
     "runs while a script holds everything up, and heeds signals": ("server/net/while_busy.py",),
     "asks compiled modules to do the work": (
+        "server/tools/asking.py",
         "server/tools/check.py",
         "server/tools/cli.py",
+        "server/tools/columns.py",
+        "server/tools/encrypting.py",
         "server/tools/progress.py",
+        "server/tools/region_facts.py",
+        "server/tools/regions.py",
     ),
 }
 
