@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace.compat.errors import OTHER_KEYS_REFUSED, CommandError
 from headrace.server.changes.events import CREATED, DELETED, MISSED, Event
-from headrace.server.clients.client_line import is_subscriber
+from headrace.server.clients.client_line import limit_class
 from headrace.server.clients.session import IN_MULTI, NO_TOUCH, NOBODY, Session
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
@@ -166,7 +166,7 @@ class Call:
         The client is dropped then, and to go on is of no use.
         """
         session = self.session
-        limit = self.server.config.output_limit(is_subscriber(session))[0]
+        limit = self.server.config.output_limit(limit_class(session))[0]
         if not 0 < limit < size or session.peer is NOBODY:
             return False
         session.peer.drop_reader()
