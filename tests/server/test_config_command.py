@@ -128,8 +128,8 @@ def test_renamed_commands(fresh_server: Callable[..., ServerProcess]) -> None:
 
 
 def test_inert_parameters_are_logged(fresh_server: Callable[..., ServerProcess]) -> None:
-    process = fresh_server("--rdbcompression", "no", "--lfu-decay-time", "2")
-    process.wait_for_log("has no effect here: rdbcompression, lfu-decay-time")
+    process = fresh_server("--rdbcompression", "no", "--activerehashing", "no")
+    process.wait_for_log("has no effect here: rdbcompression, activerehashing")
 
 
 def test_loglevel_at_run_time(fresh_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
