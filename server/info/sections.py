@@ -153,9 +153,9 @@ def stats(call: Call) -> Lines:
     tracking = call.server.tracking
     return [
         *_traffic(call),
-        b"sync_full:0",
-        b"sync_partial_ok:0",
-        b"sync_partial_err:0",
+        b"sync_full:%d" % counted.full_syncs,
+        b"sync_partial_ok:%d" % counted.partial_syncs,
+        b"sync_partial_err:%d" % counted.refused_partial_syncs,
         *_expiry(call),
         b"evicted_keys:%d" % counted.evicted_keys,
         b"evicted_clients:%d" % counted.evicted_clients,

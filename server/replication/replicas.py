@@ -222,12 +222,17 @@ class AllReplicas(Replicas, SyncWaiters, Relay):
             self._begin_stream()
         self._replicas[session] = replica
         name = replica.address().decode("utf-8", "backslashreplace")
+        counters = self._server.statistics.counters
         if pieces is not None:
+            counters.partial_syncs += 1
             log.info("Replica %s:%d goes on from offset %d", name, facts.port, offset)
             told = b"CONTINUE %b" % self._role.id if facts.psync2 else b"CONTINUE"
             session.deliver_wire(encode(Status(told)))
             replica.go_online(pieces, now_ms)
             return
+        counters.full_syncs += 1
+        if data_id not in (b"", b"?"):
+            counters.refused_partial_syncs += 1
         log.info("Replica %s:%d asks for synchronization", name, facts.port)
         if not self._joined(replica):
             asyncio.get_running_loop().call_soon(self._begin_job)

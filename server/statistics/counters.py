@@ -49,6 +49,9 @@ class Counters:
         self.errors_by_code: dict[bytes, int] = {}
         self.tells_errors_apart = True
         self.unexpected_errors = 0
+        self.full_syncs = 0  # replicas that were sent a full copy
+        self.partial_syncs = 0  # replicas that went on where they stood
+        self.refused_partial_syncs = 0  # replicas that wanted to, and could not
         self.evicted_clients = 0
         self.evicted_keys = 0
         self.over_ms = 0  # for how long there was more than maxmemory, up to the last end of it

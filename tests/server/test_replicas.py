@@ -32,6 +32,15 @@ def replica_of(fresh_redis: Factory, port: int, *options: str) -> Process:
     return process
 
 
+def resumptions(master: Process) -> int:
+    """How often a replica has gone on where it stood."""
+    return int(master.info("stats")["sync_partial_ok"])
+
+
+def wait_for_resumptions(master: Process, count: int) -> None:
+    wait_until(lambda: resumptions(master) == count)
+
+
 @pytest.fixture
 def master(fresh_server: Factory) -> Process:
     return fresh_server("--enable-debug-command", "yes", "--save", "")
@@ -69,13 +78,15 @@ def test_a_cut_link_goes_on_where_it_stood(master: Process, fresh_redis: Factory
     with closing(proxy):
         replica = replica_of(fresh_redis, proxy.port)
         wait_until(lambda: is_up(replica))
+        before = resumptions(master)
         with Load(master, 1):
-            for _ in range(3):
+            for time in range(1, 4):
                 proxy.break_off()
-                wait_until(lambda: not is_up(replica))
+                wait_for_resumptions(master, before + time)  # it may be back at once
                 wait_until(lambda: is_up(replica))
         assert_same(master, replica)
         assert full_copies(replica) == 1
+        assert master.info("stats")["sync_full"] == "1"
         assert master.info("replication")["connected_slaves"] == "1"
 
 
