@@ -19,8 +19,9 @@ pytestmark = [pytest.mark.once, pytest.mark.slow]
 JOBS = 20
 PATIENCE_S = 60.0
 # Whether a job that a killed worker had begun is done by another. Celery gives it back when a
-# worker starts, if that is late enough, or after minutes; kombu after minutes; rq notes that it has
-# failed; those that are False otherwise take it off a list and keep no note of it.
+# worker starts, if that is late enough, or after minutes; taskiq on a stream behind a new job that
+# comes late enough; kombu after minutes; rq notes that it has failed; those that are False
+# otherwise take it off a list and keep no note of it.
 FRAMEWORKS = {
     "arq": True,
     "celery": None,
@@ -32,7 +33,7 @@ FRAMEWORKS = {
     "redis_om": True,
     "rq": False,
     "taskiq": False,
-    "taskiq_streams": True,
+    "taskiq_streams": None,
 }
 FROM_NPM = ("bee_queue", "bull", "bullmq")  # there it always is
 REQUIREMENTS = {"taskiq_streams": "taskiq"}  # where those of another one do
