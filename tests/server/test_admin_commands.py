@@ -9,6 +9,7 @@ from collections.abc import Callable
 from headrace.server.clock import Clock
 from headrace.server.statistics.latency import LatencyMonitor
 from support.client import RawClient, WireError
+from support.figures import info
 from support.process import Process, ServerProcess
 from support.waiting import wait_until
 
@@ -268,7 +269,11 @@ def test_time_and_lastsave(client: RawClient) -> None:
     saved = client.call_parsed("LASTSAVE")
     assert isinstance(saved, int)
     assert 0 <= time.time() - saved < 10_000
-    assert client.call("ROLE") == b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
+
+
+def test_a_master_without_replicas_says_its_role(client: RawClient) -> None:
+    """The offset is no 0 where a replica has been here before."""
+    assert client.call_parsed("ROLE") == [b"master", info(client, "master_repl_offset"), []]
 
 
 def test_what_is_due_is_expired_between_two_ticks_too(client: RawClient) -> None:
