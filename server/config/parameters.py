@@ -225,7 +225,7 @@ LIMITS: Final[tuple[Parameter, ...]] = (
         0,
         LONG_MAX,
         doc="How many keys are remembered for clients that called CLIENT TRACKING; beyond it keys "
-        "are forgotten by chance, and their readers told to forget them. 0 is no limit.",
+        "are forgotten by chance, and their readers get an invalidation. 0 is no limit.",
     ),
 )
 
@@ -410,7 +410,7 @@ REPLICATION: Final[tuple[Parameter, ...]] = (
         0,
         INT_MAX,
         alias="min-slaves-to-write",
-        doc="Refuse writes unless so many replicas have told of late how far they are.",
+        doc="Refuse writes unless so many replicas have acknowledged data of late.",
     ),
     Integer(
         "min-replicas-max-lag",
@@ -899,25 +899,23 @@ CLUSTER: Final[tuple[Parameter, ...]] = (
     ),
     Address(
         "cluster-announce-ip",
-        doc="Address of the node, as clients are told it; without it they are told the one to "
+        doc="Address of the node, as clients see it; without it they see the one to "
         "which they have come.",
     ),
-    HostName("cluster-announce-hostname", doc="Host name of the node, as clients are told it."),
+    HostName("cluster-announce-hostname", doc="Host name of the node, as clients see it."),
     Choice(
         "cluster-preferred-endpoint-type",
         b"ip",
         (b"ip", b"hostname", b"unknown-endpoint"),
         doc="Which of the two clients are to use, or that they have to know it themselves.",
     ),
-    Integer(
-        "cluster-announce-port", 0, 0, 65535, doc="Port that clients are told; 0 is `port` itself."
-    ),
+    Integer("cluster-announce-port", 0, 0, 65535, doc="Port that clients see; 0 is `port` itself."),
     Integer(
         "cluster-announce-tls-port",
         0,
         0,
         65535,
-        doc="Port that clients are told for TLS; 0 is none.",
+        doc="Port that clients see for TLS; 0 is none.",
     ),
     Integer(
         "cluster-announce-bus-port",

@@ -398,6 +398,9 @@ class Loader:
 
     def finish(self) -> None:
         """Say what was loaded."""
+        if not self._files:
+            log.info("Found no files to load: the keyspace is empty")
+            return
         keys = sum([len(db) for db in self._server.data.dbs])
         spent_s = (time.perf_counter_ns() - self._started_ns) / 1e9
         log.info(
@@ -407,7 +410,7 @@ class Loader:
             self.commands,
             self._entries,
             len(self._files),
-            os.fsdecode(os.path.dirname(self._files[0])) if self._files else "no folder",
+            os.fsdecode(os.path.dirname(self._files[0])),
             spent_s,
         )
 

@@ -42,7 +42,7 @@ DOCS: Final[dict[str, Doc]] = {
     "xcfgset": Doc(
         _GROUP,
         "8.6.0",
-        "O(1); what is forgotten is let go of later",
+        "O(1); what is forgotten is freed later",
         "Limits for how long, and how many, idempotent IDs of a producer a stream remembers.",
         "key [IDMP-DURATION=idmp-duration:integer] [IDMP-MAXSIZE=idmp-maxsize:integer]",
     ),

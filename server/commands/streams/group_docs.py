@@ -58,7 +58,7 @@ DOCS: Final[dict[str, Doc]] = {
     "xgroup|destroy": Doc(
         _GROUP,
         "5.0.0",
-        "O(1); what was pending is let go of later",
+        "O(1); what was pending is freed later",
         "Removes a group with what it has pending.",
         "key group",
     ),

@@ -96,7 +96,7 @@ class CallingDoor(Door):
 
     Args:
         opened: what to do when the connection is there.
-        failed: what to do where there will be none; it is told the reason.
+        failed: what to do where there will be none; it is called with the reason.
     """
 
     def __init__(

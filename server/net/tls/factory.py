@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from headrace.server.net.connection import Connection
 from headrace.server.net.tls.contexts import Contexts, TlsError
 from headrace.server.net.tls.doors import CallingDoor, ClientDoor, RegionDoor
 from headrace.server.net.tls.handshakes import Handshakes
-from headrace.server.net.tls.transport import TlsTransport
+from headrace.server.net.tls.transport import Door, TlsTransport
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -49,24 +50,12 @@ class Factory:
     def for_client(self, connection: Connection) -> TlsTransport:
         """What carries a client's connection."""
         door = ClientDoor(self._server, connection, self._clients)
-        return TlsTransport(
-            connection,  # type: ignore[arg-type]  # a protocol by its methods
-            door,
-            self._contexts.clients,
-            self._clients,
-            True,
-        )
+        return _accepted(connection, door, self._contexts.clients, self._clients)
 
     def for_region(self, connection: Connection) -> TlsTransport:
         """What carries the connection of another region that calls here."""
         door = RegionDoor(self._server, connection, self._regions)
-        return TlsTransport(
-            connection,  # type: ignore[arg-type]  # a protocol by its methods
-            door,
-            self._contexts.regions,
-            self._regions,
-            True,
-        )
+        return _accepted(connection, door, self._contexts.regions, self._regions)
 
     def for_call(
         self, link: asyncio.Protocol, host: str, failed: Callable[[str], None]
@@ -74,10 +63,18 @@ class Factory:
         """What carries a connection to another region.
 
         Args:
-            failed: told why there will be none.
+            failed: called with the reason where there will be none.
         """
         door = CallingDoor(self._server, _telling(link), failed)
         return TlsTransport(link, door, self._contexts.calling, self._regions, False, host)
+
+
+def _accepted(
+    connection: Connection, door: Door, context: ssl.SSLContext, handshakes: Handshakes
+) -> TlsTransport:
+    """What carries a connection that was opened elsewhere."""
+    protocol: Any = connection  # by its methods
+    return TlsTransport(protocol, door, context, handshakes, True)
 
 
 def _telling(link: asyncio.Protocol) -> Callable[[object], None]:
