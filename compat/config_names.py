@@ -47,11 +47,10 @@ OBSOLETE_DIRECTIVES: Final = (
 
 INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     (
-        "A full copy goes through a file, in both directions.",
+        "A full copy that comes goes through a file, and one that leaves has one connection.",
         (
             YesNo("rdb-del-sync-files", False),
             YesNo("repl-disable-tcp-nodelay", False),
-            YesNo("repl-diskless-sync", True),
             YesNo("replica-lazy-flush", False, alias="slave-lazy-flush"),
             YesNo("replica-ignore-maxmemory", True, alias="slave-ignore-maxmemory"),
             YesNo("replica-ignore-disk-write-errors", False),
@@ -61,8 +60,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
                 (b"disabled", b"on-empty-db", b"swapdb", b"flushdb"),
                 flags=NOT_WHILE_LOADING,
             ),
-            Integer("repl-diskless-sync-delay", 5, 0, INT_MAX),
-            Integer("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
             YesNo("repl-rdb-channel", True),
             Memory("replica-full-sync-buffer-limit", 0, 0, LONG_MAX),
         ),

@@ -37,6 +37,11 @@ def bulk_head(size: int) -> bytes:
     return b"$%d\r\n" % size
 
 
+def marked_head(mark: bytes) -> bytes:
+    """What stands before bytes of unknown number that end with this mark."""
+    return b"$EOF:%b\r\n" % mark
+
+
 class LongRequest:
     """A request of very many words that come one after another; it is never moved as a whole.
 

@@ -37,16 +37,20 @@ class RdbEncoder(Encoder):
         self._output: Final = RdbOutput(version)
         self._db = -1
         self._walk: Walk | None = None
-        self._crc = 0
+        self.crc = 0
         self._plain: Final = form_of(b"")
         self._made: list[bytes] = []
 
     def begin(self) -> None:
         """Make what stands in front of all keys."""
         output = self._output
-        output.raw(self.head())
+        output.raw(self.first())
         output.write_notes(self._notes)
         self.size_bytes = output.size_bytes
+
+    def first(self) -> bytes:
+        """What of the head is known when nothing has been added yet."""
+        return self.head()
 
     def head(self) -> bytes:
         """What the file begins with."""
@@ -95,26 +99,26 @@ class RdbEncoder(Encoder):
     def finish(self) -> None:
         """Make the end and the checksum."""
         self._output.byte(END)
-        self._made = self._checked()
+        self._made = self.checked()
         self._made.append(self.checksum().to_bytes(8, "little"))
         self.size_bytes = sum([len(piece) for piece in self._made])
 
     def checksum(self) -> int:
         """That of the file."""
-        return self._crc
+        return self.crc
 
     def take(self) -> list[bytes]:
         """What has been made since the last call, in the order of the file."""
-        made = self._made or self._checked()
+        made = self._made or self.checked()
         self._made = []
         self.size_bytes = 0
         return made
 
-    def _checked(self) -> list[bytes]:
+    def checked(self) -> list[bytes]:
         """What the output holds; it joins the checksum."""
         pieces = self._output.take()
         for piece in pieces:
-            self._crc = crc64(piece, self._crc)
+            self.crc = crc64(piece, self.crc)
         return pieces
 
 
@@ -125,16 +129,20 @@ class RisingRdbEncoder(RdbEncoder):
     else than what was written.
 
     Args:
-        version: Valkey's, which stays; 0 for Redis.
+        version: Valkey's, which stays; or the lowest that it may have, 0 for the first one.
         notes: see ``RdbEncoder``.
+
+    Attributes:
+        needed: the lowest version that would have held all keys so far; 0 is the first one.
 
     Raises:
         PersistenceError: from ``add``, when Valkey cannot hold a value.
     """
 
     def __init__(self, version: int, notes: list[bytes]) -> None:
-        super().__init__(version or FUNCTIONS_SINCE, notes)
+        super().__init__(max(version, FUNCTIONS_SINCE), notes)
         self._first_version: Final = self._version
+        self.needed = 0
 
     def look_at(self, form: Form, value: object) -> None:
         """Have the version that this value needs."""
@@ -144,10 +152,52 @@ class RisingRdbEncoder(RdbEncoder):
                 raise PersistenceError(f"Valkey cannot hold {form.plural()} as there are here")
         elif not needed:
             raise PersistenceError(f"Redis has no {form.plural()} as there are here")
-        elif needed > self._version:
-            self._version = needed
-            self._output.version = needed
+        elif needed > self.needed:
+            self.needed = needed
+            if needed > self._version:
+                self.rise(needed)
+
+    def rise(self, version: int) -> None:
+        """Have a higher version from here on."""
+        self._version = version
+        self._output.version = version
 
     def checksum(self) -> int:
         """That of the file; 0 is none."""
-        return self._crc if self._version == self._first_version else 0
+        return self.crc if self._version == self._first_version else 0
+
+
+class SteadyRdbEncoder(RisingRdbEncoder):
+    """Makes a file whose head leaves with the first part that is taken.
+
+    Raises:
+        PersistenceError: from ``add``, when a value needs a higher version after that; ``needed``
+            says which.
+    """
+
+    def __init__(self, version: int, notes: list[bytes]) -> None:
+        super().__init__(version, notes)
+        self._has_left = False
+
+    def first(self) -> bytes:
+        """See ``RdbEncoder``."""
+        return b""
+
+    def rise(self, version: int) -> None:
+        """See ``RisingRdbEncoder``."""
+        if self._has_left:
+            raise PersistenceError(f"a value needs version {version} of the form, which is newer")
+        super().rise(version)
+
+    def checked(self) -> list[bytes]:
+        """See ``RdbEncoder``."""
+        if self._has_left:
+            return super().checked()
+        self._has_left = True
+        head = self.head()
+        self.crc = crc64(head, 0)
+        return [head, *super().checked()]
+
+    def checksum(self) -> int:
+        """That of the file."""
+        return self.crc

@@ -108,6 +108,7 @@ class ReplicaFacts:
     Attributes:
         port, address: where it listens; no address is where the connection comes from.
         psync2: it can go on with data that has got another ID.
+        knows_end: it can take a snapshot whose length is not known before its end.
         rdb_only: it wants a snapshot and no more.
         wants_keys, wants_functions: what the snapshot is to hold.
         is_valkey: it says its version, as Valkey alone does.
@@ -117,6 +118,7 @@ class ReplicaFacts:
         self.port = 0
         self.address = b""
         self.psync2 = False
+        self.knows_end = False
         self.rdb_only = False
         self.wants_keys = True
         self.wants_functions = True

@@ -117,6 +117,9 @@ class Config:
     min_replicas_max_lag: int
     repl_backlog_size: int
     repl_backlog_ttl: int
+    repl_diskless_sync: bool
+    repl_diskless_sync_delay: int
+    repl_diskless_sync_max_replicas: int
     repl_ping_replica_period: int
     repl_timeout: int
     replicaof: bytes

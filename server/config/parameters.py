@@ -375,6 +375,26 @@ REPLICATION: Final[tuple[Parameter, ...]] = (
         doc="What INFO shows to those who choose a new master.",
     ),
     YesNo("replica-announced", True, doc="Likewise: whether they are to know of this one."),
+    YesNo(
+        "repl-diskless-sync",
+        True,
+        doc="Send a full copy while it is being made, to replicas that can take it so; else from "
+        "a file.",
+    ),
+    Integer(
+        "repl-diskless-sync-delay",
+        5,
+        0,
+        INT_MAX,
+        doc="Seconds that the first replica waits for others, to share such a copy.",
+    ),
+    Integer(
+        "repl-diskless-sync-max-replicas",
+        0,
+        0,
+        INT_MAX,
+        doc="So many that wait are enough; 0 is any number.",
+    ),
     Memory(
         "repl-backlog-size",
         MB,

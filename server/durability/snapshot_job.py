@@ -50,6 +50,7 @@ class SnapshotJob(Job):
         file: the file; the thread's alone.
         keys_total, keys_done: how many keys there are, and how many of them have been encoded.
         size_bytes: how long the file is so far.
+        queued_bytes: how much of that waits to be written.
         copied_bytes: what was kept for it that has changed or gone since, about.
         started_s: when the job started, in seconds since 1970; started_ns: on the clock that only
             measures.
@@ -74,7 +75,7 @@ class SnapshotJob(Job):
         self._keys: list[FrozenKey] = []
         self._next = 0  # of the keys
         self._more = False  # to be done for the key before that
-        self._queued_bytes = 0
+        self.queued_bytes = 0
         self._failure = ""
         self._timer: asyncio.TimerHandle | None = None
         self._handle: asyncio.Handle | None = None
@@ -97,6 +98,25 @@ class SnapshotJob(Job):
     def libraries(self) -> list[bytes]:
         """The libraries of functions that are."""
         return self.server.libraries()
+
+    def hand_over(self, encoder: Encoder) -> None:
+        """Pass on what has been made: to the thread, which writes it."""
+        size = encoder.size_bytes
+        self.made(size)
+        self._worker.give(_Write(self, encoder.take(), size))
+
+    def complete(self) -> None:
+        """All has been handed over."""
+        self._worker.give(_Install(self))
+
+    def discard(self) -> None:
+        """Remove the file, when the thread is done with it."""
+        try:
+            self._worker.give(_Discard(self))
+        except Exception:
+            log.exception("There is no thread that could remove a file")
+            self._worker.drain()
+            self.file.discard()
 
     def install(self) -> None:
         """Put the synced file in its place; called in the thread, as ``Task.run``."""
@@ -140,7 +160,7 @@ class SnapshotJob(Job):
             self.cancelled = False
             return
         self._stop()
-        self._discard()
+        self.discard()
         self._worker.drain()
 
     def break_off(self, error: Exception) -> None:
@@ -152,17 +172,8 @@ class SnapshotJob(Job):
         if not self.failed:
             self._failure = reason
             self._stop()
-            self._discard()
+            self.discard()
             self._report_end(reason)
-
-    def _discard(self) -> None:
-        """Remove the file, when the thread is done with it."""
-        try:
-            self._worker.give(_Discard(self))
-        except Exception:
-            log.exception("There is no thread that could remove a file")
-            self._worker.drain()
-            self.file.discard()
 
     def _report_end(self, failure: str) -> None:
         """Report the end."""
@@ -227,7 +238,7 @@ class SnapshotJob(Job):
         server.clock.refresh()
         started_ns = server.clock.now_ns
         stop_ns = now_ns + (SLICE_NS if busy else IDLE_SLICE_NS)
-        while self._queued_bytes < QUEUED_MAX_BYTES:
+        while self.queued_bytes < QUEUED_MAX_BYTES:
             done = self.keys_done
             if not self._advance():
                 self._finish()
@@ -239,7 +250,7 @@ class SnapshotJob(Job):
         server.clock.refresh()
         server.statistics.note_latency(b"snapshot-slice", server.clock.now_ns - started_ns)
         self._seen_bytes = server.statistics.counters.net_input_bytes
-        if self._queued_bytes >= QUEUED_MAX_BYTES:
+        if self.queued_bytes >= QUEUED_MAX_BYTES:
             self._waiting = True
         elif delay_us > 0:
             self._rests_until_ns = now_ns + delay_us * 1000
@@ -272,23 +283,21 @@ class SnapshotJob(Job):
         if not self._more:
             freezing.release(self._keys[self._next - 1], self.server.data.unused)
         if encoder.size_bytes >= BATCH_BYTES:
-            self._hand_over(encoder)
+            self.hand_over(encoder)
         return True
 
-    def _hand_over(self, encoder: Encoder) -> None:
-        """Give the thread what has been made."""
-        size = encoder.size_bytes
-        self._queued_bytes += size
+    def made(self, size: int) -> None:
+        """So much has been made, and waits to be written; see ``written``."""
+        self.queued_bytes += size
         self.size_bytes += size
-        self._worker.give(_Write(self, encoder.take(), size))
 
     def _finish(self) -> None:
         encoder = self._encoder
         assert encoder is not None
         encoder.finish()
-        self._hand_over(encoder)
+        self.hand_over(encoder)
         self._thaw()
-        self._worker.give(_Install(self))
+        self.complete()
 
     def _report(self, now_ns: int) -> None:
         if now_ns - self._reported_ns < REPORT_NS:
@@ -309,16 +318,16 @@ class SnapshotJob(Job):
         """How many of the keys have been encoded, in per cent."""
         return 100.0 * self.keys_done / self.keys_total if self.keys_total else 0.0
 
-    # What the thread reports
+    # What is reported by the thread, or whoever takes what has been made
 
     def written(self, size: int, failure: str) -> None:
         """A batch has been written."""
-        self._queued_bytes -= size
+        self.queued_bytes -= size
         if self.cancelled or self._failure:
             return
         if failure:
             self.fail(failure)
-        elif self._waiting and self._queued_bytes < QUEUED_MAX_BYTES // 2:
+        elif self._waiting and self.queued_bytes < QUEUED_MAX_BYTES // 2:
             self._waiting = False
             self._soon()
 
@@ -329,7 +338,7 @@ class SnapshotJob(Job):
         self._stop()
         if failure:
             self._failure = failure
-            self._discard()
+            self.discard()
         self._report_end(failure)
 
     @property

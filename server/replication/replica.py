@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from headrace.protocol.outgoing import bulk_head
+from headrace.protocol.outgoing import bulk_head, marked_head
 from headrace.server.clients.session import ReplicaFacts, Session
 from headrace.server.replication.snapshot import SyncFile
 
@@ -14,7 +14,12 @@ WAITS: Final = 0  # for a snapshot to begin
 WRITING: Final = 1  # that snapshot is being written
 SENDING: Final = 2  # and is being sent
 ONLINE: Final = 3  # it gets the stream
-STATES: Final = (b"wait_bgsave", b"wait_bgsave", b"send_bulk", b"online")
+STREAMING: Final = 4  # a snapshot is sent while it is being made
+COPIED: Final = 5  # that is over, and the replica says when it wants the stream
+STATES: Final = (
+    *(b"wait_bgsave", b"wait_bgsave", b"send_bulk", b"online"),
+    *(b"wait_bgsave", b"online"),
+)
 CHUNK_BYTES: Final = 1 << 18
 SILENT: Final = -1
 
@@ -29,7 +34,8 @@ class Replica:
         now_ms: of ``monotonic_ms``, as all moments here.
 
     Attributes:
-        state: see above.
+        state: see above; since_ms: when it came.
+        is_behind: it has not read most of what it was sent of a snapshot that is being made.
         acked: how much of the stream it has; acked_ms: when it told so last; on_disk: how much of
             the stream is on its disk, where it says so.
     """
@@ -47,6 +53,8 @@ class Replica:
         self.acknowledges: Final = acknowledges
         self.state = WAITS
         self._on_online: Final = on_online
+        self.since_ms: Final = now_ms
+        self.is_behind = False
         self.acked = 0
         self.acked_ms = now_ms
         self.on_disk = 0
@@ -117,10 +125,40 @@ class Replica:
         if self.facts.rdb_only:
             session.peer.close()
             return
+        self.go_on(file.clock.monotonic_ms())
+
+    # The snapshot, while it is being made
+
+    def begin_stream(self, greeting: bytes, mark: bytes) -> None:
+        """As ``begin``: the snapshot comes at once, and then the mark."""
+        self.state = STREAMING
+        self.session.deliver_wire(greeting + marked_head(mark))
+
+    def take(self, piece: bytes, on_read: Callable[[Replica], None]) -> None:
+        """Be sent what comes next of it; the call comes when it has read most of that."""
+        self.is_behind = True
+        self.session.deliver_wire(piece)
+        self.session.peer.when_drained(lambda: on_read(self))
+
+    def has_read(self, now_ms: int) -> None:
+        """It has read most of what it was sent, which is a sign of life."""
+        self.is_behind = False
+        self._read_ms = now_ms
+
+    def end_stream(self, mark: bytes, now_ms: int) -> None:
+        """The snapshot is complete."""
+        self.state = COPIED
+        self._read_ms = now_ms
+        self.session.deliver_wire(mark)
+        if self.facts.rdb_only:
+            self.session.peer.close()
+
+    def go_on(self, now_ms: int) -> None:
+        """Send what has come since the moment of the snapshot."""
         waiting = self.waiting
         self.waiting = []
-        session.waiting_bytes = 0
-        self.go_online(waiting, file.clock.monotonic_ms())
+        self.session.waiting_bytes = 0
+        self.go_online(waiting, now_ms)
 
     def let_go(self) -> None:
         """Read no more of the snapshot."""

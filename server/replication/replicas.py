@@ -19,10 +19,9 @@ from headrace.protocol.replies import Status, encode
 from headrace.server.changes.changes import Changes
 from headrace.server.clients.session import REPLICA, ReplicaFacts, Session
 from headrace.server.durability.durability import Durability
-from headrace.server.gate import HALF_JOINED, LENGTHY_AT_WORK, LOADING_DATA, SCRIPT_AT_WORK
 from headrace.server.replication.backlog import Backlog
-from headrace.server.replication.replica import ONLINE, STATES, WAITS, WRITING, Replica
-from headrace.server.replication.snapshot import SyncFile, SyncJob, SyncWaiters
+from headrace.server.replication.copies import Copies
+from headrace.server.replication.replica import COPIED, ONLINE, STATES, WAITS, WRITING, Replica
 from headrace.server.replication.stream import CommandStream
 from headrace.server.replication.waits import ReplicaWaits
 from headrace.server.role import NO_ID, NO_OFFSET, BacklogFigures, Relay, Replicas, Role, new_id
@@ -31,25 +30,23 @@ from headrace.server.waiting.waiters import Parked, Sleeper
 
 log: Final = logging.getLogger("headrace")
 
-_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED | LOADING_DATA | SCRIPT_AT_WORK
 _SIGN_OF_LIFE: Final = b"\n"  # to those that wait for their snapshot
 _GET_ACK: Final = [b"REPLCONF", b"GETACK", b"*"]
 
 
-class AllReplicas(Replicas, SyncWaiters, Relay):
+class AllReplicas(Replicas, Relay):
     """The replicas of one server."""
 
     def __init__(self, server: Server, durability: Durability) -> None:
         self._server: Final = server
         self._role: Final[Role] = server.role
         self._changes: Final[Changes] = server.changes
-        self._durability: Final = durability
         self._replicas: Final[dict[Session, Replica]] = {}
         self._backlog: Backlog | None = None
         self._records = False  # the stream takes records
         self.stream: Final = CommandStream(self._feed)
+        self._copies: Final = Copies(server, durability.files, self._replicas, self.stream)
         self._waits: Final = ReplicaWaits(server, self)
-        self._joined_at = 0  # the offset of the moment whose state is being written
         self._asks_acks = False
         self._pinged_ms = 0
         self._second_ms = 0  # when what is done once a second was done
@@ -234,8 +231,8 @@ class AllReplicas(Replicas, SyncWaiters, Relay):
         if data_id not in (b"", b"?"):
             counters.refused_partial_syncs += 1
         log.info("Replica %s:%d asks for synchronization", name, facts.port)
-        if not self._joined(replica):
-            asyncio.get_running_loop().call_soon(self._begin_job)
+        if not self._copies.joined(replica):
+            asyncio.get_running_loop().call_soon(self._copies.begin_if_wanted)
 
     def _lacking(self, data_id: bytes, offset: int) -> list[bytes] | None:
         """What a replica lacks of the stream; None when that is not known any more."""
@@ -248,62 +245,6 @@ class AllReplicas(Replicas, SyncWaiters, Relay):
         )
         return backlog.since(offset) if is_known else None
 
-    def _joined(self, replica: Replica) -> bool:
-        """Whether a snapshot that is being written for another replica will do."""
-        job = self._durability.files.job
-        if not isinstance(job, SyncJob) or job.facts.kind() != replica.facts.kind():
-            return False
-        for other in self._replicas.values():
-            if other.state == WRITING and other.facts.kind() == job.facts.kind():
-                replica.join(other, self._greeting(replica, self._joined_at))
-                return True
-        return False
-
-    def _greeting(self, replica: Replica, offset: int) -> bytes:
-        if not replica.acknowledges:
-            return b""
-        return encode(Status(b"FULLRESYNC %b %d" % (self._role.id, offset)))
-
-    def _begin_job(self) -> None:
-        """Begin with a snapshot, if one is wanted and can be written now."""
-        server = self._server
-        files = self._durability.files
-        if files.job is not None or server.gate.reasons & _OF_NO_MOMENT or server.stopping:
-            return  # the cron looks again
-        for replica in self._replicas.values():
-            if replica.state == WAITS:
-                files.job = job = SyncJob(server, files, self, replica.facts)
-                log.info("Starting to write a snapshot for replicas")
-                job.begin()
-                return
-
-    def begun(self, job: SyncJob) -> None:
-        """See ``SyncWaiters``."""
-        self.stream.flush()
-        self.stream.select_again()
-        self._joined_at = self.stream.offset
-        for replica in self._replicas.values():
-            if replica.state == WAITS and replica.facts.kind() == job.facts.kind():
-                replica.begin(self._greeting(replica, self._joined_at))
-
-    def ended(self, job: SyncJob, failure: str) -> None:
-        """See ``SyncWaiters``."""
-        those = [
-            replica
-            for replica in list(self._replicas.values())
-            if replica.state == WRITING and replica.facts.kind() == job.facts.kind()
-        ]
-        if failure:
-            log.warning("The snapshot for replicas failed: %s", failure)
-            for replica in those:
-                replica.session.peer.abort()
-            return
-        file = SyncFile(job.descriptor, job.size_bytes, self._server.clock)
-        for replica in those:
-            replica.send(file)
-        file.close_if_unread()
-        self._begin_job()
-
     def _gone(self, session: Session) -> None:
         """A replica has left."""
         replica = self._replicas.pop(session, None)
@@ -311,15 +252,10 @@ class AllReplicas(Replicas, SyncWaiters, Relay):
             return
         replica.let_go()
         log.info("Replica %s:%d has left", _text(replica.address()), replica.facts.port)
-        job = self._durability.files.job
-        if isinstance(job, SyncJob) and not self._any(WRITING):
-            job.cancel()
+        self._copies.look_on()
         if not self._replicas:
             self._alone_since_ms = self._server.clock.monotonic_ms()
         self.settings_changed()
-
-    def _any(self, state: int) -> bool:
-        return state in [replica.state for replica in self._replicas.values()]
 
     def disconnect_all(self) -> None:
         """Have all begin anew, because the stream is another one."""
@@ -335,6 +271,8 @@ class AllReplicas(Replicas, SyncWaiters, Relay):
         if replica is not None:
             was_late = replica.lag_s(self._server.clock.monotonic_ms()) > 1
             replica.acknowledge(offset, on_disk, self._server.clock.monotonic_ms())
+            if replica.state == COPIED:
+                replica.go_on(self._server.clock.monotonic_ms())
             if was_late:
                 self.settings_changed()
             self._waits.look()
@@ -367,7 +305,7 @@ class AllReplicas(Replicas, SyncWaiters, Relay):
 
     def tick(self, now_ms: int) -> None:
         """See ``Replicas``."""
-        self._begin_job()
+        self._copies.begin_if_wanted()
         if now_ms - self._second_ms < 1000:
             return
         self._second_ms = now_ms

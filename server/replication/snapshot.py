@@ -1,7 +1,8 @@
-"""The snapshot with which a replica begins: an RDB file that nobody finds in the folder afterwards.
+"""The snapshot with which a replica begins: an RDB file, made as any snapshot is, without a pause.
 
-It is written as any snapshot is, without a pause, and sent from the disk, so that a slow replica
-costs no memory but for the changes that come behind it.
+It goes straight to replicas that can take it so, which is ``SocketSyncJob``. Or it is written to a
+file that nobody finds in the folder afterwards, and sent from the disk: a slow replica costs no
+memory then but for the changes that come behind it, which is ``FileSyncJob``.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from mypy_extensions import trait
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.files import TEMPORARY_PREFIX
 from headrace.persistence.rdb.kinds import VALKEY_VERSION_MIN
-from headrace.persistence.snapshot.rdb import RisingRdbEncoder
+from headrace.persistence.snapshot.rdb import RisingRdbEncoder, SteadyRdbEncoder
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.clients.session import ReplicaFacts
 from headrace.server.clock import Clock
 from headrace.server.durability.files import Files
 from headrace.server.durability.snapshot_job import SnapshotJob
+from headrace.server.role import new_id
 from headrace.server.state import Server
 from headrace.storage.keyspace import Keyspace
 
@@ -57,19 +59,24 @@ class SyncWaiters:
         raise NotImplementedError
 
     @abstractmethod
+    def take(self, job: SocketSyncJob, piece: bytes) -> None:
+        """Pass on what comes next of it."""
+        raise NotImplementedError
+
+    @abstractmethod
     def ended(self, job: SyncJob, failure: str) -> None:
-        """It can be sent or, with a reason, it cannot."""
+        """It can be sent, or has been; or, with a reason, it cannot."""
         raise NotImplementedError
 
 
 class SyncJob(SnapshotJob):
-    """A snapshot for replicas on its way to the disk.
+    """A snapshot for replicas.
 
     Args:
         facts: what the replicas have in common.
 
     Attributes:
-        descriptor: the finished file, which has no name any more.
+        rdb: what makes it.
     """
 
     def __init__(
@@ -79,9 +86,16 @@ class SyncJob(SnapshotJob):
         path = os.path.join(folder, TEMPORARY_PREFIX + b"%d.rdb" % os.getpid())
         super().__init__(server, files, path, "A snapshot for replicas")
         self.facts: Final = facts
-        self.descriptor = -1
-        self._waiters: Final = waiters
-        self._rdb: RisingRdbEncoder | None = None
+        self.waiters: Final = waiters
+        self.rdb: RisingRdbEncoder | None = None
+
+    def is_for(self, facts: ReplicaFacts) -> bool:
+        """Whether it is what such a replica wants."""
+        return facts.kind() == self.facts.kind()
+
+    def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
+        """What makes the bytes; see ``RisingRdbEncoder``."""
+        raise NotImplementedError
 
     def keyspaces(self) -> list[Keyspace]:
         """All databases, unless the replica wants none of their keys."""
@@ -92,14 +106,14 @@ class SyncJob(SnapshotJob):
         return super().libraries() if self.facts.wants_functions else []
 
     def encoder(self) -> Encoder:
-        """An RDB file of the lowest version that holds all there is."""
-        self._waiters.begun(self)
+        """What makes an RDB file of the present moment."""
+        self.waiters.begun(self)
         first = [b"redis-ver", REDIS_VERSION.encode()]
         version = 0
         if self.facts.is_valkey:
             first = [b"valkey-ver", b"9.0.0"]
             version = VALKEY_VERSION_MIN
-        encoder = RisingRdbEncoder(
+        encoder = self.form(
             version,
             [
                 *(*first, b"headrace-ver", VERSION.encode(), b"redis-bits", b"64"),
@@ -109,7 +123,7 @@ class SyncJob(SnapshotJob):
                 *(b"repl-offset", b"%d" % self.server.role.offset()),
             ],
         )
-        self._rdb = encoder
+        self.rdb = encoder
         return encoder
 
     def _stream_db(self) -> int:
@@ -117,9 +131,31 @@ class SyncJob(SnapshotJob):
         following = self.server.role.following
         return following.stream_db() if following is not None and following.is_on else 0
 
+    def ended(self, failure: str) -> None:
+        """See ``SnapshotJob``."""
+        self.waiters.ended(self, failure)
+
+
+class FileSyncJob(SyncJob):
+    """One that goes to the disk first.
+
+    Attributes:
+        descriptor: the finished file, which has no name any more.
+    """
+
+    def __init__(
+        self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts
+    ) -> None:
+        super().__init__(server, files, waiters, facts)
+        self.descriptor = -1
+
+    def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
+        """An RDB file of the lowest version that holds all there is."""
+        return RisingRdbEncoder(version, notes)
+
     def install(self) -> None:
         """Keep it open, and let nobody else find it."""
-        rdb = self._rdb
+        rdb = self.rdb
         assert rdb is not None
         path = self.file.path
         descriptor = os.open(path, os.O_RDWR)
@@ -127,6 +163,53 @@ class SyncJob(SnapshotJob):
         self.descriptor = descriptor
         os.pwrite(descriptor, rdb.head(), 0)
 
-    def ended(self, failure: str) -> None:
-        """See ``SnapshotJob``."""
-        self._waiters.ended(self, failure)
+
+class SocketSyncJob(SyncJob):
+    """One that goes to the replicas while it is being made.
+
+    They are told the version of its form before all keys have been seen. Where a value needs a
+    newer one, the job fails, and the next one can begin with that.
+
+    Args:
+        version: of Redis's form, to begin with; 0 is the lowest.
+
+    Attributes:
+        mark: the 40 bytes behind the end.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        files: Files,
+        waiters: SyncWaiters,
+        facts: ReplicaFacts,
+        version: int,
+    ) -> None:
+        super().__init__(server, files, waiters, facts)
+        self.mark: Final = new_id()
+        self._version: Final = version
+
+    def is_for(self, facts: ReplicaFacts) -> bool:
+        """See ``SyncJob``: it is also to know the end by its mark."""
+        return facts.knows_end and super().is_for(facts)
+
+    def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
+        """An RDB file whose version does not change any more."""
+        return SteadyRdbEncoder(version or self._version, notes)
+
+    def hand_over(self, encoder: Encoder) -> None:
+        """Pass on what has been made: to the replicas."""
+        piece = b"".join(encoder.take())
+        self.made(len(piece))
+        self.waiters.take(self, piece)
+
+    def taken(self) -> None:
+        """The replicas have read most of what was passed on."""
+        self.written(self.queued_bytes, "")
+
+    def complete(self) -> None:
+        """All has been passed on."""
+        self.installed("")
+
+    def discard(self) -> None:
+        """There is no file."""

@@ -114,6 +114,7 @@ def test_scripts(cli: Cli, tmp_path: Path) -> None:
     library = "#!lua name=lib\nredis.register_function('f', function(keys, args) return args end)"
     assert cli("-x", "FUNCTION", "LOAD", given=library) == "lib\n"
     assert cli("FCALL", "f", "0", "a", "b") == "a\nb\n"
+    cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
     assert "Transfer finished with success" in cli("--functions-rdb", str(tmp_path / "f.rdb"))
     cli("FUNCTION", "FLUSH")
 
@@ -153,6 +154,41 @@ def test_hot_keys_need_a_policy_that_counts(cli: Cli) -> None:
     cli("SET", "k", "v")
     shown = cli("--hotkeys", code=1)
     assert "ERR An LFU maxmemory policy is not selected, access frequency not tracked." in shown
+
+
+def test_hot_keys(server: ServerProcess, cli: Cli) -> None:
+    server.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu", "lfu-log-factor", 0)
+    cli("MSET", "hot", "v", "cold", "v")
+    cli("-r", "50", "GET", "hot")
+    shown = cli("--hotkeys")
+    found = re.search(r'hot key found with counter: (\d+)\tkeyname: "hot"', shown)
+    assert found is not None, shown
+    assert int(found[1]) >= 50
+
+
+@pytest.mark.parametrize("diskless", ["yes", "no"])
+def test_a_snapshot(server: ServerProcess, cli: Cli, tmp_path: Path, diskless: str) -> None:
+    """redis-cli knows both ways in which a copy may come, and its file is a whole one."""
+    server.call(*("CONFIG", "SET", "repl-diskless-sync", diskless, "repl-diskless-sync-delay", 0))
+    cli("--pipe", given="".join(f"SET key:{n} {n}\r\n" for n in range(1000)))
+    path = tmp_path / "taken.rdb"
+    assert "Transfer finished with success" in cli("--rdb", str(path))
+    with ServerProcess(directory=tmp_path, config=f"dbfilename {path.name}") as copy:
+        assert copy.call("DBSIZE") == 1000
+
+
+@pytest.mark.parametrize("diskless", ["yes", "no"])
+def test_the_commands_of_a_replica(
+    server: ServerProcess, cli: Cli, terminal: Callable[..., Terminal], diskless: str
+) -> None:
+    server.call(*("CONFIG", "SET", "repl-diskless-sync", diskless, "repl-diskless-sync-delay", 0))
+    cli("SET", "before", "v")
+    with terminal("--replica") as shown:
+        shown.wait_for("(?i)logging commands from master")
+        wait_until(lambda: "state=online" in server.info("replication").get("slave0", ""))
+        cli("SET", "first", "v")  # redis-cli may take what comes first as a reply to its ACK
+        cli("SET", "k", "v")
+        shown.wait_for('"SET","k","v"\n')
 
 
 def test_latency(cli: Cli, terminal: Callable[..., Terminal]) -> None:

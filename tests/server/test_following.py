@@ -13,7 +13,7 @@ from conftest import Factory
 
 from support.all_types import make, names, requests
 from support.client import WireError, encode
-from support.following import Load, assert_same, digest, is_up
+from support.following import AT_ONCE, Load, assert_same, digest, is_up
 from support.process import Process, RedisProcess
 from support.proxy import Proxy
 from support.random_commands import do_things
@@ -24,7 +24,7 @@ LIBRARY = "#!lua name=lib\nredis.register_function('f', function() return 1 end)
 
 @pytest.fixture
 def replica(fresh_server: Factory) -> Process:
-    return fresh_server("--enable-debug-command", "yes", "--save", "")
+    return fresh_server("--enable-debug-command", "yes", "--save", "", *AT_ONCE)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from conftest import Factory
 
 from support.all_types import make, names, requests
 from support.client import RawClient, WireError, encode
-from support.following import Load, assert_same, full_copies, is_up
+from support.following import AT_ONCE, Copy, Load, assert_same, full_copies, is_up
 from support.judges import JUDGES, missing, present
 from support.process import Process, RedisProcess
 from support.proxy import Proxy
@@ -43,10 +43,14 @@ def wait_for_resumptions(master: Process, count: int) -> None:
 
 @pytest.fixture
 def master(fresh_server: Factory) -> Process:
-    return fresh_server("--enable-debug-command", "yes", "--save", "")
+    return fresh_server("--enable-debug-command", "yes", "--save", "", *AT_ONCE)
 
 
-def test_a_full_copy_holds_values_of_every_type(master: Process, fresh_redis: Factory) -> None:
+@pytest.mark.parametrize("diskless", ["yes", "no"])
+def test_a_full_copy_holds_values_of_every_type(
+    master: Process, fresh_redis: Factory, diskless: str
+) -> None:
+    master.call("CONFIG", "SET", "repl-diskless-sync", diskless)
     replica = fresh_redis(*FOLLOWS)
     assert isinstance(replica, RedisProcess)
     with master.client() as client:
@@ -112,7 +116,7 @@ def test_one_that_was_away_for_long_begins_anew(master: Process, fresh_redis: Fa
 def test_a_master_that_was_killed_is_followed_again(
     fresh_server: Factory, fresh_redis: Factory
 ) -> None:
-    master = fresh_server("--appendonly", "yes", "--enable-debug-command", "yes")
+    master = fresh_server("--appendonly", "yes", "--enable-debug-command", "yes", *AT_ONCE)
     replica = replica_of(fresh_redis, master.port)
     wait_until(lambda: is_up(replica))
     with master.client() as client:
@@ -199,46 +203,6 @@ def test_messages_reach_those_who_listen_at_a_replica(
 
 
 # A replica by hand
-
-
-class Copy:
-    """A replica that is read byte by byte."""
-
-    def __init__(self, port: int, *before: tuple[object, ...]) -> None:
-        self.client = RawClient(port)
-        for words in before:
-            assert self.client.call(*words) == b"+OK\r\n", words  # type: ignore[arg-type]
-        self._data = b""
-
-    def sync(self, request: bytes = b"SYNC\r\n") -> bytes:
-        """Ask, and read the snapshot."""
-        self.client.send(request)
-        while not (line := self.line()).startswith(b"$"):
-            pass
-        return self.take(int(line[1:]))
-
-    def take(self, size: int) -> bytes:
-        while len(self._data) < size:
-            more = self.client.sock.recv(1 << 16)
-            assert more, "the link is closed"
-            self._data += more
-        taken, self._data = self._data[:size], self._data[size:]
-        return taken
-
-    def line(self) -> bytes:
-        line = b""
-        while not line.endswith(b"\n"):
-            line += self.take(1)
-        return line.strip()
-
-    def record(self) -> list[bytes]:
-        count = int(self.line()[1:])
-        return [self.take(int(self.line()[1:]) + 2)[:-2] for _ in range(count)]
-
-    def is_closed(self) -> bool:
-        while self.client.sock.recv(1 << 16):
-            pass
-        return True
 
 
 @pytest.fixture

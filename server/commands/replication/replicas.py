@@ -103,8 +103,11 @@ def _take_address(facts: ReplicaFacts, word: bytes) -> None:
 
 def _take_ability(facts: ReplicaFacts, word: bytes) -> None:
     """All others are passed over, as Redis does."""
-    if word.lower() == b"psync2":
+    name = word.lower()
+    if name == b"psync2":
         facts.psync2 = True
+    elif name == b"eof":
+        facts.knows_end = True
 
 
 def _take_version(facts: ReplicaFacts, word: bytes) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from support.encrypted import Encrypted, Start
+from support.following import AT_ONCE
 from support.process import RedisProcess
 from support.waiting import wait_until
 
 
 def test_a_replica_connects_encrypted(encrypted: Start, real: Encrypted) -> None:
-    server = encrypted("--enable-debug-command", "yes")
+    server = encrypted("--enable-debug-command", "yes", *AT_ONCE)
     replica = real.process
     assert isinstance(replica, RedisProcess)
     with server.client() as client:
