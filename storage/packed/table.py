@@ -15,8 +15,10 @@ order, and when they are few, the last bucket is merged into the one that it cam
     5         01          bucket 4 was split off bucket 0: theirs end in 000 and 100
 
 Buckets are small, because each write makes one anew, and because a search goes through half of one.
-Those of large members alone are larger: nobody writes to a member, and the price of a bucket, some
-sixty bytes, is to be shared by many.
+Those of members alone are larger where these are large, or as short as numbers are: nobody writes
+to a member, and the price of a bucket, some sixty bytes, is to be shared by many. Of large ones it
+saves a part of the copy that comes with more places in the heap, of short ones it is most of what
+they take.
 
 **Copies.** Buckets never change, they are replaced. They stand in directories of 256, and a copy of
 a table shares the directories with it. A flag for each says whether the table may write to it;
@@ -63,9 +65,10 @@ _SHIFT: Final[i64] = 8
 _WITHIN: Final[i64] = DIRECTORY - 1
 _FEW_ELEMENTS: Final[i64] = 8  # in the mean: above, a bucket is split
 _FEW_BYTES: Final[i64] = 256
-_MANY_ELEMENTS: Final[i64] = 16  # where there are large members
+_MANY_ELEMENTS: Final[i64] = 16  # where members are large or short
 _MANY_BYTES: Final[i64] = 1200
 _LARGE_MEMBER: Final[i64] = 44  # bytes that it takes in its bucket, at least
+_SHORT_MEMBER: Final[i64] = 20  # at most, a number of 13 digits
 _MERGED_BELOW: Final[i64] = 3  # so many times less, and one is merged
 _MERGED_AT_ONCE: Final[i64] = 8  # so that none are left when large elements go one by one
 _SCANNED_PER_ELEMENT: Final[i64] = 10  # buckets that a scan looks at, if they are empty
@@ -407,7 +410,9 @@ class Table:
         count = times * self.count
         content_bytes = times * self.content_bytes
         buckets = self.buckets
-        if self.kind == MEMBERS and content_bytes > _LARGE_MEMBER * count:
+        if self.kind == MEMBERS and not (
+            _SHORT_MEMBER * count < content_bytes <= _LARGE_MEMBER * count
+        ):
             full_by_count = count > _MANY_ELEMENTS * buckets
             return full_by_count or (content_bytes > _MANY_BYTES * buckets and count > buckets)
         full_by_count = count > _FEW_ELEMENTS * buckets

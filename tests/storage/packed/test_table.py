@@ -117,11 +117,11 @@ def test_a_table_is_as_a_dict_and_copies_stay_as_they_were(kind: int, seed: int)
 def test_buckets_hold_some_elements_or_some_bytes_on_average() -> None:
     table = Table(MEMBERS, SEED)
     for number in range(10_000):
-        table.add(b"%d" % number)
+        table.add(b"member:%08d" % number)
         assert 8 * table.buckets >= table.count > 8 * (table.buckets - 1)
     assert [len(each) for each in table.directories] == [256, 256, 256, 256, 1250 - 1024]
     for number in range(10_000):
-        table.remove(b"%d" % number)
+        table.remove(b"member:%08d" % number)
         assert 3 * table.count >= 8 * (table.buckets - 1) - 24
     assert table.directories == [[b""]]
     assert table.content_bytes == 0
@@ -134,6 +134,20 @@ def test_buckets_hold_some_elements_or_some_bytes_on_average() -> None:
     assert table.content_bytes <= 256 * table.buckets <= table.content_bytes + 256
 
 
+def test_buckets_of_members_as_short_as_numbers_hold_more() -> None:
+    table = Table(MEMBERS, SEED)
+    for number in range(2000):
+        table.add(b"%013d" % number)
+        assert 16 * table.buckets >= table.count > 16 * (table.buckets - 1)
+    for number in range(4000):  # others join them, and then these are no longer short on average
+        table.add(b"member:%08d" % number)
+    assert 8 * table.buckets >= table.count > 8 * (table.buckets - 1)
+    for number in range(2000):
+        assert table.remove(b"%013d" % number)
+    assert table.count == 4000
+    assert not table.flaw()
+
+
 def test_buckets_of_large_members_hold_more() -> None:
     table = Table(MEMBERS, SEED)
     for number in range(2000):
@@ -142,14 +156,14 @@ def test_buckets_of_large_members_hold_more() -> None:
     for number in range(200):
         table.add(b"%01000d" % number)
     assert table.content_bytes <= 1200 * table.buckets <= table.content_bytes + 1200
-    for number in range(2000):  # small ones alone are left
+    for number in range(2000):  # others alone are left
         table.remove(b"%064d" % number)
-        table.add(b"%d" % number)
+        table.add(b"member:%08d" % number)
     for number in range(200):
         table.remove(b"%01000d" % number)
     table.add(b"a")
     for number in range(300):
-        table.add(b"%d" % (2000 + number))
+        table.add(b"member:%08d" % (2000 + number))
     assert 8 * table.buckets >= table.count
     assert not table.flaw()
 
@@ -300,7 +314,7 @@ def flaw_of(kind: int, count: int, fullest: int, directories: list[list[bytes]])
 def test_flaws_are_found() -> None:
     table = Table(MEMBERS, SEED)
     for number in range(20):
-        table.add(b"%d" % number)
+        table.add(b"member:%08d" % number)
     buckets = list(table.directories[0])
     assert len(buckets) == 3
     fullest = table.fullest
@@ -337,7 +351,7 @@ def test_an_element_ends_where_the_next_begins(kind: int) -> None:
 def test_a_table_is_freed_in_slices() -> None:
     table = Table(MEMBERS, SEED)
     for number in range(50_000):
-        table.add(b"%d" % number)
+        table.add(b"member:%08d" % number)
     twin = table.copy()
     slices = 1
     while not table.free_some(16):

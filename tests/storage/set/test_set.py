@@ -262,7 +262,7 @@ def test_large_sets_are_freed_in_slices_and_cost_what_they_hold() -> None:
     small = set_of([b"a"], LIMITS)
     assert small.effort() == 0
     assert small.free_some(1)
-    large = set_of([b"member:%06d" % number for number in range(20_000)], LIMITS)
+    large = set_of([b"member:%08d" % number for number in range(20_000)], LIMITS)
     assert 20 < large.used_bytes(5) / 20_000 < 40
     assert large.effort() > 50
     slices = 1
