@@ -177,6 +177,15 @@ def test_what_is_plain_stays_as_it_is() -> None:
     assert unpacked(NULL_ARRAY) is NULL_ARRAY
 
 
+def test_numbers_have_their_own_digits() -> None:
+    numbers = [*range(10_000), *range(9_995_000, 10_005_000)]
+    numbers += [10**power + more for power in range(19) for more in (-1, 0, 1234, 90_000_000)]
+    out = Packer(False)
+    for number in numbers:
+        out.number(number)
+    assert out.replies().wire == b"".join([b":%d\r\n" % number for number in numbers])
+
+
 @BOTH
 def test_a_number_is_repeated(resp3: bool) -> None:
     out = Packer(resp3)
