@@ -11,7 +11,13 @@ from headrace.server.commands.hyperloglog import counting  # noqa: F401  (the ro
 from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
-from headrace.storage.string.hyperloglog.sketch import add, is_sketch, known_estimate
+from headrace.storage.string.hyperloglog.sketch import (
+    add,
+    add_to_dense,
+    is_dense,
+    is_sketch,
+    known_estimate,
+)
 from headrace.storage.string.hyperloglog.sparse import Corrupted
 
 _COUNT_WORDS: Final = 2  # of one key
@@ -29,6 +35,7 @@ def pfadd_alike(
     recorded = call.recorded
     records: list[list[bytes]] = []
     last: object = None  # it has been looked at
+    dense = False  # which it stays
     changes = 0
     out = Packer(call.session.resp3)
     at = first
@@ -41,8 +48,9 @@ def pfadd_alike(
             if not is_sketch(value):
                 break
             last = value
+            dense = is_dense(value)
         try:
-            raised = add(value, words, 2, most)
+            raised = add_to_dense(value, words, 2) if dense else add(value, words, 2, most)
         except Corrupted:
             break
         if raised:

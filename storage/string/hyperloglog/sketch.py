@@ -98,10 +98,17 @@ def add(sketch: bytearray, words: list[bytes], first: int, most: int) -> int:
             sketch[:] = made_dense(sparse.data)
         elif raised:
             sketch[:] = sparse.data
-    while at < end:
+    if raised:
+        forget_estimate(sketch)
+    return raised + add_to_dense(sketch, words, at)
+
+
+def add_to_dense(sketch: bytearray, words: list[bytes], first: int) -> int:
+    """As ``add``, where it has the dense form, which it keeps for ever."""
+    raised = 0
+    for at in range(first, len(words)):
         place = place_of(words[at])
         raised += set_dense(sketch, place & (REGISTERS - 1), place >> INDEX_BITS)
-        at += 1
     if raised:
         forget_estimate(sketch)
     return raised
