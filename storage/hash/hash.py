@@ -31,9 +31,9 @@ from headrace.storage.hash.small import (
     PAIR,
     count_of,
     find_field,
+    find_value,
     head,
     with_field,
-    with_value,
     without,
 )
 from headrace.storage.hash.timed import (
@@ -47,7 +47,7 @@ from headrace.storage.hash.timed import (
 from headrace.storage.hash.timed_table import TimedTable, timed_table
 from headrace.storage.limits import SmallLimits
 from headrace.storage.packed.hashing import new_seed
-from headrace.storage.packed.strings import length_at, next_at, pack, string_at, unpack
+from headrace.storage.packed.strings import length_at, next_at, pack, string_at, unpack, with_string
 from headrace.storage.packed.table import PAIRS as PAIR_TABLE
 from headrace.storage.packed.table import Table
 
@@ -85,8 +85,8 @@ class Hash(Collection):
         """The value of a field, or None."""
         rep = self.rep
         if isinstance(rep, bytes):
-            place = find_field(rep, field)
-            return None if place < 0 else string_at(rep, next_at(rep, place))
+            place = find_value(rep, field)
+            return None if place < 0 else string_at(rep, place)
         if isinstance(rep, Table):
             return rep.get(field)
         return self._timed().get(field)
@@ -97,18 +97,17 @@ class Hash(Collection):
         if isinstance(rep, Table):
             return rep.get_packed(field)
         assert isinstance(rep, bytes)
-        place = find_field(rep, field)
+        place = find_value(rep, field)
         if place < 0:
             return None
-        place = next_at(rep, place)
         return rep[place : next_at(rep, place)]
 
     def length(self, field: bytes) -> int:
         """The length of the value of a field; -1 if there is none."""
         rep = self.rep
         if isinstance(rep, bytes):
-            place = find_field(rep, field)
-            return -1 if place < 0 else length_at(rep, next_at(rep, place))
+            place = find_value(rep, field)
+            return -1 if place < 0 else length_at(rep, place)
         value = self.get(field)
         return -1 if value is None else len(value)
 
@@ -184,9 +183,9 @@ class Hash(Collection):
         if isinstance(rep, bytes):
             most = limits.element_bytes
             if len(field) <= most and len(value) <= most:
-                place = find_field(rep, field)
+                place = find_value(rep, field)
                 if place >= 0:
-                    self.rep = with_value(rep, place, value)
+                    self.rep = with_string(rep, place, value)
                     return False
                 self.rep = with_field(rep, field, value)
                 if count_of(rep) >= min(limits.elements, MOST):

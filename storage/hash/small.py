@@ -15,7 +15,7 @@ from typing import Final
 from librt.strings import read_i16_le
 from mypy_extensions import i64
 
-from headrace.storage.packed.strings import next_at, packed_string, with_string
+from headrace.storage.packed.strings import next_at, packed_bytes, packed_string
 from headrace.storage.packed.table import PAIRS, find_element
 
 EMPTY: Final = b"\0\0"
@@ -43,9 +43,10 @@ def find_field(piece: bytes, field: bytes) -> i64:
     return find_element(piece, field, PAIRS, HEAD)
 
 
-def with_value(piece: bytes, place: i64, value: bytes) -> bytes:
-    """The same with another value behind the field at a place."""
-    return with_string(piece, next_at(piece, place), value)
+def find_value(piece: bytes, field: bytes) -> i64:
+    """The place of the value of a field; less than 0 if there is none."""
+    place = find_field(piece, field)
+    return place if place < 0 else place + packed_bytes(len(field))
 
 
 def with_field(piece: bytes, field: bytes, value: bytes) -> bytes:

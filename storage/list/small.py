@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64, u8
 
 from headrace.storage.list.piece import numbers_of, with_other, with_string, without
+from headrace.storage.packed.buffer import empty_buffer
 from headrace.storage.packed.strings import next_at, string_at, unpack, write_string
 
 START: Final = 1  # where the elements begin
@@ -43,7 +43,7 @@ def small_of(piece: bytes, count: i64) -> bytes:
 
 def pushed_right(small: bytes, strings: list[bytes], first: i64) -> bytes:
     """The elements ``strings[first:]`` are added, one after the other."""
-    out = BytesWriter()
+    out = empty_buffer()
     out.write(small)
     added: i64 = len(strings) - first
     out[0] = u8(small[0] + added)
@@ -55,7 +55,7 @@ def pushed_right(small: bytes, strings: list[bytes], first: i64) -> bytes:
 
 def pushed_left(small: bytes, strings: list[bytes], first: i64) -> bytes:
     """As ``pushed_right``, each of them in front of all."""
-    out = BytesWriter()
+    out = empty_buffer()
     number: i64 = len(strings)
     out.append(int(count_of(small) + number - first))
     while number > first:
@@ -75,7 +75,11 @@ def popped_right(small: bytes) -> tuple[bytes, bytes]:
     """The last element, and what is left without it."""
     left = count_of(small) - 1
     at = next_at(small, START, left)
-    return string_at(small, at), _COUNTS[left] + small[START:at]
+    out = empty_buffer()
+    out.write(small)
+    out[0] = u8(left)
+    out.truncate(at)
+    return string_at(small, at), out.getvalue()
 
 
 def get(small: bytes, index: i64) -> bytes:

@@ -8,7 +8,7 @@ from librt.strings import BytesWriter, write_f64_le
 from mypy_extensions import i64
 
 _SCORE_BYTES: Final[i64] = 8
-_KEPT_BYTES: Final = 1 << 16
+KEPT_BYTES: Final = 1 << 16  # of the buffer, at most, once it has been used
 
 
 class _Kept:
@@ -20,7 +20,7 @@ class _Kept:
     def empty(self) -> BytesWriter:
         """The buffer, with nothing in it."""
         out = self._out
-        if len(out) > _KEPT_BYTES:
+        if len(out) > KEPT_BYTES:
             out = BytesWriter()
             self._out = out
         out.truncate(0)

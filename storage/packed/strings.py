@@ -18,6 +18,8 @@ from typing import Final
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le
 from mypy_extensions import i16, i32, i64
 
+from headrace.storage.packed.buffer import KEPT_BYTES, empty_buffer
+
 NOWHERE: Final = -1
 
 # ``$0 CRLF`` with the lowest byte first; a digit is added to the second byte.
@@ -58,11 +60,15 @@ def packed_string(string: bytes) -> bytes:
 def with_string(piece: bytes, at: i64, string: bytes) -> bytes:
     """The piece with another string in the place of the one that is there."""
     end = next_at(piece, at)
-    size: i64 = len(string)
-    before = header_bytes(size)
-    if end - at == before + size + END_BYTES:  # as long as that one, so the header stays
-        return b"%b%b%b" % (piece[: at + before], string, piece[end - END_BYTES :])
-    return b"%b%b%b\r\n%b" % (piece[:at], header(int(size)), string, piece[end:])
+    if len(piece) + len(string) > KEPT_BYTES:  # one copy is enough
+        return b"%b%b%b" % (piece[:at], packed_string(string), piece[end:])
+    out = empty_buffer()
+    out.write(piece)
+    out.truncate(at)
+    write_string(out, string)
+    if end < len(piece):
+        out.write(piece[end:])
+    return out.getvalue()
 
 
 def pack(strings: list[bytes]) -> bytes:
@@ -163,12 +169,15 @@ def count(piece: bytes) -> i64:
 
 def is_same(piece: bytes, start: i64, string: bytes) -> bool:
     """Whether the bytes of ``piece`` from ``start`` on, as many as ``string`` has, are equal."""
-    left: i64 = len(string)
+    size: i64 = len(string)
+    left = size
     # Strings that differ mostly differ at their ends.
     while left >= _WORD:
         left -= _WORD
         if read_i64_le(piece, start + left) != read_i64_le(string, left):
             return False
+    if size >= _WORD:  # a word may reach into what has been compared
+        return not left or read_i64_le(piece, start) == read_i64_le(string, 0)
     while left > 0:
         left -= 1
         if piece[start + left] != string[left]:

@@ -10,6 +10,7 @@ from librt.strings import BytesWriter
 from headrace.protocol.replies import encode
 from headrace.storage.packed.strings import (
     count,
+    is_same,
     is_sound,
     length_at,
     next_at,
@@ -61,10 +62,23 @@ def test_one_string_takes_the_place_of_another() -> None:
     for number in range(1, 60):
         strings = some_strings(chance, number)
         place = chance.randrange(number)
-        other = chance.choice([b"", b"a", b"x" * len(strings[place]), b"y" * 10, b"z" * 2000])
+        other = chance.choice(
+            [b"", b"a", b"x" * len(strings[place]), b"y" * 10, b"z" * 2000, b"z" * 99_999]
+        )
         piece = pack(strings)
         expected = pack([*strings[:place], other, *strings[place + 1 :]])
         assert with_string(piece, next_at(piece, 0, place), other) == expected
+
+
+@pytest.mark.parametrize("size", range(40))
+def test_a_string_is_compared_with_all_its_bytes(size: int) -> None:
+    string = Random(size).randbytes(size)
+    piece = b"before" + string + b"behind"
+    assert is_same(piece, 6, string)
+    for at in range(size):
+        other = bytearray(piece)
+        other[6 + at] ^= 1
+        assert not is_same(bytes(other), 6, string)
 
 
 @pytest.mark.parametrize(
