@@ -16,9 +16,7 @@ order, and when they are few, the last bucket is merged into the one that it cam
 
 Buckets are small, because each write makes one anew, and because a search goes through half of one.
 Those of members alone are larger where these are large, or as short as numbers are: nobody writes
-to a member, and the price of a bucket, some sixty bytes, is to be shared by many. Of large ones it
-saves a part of the copy that comes with more places in the heap, of short ones it is most of what
-they take.
+to a member, and the price of a bucket, some sixty bytes, is to be shared by many.
 
 **Copies.** Buckets never change, they are replaced. They stand in directories of 256, and a copy of
 a table shares the directories with it. A flag for each says whether the table may write to it;
