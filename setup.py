@@ -88,6 +88,8 @@ STAYS_PYTHON = {
     ),
     "is for people, or for monitors that ask once a second": (
         "server/commands/server/debug.py",
+        "server/commands/server/hotkeys.py",
+        "server/commands/server/hotkeys_answers.py",
         "server/cluster/node_file.py",
         "server/commands/server/cluster_answers.py",
         "server/commands/server/debug_protocol.py",

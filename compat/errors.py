@@ -418,6 +418,24 @@ def overlapping_prefixes(prefix: bytes, other: bytes, is_there: bool) -> bytes:
     )
 
 
+# HOTKEYS
+
+HOTKEYS_IN_PROGRESS: Final = b"ERR hotkey tracking session already in progress"
+HOTKEYS_STILL_IN_PROGRESS: Final = b"ERR hotkey tracking session in progress, stop tracking first"
+HOTKEYS_WITHOUT_METRICS: Final = b"ERR METRICS parameter is required"
+HOTKEYS_BAD_METRICS: Final = b"ERR METRICS count must be > 0 and <= 2"
+HOTKEYS_TOO_FEW_METRICS: Final = b"ERR METRICS count does not match number of metric types provided"
+HOTKEYS_METRIC_TWICE: Final = b"ERR METRICS %b defined more than once!"
+HOTKEYS_NO_METRIC: Final = b"ERR METRICS no valid metrics passed. Supported: CPU|NET"
+HOTKEYS_BAD_COUNT: Final = b"ERR COUNT must be between 1 and 64"
+HOTKEYS_BAD_DURATION: Final = b"ERR DURATION must be between 1 and 1000000"
+HOTKEYS_BAD_SAMPLE: Final = b"ERR SAMPLE ratio must be positive"
+HOTKEYS_SLOTS_WITHOUT_CLUSTER: Final = b"ERR SLOTS parameter cannot be used in non-cluster mode"
+HOTKEYS_SLOTS_TWICE: Final = b"ERR SLOTS parameter already specified"
+HOTKEYS_BAD_SLOT_COUNT: Final = b"ERR SLOTS count must be between 1 and 16384"
+HOTKEYS_TOO_FEW_SLOTS: Final = b"ERR not enough slot numbers provided"
+HOTKEYS_SLOT_TWICE: Final = b"ERR duplicate slot number"
+
 # MONITOR, SLOWLOG, REPLICAOF, SHUTDOWN, WAITAOF
 MONITOR_TOUCHES_KEYS: Final = b"ERR Replica can't interact with the keyspace"
 SSUBSCRIBE_IN_MULTI: Final = b"ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"

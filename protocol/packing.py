@@ -233,6 +233,8 @@ class PackedArray:
 
     def __init__(self, size: int) -> None:
         self._pieces: Final = [array_header(size)]
+        self._counted: i64 = 0  # pieces, of ``_bytes`` in all
+        self._bytes: i64 = 0
 
     def add(self, reply: object, resp3: bool) -> None:
         """Add one reply."""
@@ -241,6 +243,13 @@ class PackedArray:
     def add_all(self, replies: PackedReplies) -> None:
         """Add the replies to several requests."""
         self._pieces.append(replies.wire)
+
+    def wire_bytes(self) -> i64:
+        """How long it is so far."""
+        while self._counted < len(self._pieces):
+            self._bytes += len(self._pieces[self._counted])
+            self._counted += 1
+        return self._bytes
 
     def packed(self) -> Packed:
         """The array, of which all was added."""

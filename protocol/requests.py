@@ -445,6 +445,14 @@ def _canonical_end(chunk: bytes, start: int, request: object) -> int:
     return end
 
 
+def request_bytes(words: list[bytes]) -> int:
+    """How long a request of these words is if it is written the canonical way."""
+    size = 3 + _digits(len(words))
+    for word in words:
+        size += len(word) + _digits(len(word)) + 5
+    return size
+
+
 def _digits(number: int) -> int:
     count = 1
     while number >= 10:

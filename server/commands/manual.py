@@ -36,7 +36,6 @@ MISSING: Final[dict[str, str]] = {
     "module": "vector sets are a module of Redis",
     "restore-asking": "there is no cluster",
     "trimslots": "there is no cluster",
-    "hotkeys": "not there",
     "backup": "the files of snapshots and of the append-only file can be copied at any time",
 }
 NOT_YET: Final = "not there yet"

@@ -18,12 +18,14 @@ from headrace.server.commands.streams.idle_consumers import Sweep
 from headrace.server.cron.clock_steps import ClockSteps
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.measuring import stop_if_over
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.gate import (
     CLIENTS_LIMITED,
     FOLLOWS,
     HALF_JOINED,
+    KEYS_MEASURED,
     LENGTHY_AT_WORK,
     LOADING_DATA,
     MEMORY_LIMITED,
@@ -129,6 +131,8 @@ class Cron:
         free_some(server)
         self._forget_iids()
         self._look_at_clients(now_ms, day_ms)
+        if server.gate.reasons & KEYS_MEASURED:
+            stop_if_over(server)
         server.tracking.bound()
         self._expire_keys(EXPIRE_BUDGET_NS)
         count_sizes(server)

@@ -10,6 +10,7 @@ from typing import Final
 
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import NO_REPLY, write_reply
+from headrace.protocol.requests import request_bytes
 from headrace.server.clients.session import (
     BLOCKED,
     CACHING,
@@ -46,10 +47,11 @@ from headrace.server.dispatch.invoke import (
     show_monitors,
 )
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
+from headrace.server.dispatch.measuring import measure
 from headrace.server.dispatch.rows import NONE_ALIKE, AlikeHandler, Command, row_of
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
-from headrace.server.gate import MONITORED
+from headrace.server.gate import KEYS_MEASURED, MONITORED
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.key_table import MOST_AHEAD
@@ -104,10 +106,12 @@ def execute(
             verdict = admit(dispatcher, session, row, argv)
             if verdict is HELD:
                 break
-            if verdict is None:
-                _run_alone(dispatcher, session, row, requests, at)
-            else:
+            if verdict is not None:
                 session.answer(verdict)
+            elif server.gate.reasons & KEYS_MEASURED:
+                _run_measured(dispatcher, session, row, requests, at)
+            else:
+                _run_alone(dispatcher, session, row, requests, at)
             if session.special & CACHING:
                 _end_caching(session, row)
             at += 1
@@ -156,6 +160,21 @@ def _run_alone(
         show_monitors(server, session, row, argv)
         for line in session.out[pieces:]:
             session.answered_bytes += len(line)
+
+
+def _run_measured(
+    dispatcher: Dispatcher, session: Session, row: Command, requests: list[list[bytes]], at: int
+) -> None:
+    """As ``_run_alone``; what it costs is put down to its keys, unless it waits."""
+    calls = row.calls
+    spent_ns = row.nsec
+    answered_bytes = session.answered_bytes
+    _run_alone(dispatcher, session, row, requests, at)
+    server = dispatcher.server
+    if row.calls != calls and server.gate.reasons & KEYS_MEASURED:
+        argv = requests[at]
+        wire_bytes = request_bytes(argv) + session.answered_bytes - answered_bytes
+        measure(server, row, argv, row.nsec - spent_ns, wire_bytes)
 
 
 def _run_tracked(

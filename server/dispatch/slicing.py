@@ -27,6 +27,7 @@ import time
 from typing import Final
 
 from headrace.compat.errors import CommandError
+from headrace.protocol.requests import request_bytes
 from headrace.server.clients.session import AT_WORK, PAUSED, Session
 from headrace.server.dispatch.dispatcher import Dispatcher, Slicing
 from headrace.server.dispatch.invoke import (
@@ -38,9 +39,10 @@ from headrace.server.dispatch.invoke import (
 )
 from headrace.server.dispatch.key_specs import has_keys, key_positions
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS, Lengthy
+from headrace.server.dispatch.measuring import measure
 from headrace.server.dispatch.rows import PUBSUB, SCRIPT_RUNNER, Command
 from headrace.server.dispatch.serving import serve_ready
-from headrace.server.gate import LENGTHY_AT_WORK, MONITORED
+from headrace.server.gate import KEYS_MEASURED, LENGTHY_AT_WORK, MONITORED
 from headrace.server.waiting.waiters import Queue
 
 log: Final = logging.getLogger("headrace")
@@ -253,7 +255,12 @@ class _Run(Slicing):
         count_call(server, call, self._row, self._spent_ns)
         session.special &= ~AT_WORK
         if not session.closed:
+            answered_bytes = session.answered_bytes
             session.answer(reply)
+            if server.gate.reasons & KEYS_MEASURED:
+                argv = self._lengthy.argv
+                wire_bytes = request_bytes(argv) + session.answered_bytes - answered_bytes
+                measure(server, self._row, argv, self._spent_ns, wire_bytes)
             if server.gate.reasons & MONITORED:
                 show_monitors(server, session, self._row, self._lengthy.argv)
             server.tracking.tell_held(session)

@@ -324,8 +324,14 @@ def threads(call: Call) -> Lines:
 
 
 def hot_keys(call: Call) -> Lines:
-    """Section ``hotkeys``: none are looked for."""
-    return []
+    """Section ``hotkeys``: whether HOTKEYS looks for them, and what that costs."""
+    found = call.server.statistics.hot_keys
+    if found is None:
+        return []
+    return [
+        b"hotkeys-tracking-active:%d" % found.is_active,
+        b"hotkeys-cmd-cpu-time:%d" % (found.note_ns // 1_000_000),
+    ]
 
 
 def key_sizes(call: Call) -> Lines:

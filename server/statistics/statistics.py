@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from headrace.server.clock import STEP_MS, Clock
 from headrace.server.statistics.counters import Counters
@@ -10,6 +10,9 @@ from headrace.server.statistics.key_sizes import KeySizes
 from headrace.server.statistics.latency import LatencyMonitor
 from headrace.server.statistics.rates import Rates
 from headrace.server.statistics.slowlog import SlowLog
+
+if TYPE_CHECKING:
+    from headrace.server.statistics.hot_keys import HotKeys
 
 NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
 
@@ -21,6 +24,7 @@ class Statistics:
         keyspace_hits, keyspace_misses: reads of keys that were there, and that were not.
         slow_ns: commands that take at least this long get a look by SLOWLOG and LATENCY.
         track_latency: how long commands take is put into histograms.
+        hot_keys: what HOTKEYS has found; None where nobody has asked, or wants to know it still.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -33,6 +37,7 @@ class Statistics:
         self.keyspace_misses = 0
         self.slow_ns = NEVER_NS
         self.track_latency = True
+        self.hot_keys: HotKeys | None = None
         self._clock: Final = clock
 
     def note_latency(self, event: bytes, spent_ns: int) -> None:

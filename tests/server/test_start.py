@@ -36,6 +36,7 @@ LATE = {
     "headrace.server.config.docs": "it is documentation",
     "headrace.server.tools.cli": "another program, in a way",
     "headrace.server.scripting.engine": "many servers never run a script",
+    "headrace.server.statistics.hot_keys": "few servers are asked for HOTKEYS",
     "importlib.metadata": "the version is known without it",
     "inspect": "the event loop looks at functions with it: ours are few, and known",
     "lupa": "many servers never run a script",

@@ -110,6 +110,24 @@ DOCS: Final[dict[str, Doc]] = {
         _FLUSH,
         history=_FLUSH_HISTORY,
     ),
+    "hotkeys": Doc(_GROUP, "8.6.0", _CONTAINER, "Holds the commands that look for hot keys."),
+    "hotkeys|get": Doc(
+        _GROUP,
+        "8.6.0",
+        "O(K log K) for K keys that are kept, ten times as many as are shown",
+        "Shows the keys that took most since the search began, and what all took together.",
+    ),
+    "hotkeys|help": Doc(_GROUP, "8.6.1", "O(1)", "Lists the HOTKEYS subcommands."),
+    "hotkeys|reset": Doc(_GROUP, "8.6.0", "O(1)", "Forgets what a search has found."),
+    "hotkeys|start": Doc(
+        _GROUP,
+        "8.6.0",
+        "O(1)",
+        "Begins to look for the keys that take most time (CPU) or bytes (NET).",
+        "METRICS=metrics(count:integer [CPU] [NET]) [COUNT=k:integer] [DURATION=seconds:integer] "
+        "[SAMPLE=ratio:integer] [SLOTS=slots(count:integer slot:integer...)]",
+    ),
+    "hotkeys|stop": Doc(_GROUP, "8.6.0", "O(1)", "Ends a search, and keeps what it has found."),
     "info": Doc(
         _GROUP,
         "1.0.0",

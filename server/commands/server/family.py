@@ -8,6 +8,7 @@ from headrace.server.commands.server import (  # noqa: F401
     config,
     databases,
     debug,
+    hotkeys,
     latency,
     lolwut,
     memory,

@@ -8,6 +8,8 @@ the same.
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.compat.errors import (
     DISCARD_WITHOUT_MULTI,
     EXEC_ABORTED,
@@ -19,6 +21,7 @@ from headrace.compat.errors import (
 )
 from headrace.protocol.packing import PackedArray
 from headrace.protocol.replies import NULL_ARRAY, OK, Packed
+from headrace.protocol.requests import request_bytes
 from headrace.server.clients.session import IN_MULTI, TRACKED, Transaction
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import (
@@ -31,6 +34,7 @@ from headrace.server.dispatch.invoke import (
     run_alike,
     show_monitors,
 )
+from headrace.server.dispatch.measuring import measure
 from headrace.server.dispatch.permission import lost_line
 from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
@@ -44,9 +48,12 @@ from headrace.server.dispatch.rows import (
     KeySpec,
     command,
 )
-from headrace.server.gate import MONITORED
+from headrace.server.gate import KEYS_MEASURED, MONITORED
 from headrace.server.regions.effects import check_transaction
 from headrace.server.statistics.calls import CallCounters
+
+# Redis takes what EXEC has brought and answered so far for what each request of the queue has.
+_EXEC_BYTES: Final = request_bytes([b"EXEC"])
 
 
 @command(
@@ -126,7 +133,8 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
     """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
-    handler = None if server.gate.reasons & MONITORED or session.user.limited else row.run_alike
+    one_by_one = server.gate.reasons & (MONITORED | KEYS_MEASURED) or session.user.limited
+    handler = None if one_by_one else row.run_alike
     started_ns = server.clock.read_ns()
     at = 0
     until = 0
@@ -152,7 +160,10 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
             if session.special & TRACKED:
                 note_reads(server, session, row, requests[at])
             ended_ns = server.clock.read_ns()
-            count_call(server, call, row, max(0, ended_ns - started_ns))
+            spent_ns = max(0, ended_ns - started_ns)
+            count_call(server, call, row, spent_ns)
+            if server.gate.reasons & KEYS_MEASURED:
+                measure(server, row, requests[at], spent_ns, _EXEC_BYTES + replies.wire_bytes())
             if server.gate.reasons & MONITORED:
                 show_monitors(server, session, row, requests[at])
             at += 1

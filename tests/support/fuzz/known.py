@@ -45,6 +45,7 @@ SHAPES: Final[dict[str, str]] = {
     "memory": "figures of a process",
     "latency": "figures of a process",
     "slowlog": "times taken",
+    "hotkeys": "times taken",
     "lolwut": "a picture of our own",
     "client|list": "figures of connections, and those that only look on",
     "client|info": "figures of connections",

@@ -1,0 +1,134 @@
+"""HOTKEYS: which keys take most of the processor's time, and most of the network.
+
+A request counts where it is run and names keys. Each of its keys is given an equal share of what it
+took. Requests that a script makes count as the script's, whose keys are those it was called with.
+Where only a sample is looked at, it is chosen request by request.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from typing import Final
+
+from librt.random import randrange
+from mypy_extensions import i64
+
+from headrace.compat.slots import slot_of
+from headrace.server.statistics.heavy_keys import HeavyKeys
+
+_ROOM: Final = 10  # keys that are kept for each that is shown: what is shown is the better for it
+
+
+class Totals:
+    """What requests took together, whichever keys they had.
+
+    Attributes:
+        ns: nanoseconds of the processor.
+        wire_bytes: of requests and replies.
+    """
+
+    def __init__(self) -> None:
+        self.ns = 0
+        self.wire_bytes = 0
+
+    def add(self, ns: int, wire_bytes: int) -> None:
+        """Count one request more."""
+        self.ns += ns
+        self.wire_bytes += wire_bytes
+
+
+class Search:
+    """What somebody wants to know.
+
+    Attributes:
+        by_time, by_bytes: what keys are looked at for.
+        count: how many keys are shown.
+        duration_s: for how long it goes on; 0 is until it is stopped.
+        ratio: one of so many requests is looked at, by chance.
+        slots: whose keys are looked at, as they were named; empty for all.
+    """
+
+    def __init__(self) -> None:
+        self.by_time = False
+        self.by_bytes = False
+        self.count = 10
+        self.duration_s = 0
+        self.ratio = 1
+        self.slots: list[int] = []
+
+
+class HotKeys:
+    """What was found out since the search began.
+
+    Args:
+        now_ms: the time of day; monotonic_ms: the same moment on a clock that nobody sets.
+
+    Attributes:
+        by_time, by_bytes: the keys, by nanoseconds and by bytes; None where that is not asked for.
+        all: what all requests with keys took.
+        selected: those of them whose slot is looked at; sampled: those that were chosen of these.
+        note_ns: what it took to find all that out.
+        user_s, system_s: of the process, when it began.
+    """
+
+    def __init__(self, search: Search, now_ms: int, monotonic_ms: int) -> None:
+        self.search: Final = search
+        self.by_time: Final = HeavyKeys(search.count * _ROOM) if search.by_time else None
+        self.by_bytes: Final = HeavyKeys(search.count * _ROOM) if search.by_bytes else None
+        self.all: Final = Totals()
+        self.selected: Final = Totals()
+        self.sampled: Final = Totals()
+        self.note_ns = 0
+        self.began_ms: Final = now_ms
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        self.user_s: Final = used.ru_utime
+        self.system_s: Final = used.ru_stime
+        self._slots: Final = frozenset(search.slots)
+        self._began_at_ms: Final = monotonic_ms
+        self._took_ms = -1  # while it goes on
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it goes on."""
+        return self._took_ms < 0
+
+    def stop(self, monotonic_ms: int) -> None:
+        """Look at no further request; what was found stays."""
+        self._took_ms = monotonic_ms - self._began_at_ms
+
+    def is_over(self, monotonic_ms: int) -> bool:
+        """Whether it has gone on for as long as it was to."""
+        duration_ms = self.search.duration_s * 1000
+        return 0 < duration_ms <= monotonic_ms - self._began_at_ms
+
+    def took_ms(self, monotonic_ms: int) -> int:
+        """For how long it has gone on."""
+        return monotonic_ms - self._began_at_ms if self._took_ms < 0 else self._took_ms
+
+    def note(self, keys: list[bytes], ns: int, wire_bytes: int) -> None:
+        """Look at a request that has been run.
+
+        Args:
+            keys: one at least, all of one slot where slots were named.
+        """
+        self.all.add(ns, wire_bytes)
+        if self._slots and slot_of(keys[0]) not in self._slots:
+            return
+        self.selected.add(ns, wire_bytes)
+        ratio: i64 = self.search.ratio
+        if ratio > 1 and randrange(ratio):
+            return
+        self.sampled.add(ns, wire_bytes)
+        started_ns = time.perf_counter_ns()
+        _share(self.by_time, keys, ns)
+        _share(self.by_bytes, keys, wire_bytes)
+        self.note_ns += time.perf_counter_ns() - started_ns
+
+
+def _share(table: HeavyKeys | None, keys: list[bytes], weight: int) -> None:
+    """Give each key its share of what is not divided further."""
+    if table is not None:
+        each = weight // len(keys)
+        for key in keys:
+            table.add(key, each)
