@@ -52,7 +52,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             YesNo("rdb-del-sync-files", False),
             YesNo("repl-disable-tcp-nodelay", False),
             YesNo("replica-lazy-flush", False, alias="slave-lazy-flush"),
-            YesNo("replica-ignore-maxmemory", True, alias="slave-ignore-maxmemory"),
             YesNo("replica-ignore-disk-write-errors", False),
             Choice(
                 "repl-diskless-load",

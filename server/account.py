@@ -1,7 +1,8 @@
 """What the data and the clients take: ``used_memory``, and what ``maxmemory`` is a limit of.
 
 It is no measurement. Each key is counted with what its parts take (``storage.costs``), each client
-with what it holds, and a constant stands for the server's own tables. So the figure falls when keys
+with what it holds, the backlog of replication with its bytes, and a constant stands for the
+server's own tables. So the figure falls when keys
 go, is the same for the same data, and says exactly how much room is left. The interpreter and its
 code are not in it, nor what the allocator holds back: the resident set of the process is reported
 beside it.
@@ -20,6 +21,7 @@ from headrace.server.clients.client_line import CLIENT_BYTES
 from headrace.server.clients.clients import Clients
 from headrace.server.clock import Clock
 from headrace.server.data import Data
+from headrace.server.role import Role
 
 STARTUP_BYTES: Final = 1_000_000  # what stands for a server without keys and clients
 _COUNTED: Final = 10_000  # keys of a database that are counted when somebody asks
@@ -35,8 +37,9 @@ class Account:
         peak_bytes: the most that was seen, and peak_s: when, in seconds since 1970.
     """
 
-    def __init__(self, data: Data, clients: Clients, clock: Clock) -> None:
+    def __init__(self, data: Data, clients: Clients, clock: Clock, role: Role) -> None:
         self._data: Final = data
+        self._role: Final = role
         self._clients: Final = clients
         self._clock: Final = clock
         self.peak_bytes = 0
@@ -73,6 +76,7 @@ class Account:
     def used(self) -> int:
         """All of it, in bytes."""
         used = STARTUP_BYTES + self.keys_bytes() + self.clients_bytes()
+        used += self._role.backlog_bytes()
         if used > self.peak_bytes:
             self.peak_bytes = used
             self.peak_s = self._clock.now_ns // 1_000_000_000

@@ -38,6 +38,7 @@ class Data:
         guarded: somebody is to know before keys change; one reason is ``freezing``.
         freezing: the state that a snapshot takes, while one does.
         sized: what each key takes is kept.
+        expiry_held: for which reasons keys whose time has come are hidden, and not removed.
         epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
         shows_expired: whoever meets what has expired reads it, and does not remove it.
@@ -63,7 +64,7 @@ class Data:
         self.epoch = 0
         self.active_expire = True
         self.shows_expired = False
-        self._expiry_held = 0
+        self.expiry_held = 0
         self.region: Region | None = None
         self.graves: Final = Keyspace(databases, [], self.unused, Expiring())
 
@@ -112,8 +113,8 @@ class Data:
             reason: one of those below; keys are removed while there is none.
         """
         if held:
-            self._expiry_held |= reason
+            self.expiry_held |= reason
         else:
-            self._expiry_held &= ~reason
+            self.expiry_held &= ~reason
         for db in self.dbs:
-            db.hold_expiry(self._expiry_held != 0)
+            db.hold_expiry(self.expiry_held != 0)

@@ -82,6 +82,16 @@ class Replicas:
         raise NotImplementedError
 
     @abstractmethod
+    def backlog_bytes(self) -> int:
+        """How much is kept of the stream."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def unread_bytes(self) -> int:
+        """How much waits for the slowest replica; what it shares with others counts once."""
+        raise NotImplementedError
+
+    @abstractmethod
     def tell(self, db: int, record: list[bytes]) -> None:
         """Let them have what is no change of the data, and so stands in no file."""
         raise NotImplementedError
@@ -259,6 +269,14 @@ class Role:
     def follows(self) -> bool:
         """Whether this server is a replica."""
         return self.following is not None and self.following.is_on
+
+    def backlog_bytes(self) -> int:
+        """How much is kept of the stream."""
+        return 0 if self.replicas is None else self.replicas.backlog_bytes()
+
+    def unread_bytes(self) -> int:
+        """How much of it waits for replicas."""
+        return 0 if self.replicas is None else self.replicas.unread_bytes()
 
     def offset(self) -> int:
         """How long the stream is."""

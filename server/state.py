@@ -164,7 +164,8 @@ class Server:
             self.data.become_region(config.aa_region_id, config.aa_database)
         self.blocking: Final = Blocking(databases)
         self.clients: Final = Clients(self.blocking)
-        self.account: Final = Account(self.data, self.clients, self.clock)
+        self.role: Final = Role()
+        self.account: Final = Account(self.data, self.clients, self.clock, self.role)
         self.users: Final = Users(config.requirepass)
         self.denials: Final = DenialLog()
         self.host = Host()
@@ -182,7 +183,6 @@ class Server:
         self.cron_paused = False
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()
-        self.role: Final = Role()
 
     def mode(self) -> bytes:
         """What kind of server this is, in Redis's words."""

@@ -15,6 +15,7 @@ from headrace.server.clients.clients import held_by, size_of
 from headrace.server.clients.session import (
     BLOCKED,
     CLOSING,
+    FROM_MASTER,
     MONITORING,
     NO_EVICT,
     NO_TOUCH,
@@ -51,6 +52,8 @@ def client_type(session: Session) -> bytes:
     """The class of a client, as the filter TYPE names it."""
     if session.special & REPLICA_LINK:
         return REPLICA
+    if session.special & FROM_MASTER:
+        return MASTER
     return PUBSUB if is_subscriber(session) else NORMAL
 
 
@@ -78,6 +81,8 @@ def flags_of(session: Session) -> bytes:
     flags = b""
     if special & REPLICA_LINK:
         flags += b"S"
+    if special & FROM_MASTER:
+        flags += b"M"
     if special & MONITORING:
         flags += b"O"
     if is_subscriber(session):
@@ -166,7 +171,7 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"tot-mem=%d" % memory.total_bytes,
         b"events=" + (b"rw" if memory.unread_bytes else b"r"),
         b"cmd=" + (b"NULL" if row is None else row.name),
-        b"user=" + session.user.name,
+        b"user=" + (b"(superuser)" if session.special & FROM_MASTER else session.user.name),
         b"redir=%d" % redirect_of(session),
         b"resp=%d" % (3 if session.resp3 else 2),
         b"lib-name=" + session.lib_name,

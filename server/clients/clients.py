@@ -47,6 +47,8 @@ class Clients:
 
     Attributes:
         sessions: by ID, in order of arrival; next_id: the ID of the next one.
+        master: stands for the master of this server while there is a link; no request of it is
+            dispatched, so it is not among the sessions.
         pubsub: who listens to which channel.
         monitors: those that called MONITOR.
         flushing: sessions with output to send at the end of this turn of the event loop.
@@ -60,6 +62,7 @@ class Clients:
     def __init__(self, blocking: Blocking) -> None:
         self.sessions: Final[dict[int, Session]] = {}
         self.next_id = 1
+        self.master: Session | None = None
         self.pubsub: Final = PubSub()
         self.monitors: Final[dict[Session, None]] = {}
         self.flushing: list[Session] = []
@@ -70,6 +73,23 @@ class Clients:
         self.held_bytes = 0
         self.http_warned_ms = 0
         self._blocking: Final = blocking
+
+    def new_id(self) -> int:
+        """An ID that nobody has had."""
+        number = self.next_id
+        self.next_id += 1
+        return number
+
+    def everybody(self) -> list[Session]:
+        """All that CLIENT LIST shows, in order of arrival: the master, too."""
+        if self.master is None:
+            return list(self.sessions.values())
+        everybody = {**self.sessions, self.master.id: self.master}
+        return [everybody[number] for number in sorted(everybody)]
+
+    def count(self, special: int) -> int:
+        """How many of the sessions are of this kind, such as ``REPLICA``."""
+        return len([each for each in self.sessions.values() if each.special & special])
 
     def take_flushing(self) -> list[Session]:
         """The sessions with output to send, which are no longer in ``flushing``."""

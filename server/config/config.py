@@ -126,6 +126,7 @@ class Config:
     masteruser: bytes
     masterauth: bytes
     replica_read_only: bool
+    replica_ignore_maxmemory: bool
     replica_serve_stale_data: bool
     replica_announce_ip: bytes
     replica_announce_port: int

@@ -374,6 +374,12 @@ REPLICATION: Final[tuple[Parameter, ...]] = (
         alias="slave-priority",
         doc="What INFO shows to those who choose a new master.",
     ),
+    YesNo(
+        "replica-ignore-maxmemory",
+        True,
+        alias="slave-ignore-maxmemory",
+        doc="A replica evicts nothing by itself: its master says what goes.",
+    ),
     YesNo("replica-announced", True, doc="Likewise: whether they are to know of this one."),
     YesNo(
         "repl-diskless-sync",

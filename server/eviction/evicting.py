@@ -6,7 +6,8 @@ fail, and clients that wait for it are looked at. Its change ends before the nex
 As in Redis, that happens before any command, also before one that only reads. It takes no longer
 than ``maxmemory-eviction-tenacity`` says; then commands go on, and the rest is done between them.
 Where nothing can go, commands that need memory are refused. Nothing is evicted while data is being
-loaded, while writes are paused, while a command or a script is half way, and in a replica.
+loaded, while writes are paused, while a command or a script is half way, and in a replica,
+unless ``replica-ignore-maxmemory`` is off.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 
 from headrace.server.changes.events import EVICTED
 from headrace.server.clients.session import Session
+from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
@@ -65,8 +67,10 @@ class RoomMaking(Evicting):
 
     def _make_room_by_keys(self) -> None:
         server = self._server
-        held_back = bool(server.gate.reasons & NOT_NOW) or server.data.dbs[0].expire_held
-        if held_back or server.role.follows:  # a replica has what its master has
+        held_back = bool(server.gate.reasons & NOT_NOW | server.data.expiry_held & ~HELD_BY_MASTER)
+        if server.role.follows and server.config.replica_ignore_maxmemory:
+            held_back = True  # it has what its master has
+        if held_back:
             self.short = False
             self.has_more = False
             return

@@ -14,7 +14,7 @@ from headrace.compat.errors import CommandError
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import RequestParser
-from headrace.server.clients.session import REPLAY, Peer, Session
+from headrace.server.clients.session import FROM_MASTER, REPLAY, Peer, Session
 from headrace.server.dispatch.admission import find_row
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -39,23 +39,26 @@ class Applier:
 
     Args:
         relay: gets the bytes of what has been run.
+        peer: closes the link.
         db: the number of the database that the stream is in.
 
     Attributes:
+        session: stands for the master in CLIENT LIST.
         asked: the master asks how far we are.
         failed: how many commands have failed.
     """
 
-    def __init__(self, dispatcher: Dispatcher, relay: Relay, db: int) -> None:
+    def __init__(self, dispatcher: Dispatcher, relay: Relay, db: int, peer: Peer) -> None:
         server = dispatcher.server
-        session = Session(0, server.data.dbs[db], server.clock.now_ns // 1_000_000, Peer())
-        session.special = REPLAY
+        now_ms = server.clock.now_ns // 1_000_000
+        session = Session(server.clients.new_id(), server.data.dbs[db], now_ms, peer)
+        session.special = REPLAY | FROM_MASTER
         self.asked = False
         self.failed = 0
         self._dispatcher: Final = dispatcher
         self._server: Final = server
         self._relay: Final = relay
-        self._session: Final = session
+        self.session: Final = session
         self._call: Final = Call(server, dispatcher.durability, session)
         self._call.may_block = False
         self._call.replaying = True
@@ -67,7 +70,7 @@ class Applier:
     @property
     def db(self) -> int:
         """The number of the database that the stream is in."""
-        return self._session.db.index
+        return self.session.db.index
 
     def take(self, data: bytes) -> None:
         """Run what has come.
@@ -78,9 +81,14 @@ class Applier:
         data_of = self._server.data
         self._parser.feed(data)
         self._server.clock.refresh()
+        self.session.active_ms = self._server.clock.now_ns // 1_000_000
+        self.session.bytes_in += len(data)
+        self.session.reads += 1
         data_of.enable_expiry(False)
         try:
             while requests := self._parser.take():
+                self.session.batches += 1
+                self.session.requests += len(requests)
                 for argv in requests:
                     self._take(argv)
                 self._server.clock.refresh()
@@ -124,10 +132,12 @@ class Applier:
         except CommandError as error:
             self._note_failure(name, error.line)
             return
+        self.session.last_row = row
+        self.session.commands += 1
         if not row.flags & WRITE and row.name != _SELECT and row.name not in _RUN_AS_WELL:
             return  # such as PING
         call = self._call
-        call.db = self._session.db
+        call.db = self.session.db
         call.now_ms = server.clock.now_ns // 1_000_000
         reply = invoke(call, row, argv)
         if isinstance(reply, ErrorReply):

@@ -18,6 +18,7 @@ from headrace.persistence.errors import PersistenceError
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import ProtocolError
+from headrace.server.clients.session import Peer
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.following.applying import Applier
@@ -79,9 +80,11 @@ class MasterFollowing(Following, LinkUser):
         self._io_ms = now_ms
         self._retry_ms = now_ms
         self._told_ms = now_ms
-        self._down_since_ms = now_ms
+        self._down_since_ms = 0  # 0: there never was a link
         self._up_since_ms = now_ms
-        self._attempts = 0
+        self._away_ms = 0  # in all: without a link, between two
+        self._attempts = 0  # since there was a link
+        self._all_attempts = 0
 
     # REPLICAOF
 
@@ -100,7 +103,10 @@ class MasterFollowing(Following, LinkUser):
         self.host = host
         self.port = port
         server.gate.set(LINK_DOWN, True)
-        self._down_since_ms = server.clock.monotonic_ms()
+        self._down_since_ms = 0
+        self._away_ms = 0
+        self._attempts = 0
+        self._all_attempts = 0
         log.info("Following %s:%d from now on", os.fsdecode(host), port)
         self._connect()
 
@@ -136,6 +142,7 @@ class MasterFollowing(Following, LinkUser):
     def _connect(self) -> None:
         self._state = CONNECTING
         self._attempts += 1
+        self._all_attempts += 1
         self._lines = b""
         now_ms = self._server.clock.monotonic_ms()
         self._io_ms = now_ms
@@ -176,6 +183,8 @@ class MasterFollowing(Following, LinkUser):
             link.close()
         if self._applier is not None:
             self._db = self._applier.db
+            self._server.clients.master = None
+            self._server.session_closed(self._applier.session)
             self._applier = None
         if self._loading is not None:
             self._loading.cancel()
@@ -186,6 +195,7 @@ class MasterFollowing(Following, LinkUser):
             self._payload = None
         if self._state == CONNECTED:
             self._down_since_ms = self._server.clock.monotonic_ms()
+            self._attempts = 0
         self._handshake = None
         self._state = LOST
 
@@ -195,7 +205,7 @@ class MasterFollowing(Following, LinkUser):
         """See ``LinkUser``."""
         if link is not self._link:
             return
-        self._server.statistics.counters.net_input_bytes += len(data)
+        self._server.statistics.counters.note_replicated(len(data), 0)
         self._io_ms = self._server.clock.monotonic_ms()
         try:
             self._take(link, data)
@@ -308,9 +318,14 @@ class MasterFollowing(Following, LinkUser):
     def _go_online(self, link: Link) -> None:
         self._handshake = None
         self._state = CONNECTED
-        self._attempts = 0
-        self._up_since_ms = self._server.clock.monotonic_ms()
-        self._applier = Applier(self._dispatcher, self._relay, self._db)
+        now_ms = self._server.clock.monotonic_ms()
+        if self._down_since_ms:
+            self._away_ms += now_ms - self._down_since_ms
+        self._up_since_ms = now_ms
+        master = MasterPeer(self, link)
+        self._applier = Applier(self._dispatcher, self._relay, self._db, master)
+        link.describe(self._applier.session)
+        self._server.clients.master = self._applier.session
         self._server.gate.set(LINK_DOWN, False)
         self._tell(link)
 
@@ -379,26 +394,58 @@ class MasterFollowing(Following, LinkUser):
             b"slave_read_repl_offset:%d" % offset,
             b"slave_repl_offset:%d" % offset,
         ]
+        lines += [
+            b"replica_full_sync_buffer_size:0",
+            b"replica_full_sync_buffer_peak:0",
+            b"master_current_sync_attempts:%d" % self._attempts,
+            b"master_total_sync_attempts:%d" % self._all_attempts,
+        ]
         if syncs:
-            received = 0 if self._payload is None else self._payload.received_bytes
-            lines += [
-                b"master_sync_total_bytes:-1",
-                b"master_sync_read_bytes:%d" % received,
-                b"master_sync_last_io_seconds_ago:%d" % ((now_ms - self._io_ms) // 1000),
-            ]
+            lines += self._transfer(now_ms)
         if not is_up:
-            seconds = (now_ms - self._down_since_ms) // 1000
+            since_ms = self._down_since_ms
+            seconds = (now_ms - since_ms) // 1000 if since_ms else -1
             lines.append(b"master_link_down_since_seconds:%d" % seconds)
         else:
             seconds = (now_ms - self._up_since_ms) // 1000
             lines.append(b"master_link_up_since_seconds:%d" % seconds)
+            lines.append(b"master_client_io_thread:0")
         lines += [
-            b"master_current_sync_attempts:%d" % self._attempts,
+            b"total_disconnect_time_sec:%d" % (self._away_ms // 1000),
             b"slave_priority:%d" % config.replica_priority,
             b"slave_read_only:%d" % config.replica_read_only,
             b"replica_announced:%d" % config.replica_announced,
         ]
         return lines
+
+    def _transfer(self, now_ms: int) -> list[bytes]:
+        """How far a full copy has come; how long it is may not be known."""
+        payload = self._payload
+        received = 0 if payload is None else payload.received_bytes
+        total = 0 if payload is None else payload.total_bytes
+        return [
+            b"master_sync_total_bytes:%d" % total,
+            b"master_sync_read_bytes:%d" % received,
+            b"master_sync_left_bytes:%d" % (total - received),
+            b"master_sync_perc:%.2f" % (100.0 * received / total if total else 0.0),
+            b"master_sync_last_io_seconds_ago:%d" % ((now_ms - self._io_ms) // 1000),
+        ]
+
+
+class MasterPeer(Peer):
+    """Closes the link with the master, as CLIENT KILL does."""
+
+    def __init__(self, user: LinkUser, link: Link) -> None:
+        self._user: Final = user
+        self._link: Final = link
+
+    def abort(self) -> None:
+        """See ``Peer``."""
+        self._user.lost(self._link, "it was closed here")
+
+    def close(self) -> None:
+        """See ``Peer``."""
+        self.abort()
 
 
 def _text(line: bytes) -> str:

@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Final, cast
 
+from headrace.server.clients.endpoints import describe_endpoints
+from headrace.server.clients.session import Session
 from headrace.server.following.talk import Link, LinkUser
 
 Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
@@ -71,6 +73,11 @@ class MasterLink(Link, asyncio.Protocol):
         """See ``Link``."""
         if self._transport is not None and not self._closed:
             self._transport.write(wire)
+
+    def describe(self, session: Session) -> None:
+        """See ``Link``."""
+        if self._transport is not None:
+            describe_endpoints(session, self._transport)
 
     def pause(self, paused: bool) -> None:
         """See ``Link``."""

@@ -29,16 +29,19 @@ class Payload:
 
     Attributes:
         path: the file; received_bytes: how much has come.
+        total_bytes: how much there is; 0 where that is not known.
     """
 
     def __init__(self, head: bytes, folder: bytes) -> None:
         self._left = _UNKNOWN
         self._mark = b""
         self._tail = b""  # what came last: it may be the mark
+        self.total_bytes = 0
         if head.startswith(b"$EOF:") and len(head) == 5 + _MARK_BYTES:
             self._mark = head[5:]
         elif head.startswith(b"$") and head[1:].isdigit() and len(head) < 20:
             self._left = int(head[1:])
+            self.total_bytes = self._left
         else:
             raise PersistenceError(f"a snapshot was expected, and not {head[:60]!r}")
         self.received_bytes = 0

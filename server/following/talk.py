@@ -6,6 +6,8 @@ from abc import abstractmethod
 
 from mypy_extensions import mypyc_attr, trait
 
+from headrace.server.clients.session import Session
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Link:
@@ -18,6 +20,9 @@ class Link:
     def send(self, wire: bytes) -> None:
         """Send some bytes."""
         raise NotImplementedError
+
+    def describe(self, session: Session) -> None:
+        """Note for a session where the connection goes."""
 
     def pause(self, paused: bool) -> None:
         """Read nothing, or read again."""

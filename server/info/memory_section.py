@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.server.account import STARTUP_BYTES
+from headrace.server.clients.client_line import CLIENT_BYTES
+from headrace.server.clients.session import REPLICA
 from headrace.server.durability.files import Files
 from headrace.server.state import ScriptFigures, Server
 from headrace.server.statistics.memory import human, resident_bytes, system_bytes
@@ -22,7 +24,10 @@ class MemoryFigures:
     def __init__(self, server: Server, files: Files) -> None:
         server.clients.weigh_all()
         self.aof_buffer: Final = files.aof.buffer_bytes if files.aof is not None else 0
-        self.used: Final = server.account.used() + self.aof_buffer
+        self.backlog: Final = server.role.backlog_bytes()
+        self.unread_by_replicas: Final = server.role.unread_bytes()
+        self.not_counted: Final = self.aof_buffer + self.unread_by_replicas
+        self.used: Final = server.account.used() + self.not_counted
         self.peak: Final = max(self.used, server.account.peak_bytes)
         self.peak_s: Final = server.account.peak_s
         self.startup: Final = STARTUP_BYTES
@@ -30,7 +35,8 @@ class MemoryFigures:
         self.scripts: Final = server.script_figures()
         held_by_lua = self.scripts.interpreter_bytes + self.scripts.functions_bytes
         self.allocated: Final = max(self.used, self.resident - held_by_lua)  # by the allocator
-        self.clients: Final = server.account.clients_bytes()
+        self.replicas: Final = CLIENT_BYTES * server.clients.count(REPLICA)
+        self.clients: Final = server.account.clients_bytes() - self.replicas
         self.keys = 0
         self.databases: Final[list[tuple[int, int, int]]] = []
         tables = 0
@@ -41,7 +47,8 @@ class MemoryFigures:
                 self.databases.append((db.index, table, expiries))
                 self.keys += len(db)
                 tables += table + expiries
-        self.overhead: Final = self.startup + self.clients + self.aof_buffer + tables
+        of_clients = self.clients + self.replicas + self.backlog
+        self.overhead: Final = self.startup + of_clients + self.not_counted + tables
         self.dataset: Final = max(0, self.used - self.overhead)
 
     @property
@@ -117,11 +124,11 @@ def memory(server: Server, files: Files) -> list[bytes]:
         b"rss_overhead_bytes:%d" % (figures.resident - figures.allocated),
         b"mem_fragmentation_ratio:%.2f" % figures.fragmentation,
         b"mem_fragmentation_bytes:%d" % (figures.resident - used),
-        b"mem_not_counted_for_evict:%d" % figures.aof_buffer,
-        b"mem_replication_backlog:0",
-        b"mem_total_replication_buffers:0",
+        b"mem_not_counted_for_evict:%d" % figures.not_counted,
+        b"mem_replication_backlog:%d" % figures.backlog,
+        b"mem_total_replication_buffers:%d" % max(figures.backlog, figures.unread_by_replicas),
         b"mem_replica_full_sync_buffer:0",
-        b"mem_clients_slaves:0",
+        b"mem_clients_slaves:%d" % figures.replicas,
         b"mem_clients_normal:%d" % figures.clients,
         b"mem_clients_normal_shared:0",
         b"mem_clients_normal_unshared:%d" % server.clients.unread_bytes(),

@@ -16,7 +16,7 @@ from typing import Final
 
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.client_line import is_subscriber
-from headrace.server.clients.session import PAUSED
+from headrace.server.clients.session import PAUSED, REPLICA
 from headrace.server.dispatch.call import Call
 from headrace.server.info import command_stats
 from headrace.server.info.memory_section import memory
@@ -127,8 +127,9 @@ def clients(call: Call) -> Lines:
         if session.active_ms > since_ms:
             active += 1
     blocking = call.server.blocking
+    everybody = call.server.clients.everybody()
     return [
-        b"connected_clients:%d" % len(call.server.clients.sessions),
+        b"connected_clients:%d" % (len(everybody) - call.server.clients.count(REPLICA)),
         b"cluster_connections:0",
         b"maxclients:%d" % call.server.config.maxclients,
         b"client_recent_max_input_buffer:%d" % call.server.clients.recent_max_input_bytes,
@@ -196,12 +197,12 @@ def _traffic(call: Call) -> Lines:
         b"instantaneous_ops_per_sec:%d" % rates.commands.per_second,
         b"total_net_input_bytes:%d" % counted.net_input_bytes,
         b"total_net_output_bytes:%d" % counted.net_output_bytes,
-        b"total_net_repl_input_bytes:0",
-        b"total_net_repl_output_bytes:0",
+        b"total_net_repl_input_bytes:%d" % counted.replicated_in,
+        b"total_net_repl_output_bytes:%d" % counted.replicated_out,
         b"instantaneous_input_kbps:%.2f" % (rates.input_bytes.per_second / 1024),
         b"instantaneous_output_kbps:%.2f" % (rates.output_bytes.per_second / 1024),
-        b"instantaneous_input_repl_kbps:0.00",
-        b"instantaneous_output_repl_kbps:0.00",
+        b"instantaneous_input_repl_kbps:%.2f" % (rates.replicated_in.per_second / 1024),
+        b"instantaneous_output_repl_kbps:%.2f" % (rates.replicated_out.per_second / 1024),
         b"rejected_connections:%d" % counted.rejected_connections,
     ]
 

@@ -25,6 +25,7 @@ from headrace.compat import errors
 from headrace.protocol.replies import ErrorReply, encode, write_reply
 from headrace.protocol.requests import ProtocolError, RequestParser
 from headrace.server.clients.client_line import is_subscriber, limit_class
+from headrace.server.clients.endpoints import describe_endpoints
 from headrace.server.clients.rights import welcome
 from headrace.server.clients.session import (
     AT_WORK,
@@ -121,8 +122,7 @@ class Connection(Peer):
             self.session.closed = True
             return
         keep_alive(transport, config.tcp_keepalive)
-        session = Session(server.clients.next_id, server.data.dbs[0], now_ms, self)
-        server.clients.next_id += 1
+        session = Session(server.clients.new_id(), server.data.dbs[0], now_ms, self)
         describe_endpoints(session, transport)
         if self._of_region:
             session.special |= OF_REGION
@@ -604,24 +604,3 @@ def keep_alive(transport: asyncio.Transport, interval_s: int) -> None:
     ):
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:
-    """Note where a client comes from, as CLIENT LIST shows it."""
-    sock = transport.get_extra_info("socket")
-    peer = transport.get_extra_info("peername")
-    local = transport.get_extra_info("sockname")
-    session.fd = sock.fileno() if sock is not None else -1
-    if isinstance(peer, tuple) and isinstance(local, tuple):
-        session.address = _host_and_port(peer)
-        session.local_address = _host_and_port(local)
-    else:
-        path = local if isinstance(local, str) else ""
-        session.unix_socket = True
-        session.address = path.encode() + b":0"
-        session.local_address = session.address
-
-
-def _host_and_port(place: tuple[object, ...]) -> bytes:
-    host = str(place[0])
-    return (f"[{host}]:{place[1]}" if ":" in host else f"{host}:{place[1]}").encode()

@@ -9,6 +9,7 @@ from typing import Final
 from headrace.protocol.outgoing import bulk_head, marked_head
 from headrace.server.clients.session import ReplicaFacts, Session
 from headrace.server.replication.snapshot import SyncFile
+from headrace.server.statistics.counters import Counters
 
 WAITS: Final = 0  # for a snapshot to begin
 WRITING: Final = 1  # that snapshot is being written
@@ -29,6 +30,7 @@ class Replica:
 
     Args:
         facts: what it has said of itself.
+        counters: of what leaves.
         acknowledges: it tells how far it is; one that came with SYNC need not.
         on_online: is called when it gets the stream.
         now_ms: of ``monotonic_ms``, as all moments here.
@@ -44,12 +46,14 @@ class Replica:
         self,
         session: Session,
         facts: ReplicaFacts,
+        counters: Counters,
         acknowledges: bool,
         on_online: Callable[[], object],
         now_ms: int,
     ) -> None:
         self.session: Final = session
         self.facts: Final = facts
+        self._counters: Final = counters
         self.acknowledges: Final = acknowledges
         self.state = WAITS
         self._on_online: Final = on_online
@@ -64,13 +68,17 @@ class Replica:
         self._read_ms = now_ms
         self._reads = 0
 
+    def _deliver(self, wire: bytes) -> None:
+        self._counters.note_replicated(0, len(wire))
+        self.session.deliver_wire(wire)
+
     # The stream
 
     def feed(self, piece: bytes) -> None:
         """Take what comes next of the stream."""
         session = self.session
         if self.state == ONLINE:
-            session.deliver_wire(piece)
+            self._deliver(piece)
         elif self.state != WAITS:
             self.waiting.append(piece)
             session.waiting_bytes += len(piece)
@@ -81,7 +89,7 @@ class Replica:
         self.state = ONLINE
         self.acked_ms = now_ms
         for piece in pieces:
-            self.session.deliver_wire(piece)
+            self._deliver(piece)
         self._on_online()
 
     # The snapshot
@@ -90,7 +98,7 @@ class Replica:
         """A snapshot of this moment is being written; what follows it is kept."""
         self.state = WRITING
         if greeting:
-            self.session.deliver_wire(greeting)
+            self._deliver(greeting)
 
     def join(self, other: Replica, greeting: bytes) -> None:
         """Have the snapshot that is being written for another one."""
@@ -103,7 +111,7 @@ class Replica:
         self.state = SENDING
         self._file = file
         file.readers += 1
-        self.session.deliver_wire(bulk_head(file.size_bytes))
+        self._deliver(bulk_head(file.size_bytes))
         self._send_more()
 
     def _send_more(self) -> None:
@@ -118,7 +126,7 @@ class Replica:
                 return
             self._sent_bytes += len(piece)
             self._read_ms = file.clock.monotonic_ms()
-            session.deliver_wire(piece)
+            self._deliver(piece)
             session.peer.when_drained(self._send_more)
             return
         self.let_go()
@@ -132,12 +140,12 @@ class Replica:
     def begin_stream(self, greeting: bytes, mark: bytes) -> None:
         """As ``begin``: the snapshot comes at once, and then the mark."""
         self.state = STREAMING
-        self.session.deliver_wire(greeting + marked_head(mark))
+        self._deliver(greeting + marked_head(mark))
 
     def take(self, piece: bytes, on_read: Callable[[Replica], None]) -> None:
         """Be sent what comes next of it; the call comes when it has read most of that."""
         self.is_behind = True
-        self.session.deliver_wire(piece)
+        self._deliver(piece)
         self.session.peer.when_drained(lambda: on_read(self))
 
     def has_read(self, now_ms: int) -> None:
@@ -149,7 +157,7 @@ class Replica:
         """The snapshot is complete."""
         self.state = COPIED
         self._read_ms = now_ms
-        self.session.deliver_wire(mark)
+        self._deliver(mark)
         if self.facts.rdb_only:
             self.session.peer.close()
 

@@ -102,6 +102,18 @@ class AllReplicas(Replicas, Relay):
         backlog = self._backlog
         return None if backlog is None else BacklogFigures(backlog.first, backlog.size)
 
+    def backlog_bytes(self) -> int:
+        """See ``Replicas``."""
+        return 0 if self._backlog is None else self._backlog.size
+
+    def unread_bytes(self) -> int:
+        """See ``Replicas``."""
+        waiting = [
+            int(session.waiting_bytes) + session.peer.pending_output_bytes()
+            for session in self._replicas
+        ]
+        return max(waiting, default=0)
+
     # The stream
 
     def tell(self, db: int, record: list[bytes]) -> None:
@@ -210,7 +222,8 @@ class AllReplicas(Replicas, Relay):
         facts = session.facts or ReplicaFacts()
         session.facts = facts
         now_ms = self._server.clock.monotonic_ms()
-        replica = Replica(session, facts, bool(data_id), self.settings_changed, now_ms)
+        counters = self._server.statistics.counters
+        replica = Replica(session, facts, counters, bool(data_id), self.settings_changed, now_ms)
         self.stream.flush()
         pieces = self._lacking(data_id, offset)
         session.special |= REPLICA
@@ -219,7 +232,6 @@ class AllReplicas(Replicas, Relay):
             self._begin_stream()
         self._replicas[session] = replica
         name = replica.address().decode("utf-8", "backslashreplace")
-        counters = self._server.statistics.counters
         if pieces is not None:
             counters.partial_syncs += 1
             log.info("Replica %s:%d goes on from offset %d", name, facts.port, offset)

@@ -38,6 +38,8 @@ class Counters:
         self.rejected_connections = 0
         self.net_input_bytes: i64 = 0
         self.net_output_bytes: i64 = 0
+        self.replicated_in: i64 = 0  # bytes from the master; they are in the input, too
+        self.replicated_out: i64 = 0  # and to replicas
         self.reads: i64 = 0
         self.writes: i64 = 0
         self.turns: i64 = 0  # of the event loop, in which clients were served
@@ -76,6 +78,12 @@ class Counters:
         """There is no more than maxmemory from now on."""
         self.over_ms += self.excess_ms(now_ms)
         self.over_since_ms = 0
+
+    def note_replicated(self, from_master: int, to_replica: int) -> None:
+        """So many bytes of data and stream have come, or leave."""
+        self.net_input_bytes += from_master
+        self.replicated_in += from_master
+        self.replicated_out += to_replica
 
     def note_write(self, size: int) -> None:
         """Count one write of ``size`` bytes to a client."""

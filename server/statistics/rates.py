@@ -42,6 +42,8 @@ class Rates:
         self.commands = Rate()
         self.input_bytes = Rate()
         self.output_bytes = Rate()
+        self.replicated_in = Rate()
+        self.replicated_out = Rate()
         self.cycles = Rate()
         self.busy_us = Rate()
         self.sampled_ms = 0
@@ -51,6 +53,8 @@ class Rates:
         self.commands = Rate()
         self.input_bytes = Rate()
         self.output_bytes = Rate()
+        self.replicated_in = Rate()
+        self.replicated_out = Rate()
         self.cycles = Rate()
         self.busy_us = Rate()
 
@@ -64,5 +68,7 @@ class Rates:
         self.commands.sample(commands, now_ms)
         self.input_bytes.sample(counted.net_input_bytes, now_ms)
         self.output_bytes.sample(counted.net_output_bytes, now_ms)
+        self.replicated_in.sample(counted.replicated_in, now_ms)
+        self.replicated_out.sample(counted.replicated_out, now_ms)
         self.cycles.sample(counted.turns + counted.ticks, now_ms)
         self.busy_us.sample(counted.busy_us(), now_ms)

@@ -13,7 +13,7 @@ from conftest import Factory
 
 from support.all_types import make, names, requests
 from support.client import WireError, encode
-from support.following import AT_ONCE, Load, assert_same, digest, is_up
+from support.following import AT_ONCE, Load, assert_same, digest, have_all, is_up
 from support.process import Process, RedisProcess
 from support.proxy import Proxy
 from support.random_commands import do_things
@@ -371,3 +371,63 @@ def test_a_silent_master_is_left(replica: Process, fake: Callable[..., FakeMaste
     replica.call("REPLICAOF", "127.0.0.1", master.port)
     wait_until(lambda: master.connections >= 2)
     assert "silent for too long" in replica.log()
+
+
+@pytest.mark.once
+def test_the_master_among_the_clients(replica: Process, master: RedisProcess) -> None:
+    follow(replica, master.port)
+    master.call("SET", "k", "v")
+    assert_same(master, replica)
+    with replica.client() as client:
+        line = client.call_parsed("CLIENT", "LIST", "TYPE", "master")
+        assert isinstance(line, bytes)
+        fields = dict(word.split(b"=", 1) for word in line.split())
+        assert fields[b"addr"] == b"127.0.0.1:%d" % master.port
+        assert fields[b"flags"] == b"M"
+        assert fields[b"user"] == b"(superuser)"
+        assert fields[b"cmd"] in (b"set", b"ping", b"replconf")
+        assert line in client.call("CLIENT", "LIST")
+        assert client.call_parsed("CLIENT", "LIST", "ID", fields[b"id"]) == line
+        assert replica.info("clients")["connected_clients"] == "3"  # it, this one, and INFO's
+        assert client.call_parsed("CLIENT", "KILL", "ID", fields[b"id"]) == 1
+        assert client.call("CLIENT", "LIST", "TYPE", "master") == b"$0\r\n\r\n"
+        wait_until(lambda: is_up(replica))
+        assert client.call_parsed("CLIENT", "KILL", "TYPE", "master") == 1
+        wait_until(lambda: is_up(replica))
+    figures = replica.info("replication")
+    assert figures["master_current_sync_attempts"] == "1"
+    assert figures["master_total_sync_attempts"] == "3"
+    assert resumptions(replica) == 2
+    assert_same(master, replica)
+
+
+@pytest.mark.once
+def test_what_replication_moves_is_counted(replica: Process, master: RedisProcess) -> None:
+    follow(replica, master.port)
+    before = int(replica.info("stats")["total_net_repl_input_bytes"])
+    master.call("SET", "k", "v" * 100_000)
+    assert_same(master, replica)
+    counted = replica.info("stats")
+    assert int(counted["total_net_repl_input_bytes"]) - before >= 100_000
+    assert int(counted["total_net_input_bytes"]) >= int(counted["total_net_repl_input_bytes"])
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("ignores", ["yes", "no"])
+def test_a_replica_evicts_by_itself_only_if_it_is_told_to(
+    replica: Process, master: RedisProcess, ignores: str
+) -> None:
+    replica.call("CONFIG", "SET", "replica-ignore-maxmemory", ignores)
+    replica.call("CONFIG", "SET", "maxmemory", "1500000", "maxmemory-policy", "allkeys-lru")
+    follow(replica, master.port)
+    for number in range(1000):
+        master.call("SET", number, "v" * 2000)
+    wait_until(lambda: have_all(master, replica))
+    if ignores == "yes":
+        assert replica.call("DBSIZE") == 1000
+        assert replica.info("stats")["evicted_keys"] == "0"
+        master.call("DEL", 1)
+        assert_same(master, replica)
+    else:
+        wait_until(lambda: int(replica.info("stats")["evicted_keys"]) > 0)
+    assert master.call("DBSIZE") == (999 if ignores == "yes" else 1000)

@@ -74,7 +74,7 @@ def client_kill(call: Call) -> object:
 def _kill(call: Call, wanted: ClientFilter) -> int:
     server = call.server
     count = 0
-    for session in list(server.clients.sessions.values()):
+    for session in server.clients.everybody():
         if not wanted.fits(session, call.now_ms):
             continue
         if session is call.session:

@@ -71,29 +71,29 @@ def client_list(call: Call) -> object:
     Raises: a type that there is not, an ID that is no integer, any other word.
     """
     argv = call.argv
-    sessions = call.server.clients.sessions
+    everybody = call.server.clients.everybody()
     option = argv[2].lower() if len(argv) > 2 else b""
     if option == b"type" and len(argv) == 4:
         wanted = CLIENT_TYPES.get(argv[3].lower())
         if wanted is None:
             raise CommandError(unknown_client_type(argv[3]))
-        chosen = [each for each in sessions.values() if client_type(each) == wanted]
+        chosen = [each for each in everybody if client_type(each) == wanted]
     elif option == b"id" and len(argv) > 3:
-        chosen = _by_ids(call, argv[3:])
+        chosen = _by_ids({each.id: each for each in everybody}, argv[3:])
     elif len(argv) != 2:
         raise CommandError(SYNTAX)
     else:
-        chosen = list(sessions.values())
+        chosen = everybody
     return Verbatim(b"".join([_line(call, each) for each in chosen]))
 
 
-def _by_ids(call: Call, words: list[bytes]) -> list[Session]:
+def _by_ids(everybody: dict[int, Session], words: list[bytes]) -> list[Session]:
     found: list[Session] = []
     for word in words:
         number = parse_integer(word)
         if number is None:
             raise CommandError(BAD_CLIENT_ID)
-        session = call.server.clients.sessions.get(number)
+        session = everybody.get(number)
         if session is not None:
             found.append(session)
     return found
