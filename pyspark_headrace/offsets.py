@@ -19,6 +19,8 @@ For two streams, of which the second had nothing in this batch::
 ``seen``  what the stream looked like when the batch was planned, see ``Sight``; by this a stream
           that was replaced by another one is noticed. Absent in offsets of earlier versions
 
+``t``, beside ``k``, says how many pieces each task has, in their order; without it, each has one.
+
 The split stands here, and not in the options, because Spark plans a batch anew when it repeats it:
 with other options or more cores the rows would fall into other partitions, and a sink that knows
 rows by their place would drop some. What is written is repeated as it was.
@@ -28,7 +30,7 @@ Offsets are compared as text: keys are sorted, and a batch without news is the v
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -106,6 +108,8 @@ class Position:
 
     def at_rest(self) -> Position:
         """The same place, without the batch that led there."""
+        if not self.cuts and self.rows < 0 and self.since is None:
+            return self
         return replace(self, cuts=(), rows=-1, since=None)
 
 
@@ -130,9 +134,16 @@ class Piece:
     n: int = -1
 
 
-def to_offset(positions: Mapping[str, Position]) -> Offset:
-    """What Spark is to keep."""
-    return {"k": {key: _to_json(positions[key]) for key in sorted(positions)}, "v": VERSION}
+def to_offset(positions: Mapping[str, Position], counts: Sequence[int] = ()) -> Offset:
+    """What Spark is to keep.
+
+    Args:
+        counts: how many pieces each task has.
+    """
+    found: Offset = {"k": {key: _to_json(positions[key]) for key in sorted(positions)}}
+    if any(count != 1 for count in counts):
+        found["t"] = list(counts)
+    return {**found, "v": VERSION}
 
 
 def _to_json(position: Position) -> dict[str, Any]:
@@ -229,7 +240,7 @@ def pieces_between(start: Mapping[str, Position], end: Mapping[str, Position]) -
         rank = before.n if before is not None and before.is_exact() else -1
         if position.since is not None:
             after, rank = position.since, -1
-        elif before is not None and position.at_rest() == before.at_rest():
+        elif before is position or (before is not None and position.at_rest() == before.at_rest()):
             continue  # this stream had nothing; its last batch's split may still stand there
         left = position.rows
         for cut in position.cuts:

@@ -25,6 +25,7 @@ from pyspark_headrace.settling import Settler
 log = logging.getLogger("pyspark_headrace")
 
 PATTERN_EVERY_S: Final = 2.0
+MOST_AWAITED: Final = 1000  # streams that a server is asked to wait for; more are looked at again
 
 
 def fair_shares(backlogs: Mapping[str, int], most: int) -> dict[str, int]:
@@ -107,6 +108,7 @@ class Planner:
         self._targets: dict[str, tuple[StreamID, int]] | None = None
         self._figures: dict[str, Figures] = {}
         self._seen: dict[str, Sight] = {}
+        self._resting: dict[str, tuple[object, Position]] = {}  # streams that were read to the end
         self._last_batch_s = time.monotonic()
         self._settler: Final = Settler(options, server)
 
@@ -179,7 +181,7 @@ class Planner:
         if found is not None or self._targets is not None or not poll_ms:
             return found
         places = [(key, start[key].id if key in start else LEAST) for key in self.streams()]
-        if waiting or not places:
+        if waiting or not places or len(places) > MOST_AWAITED:
             time.sleep(poll_ms / 1000)
         elif self._server.wait(places, poll_ms, self._are_stable()):
             found, _ = self._look(start, most)
@@ -200,7 +202,8 @@ class Planner:
             return None, total
         shares = fair_shares(rows, most) if most else {key: n for key, n in rows.items() if n > 0}
         ends = self._ends({key: backlogs[key] for key in shares}, shares)
-        found = {key: position.at_rest() for key, position in start.items()}
+        at_rest = {key: position.at_rest() for key, position in start.items()}
+        found = dict(at_rest)
         for key, backlog in backlogs.items():
             if key in ends:
                 found[key] = ends[key]
@@ -208,7 +211,6 @@ class Planner:
                 found[key] = backlog.base
                 if self._options.pattern and not backlog.figures.exists and not backlog.base.lost:
                     del found[key]
-        at_rest = {key: position.at_rest() for key, position in start.items()}
         if found == at_rest:
             return None, 0
         self._last_batch_s = time.monotonic()
@@ -221,11 +223,15 @@ class Planner:
         return time.monotonic() - self._last_batch_s >= options.max_delay_ms / 1000
 
     def _backlogs(self, start: Positions) -> dict[str, Backlog]:
+        keys = self._keys()
+        tags = self._server.tags(keys)
+        keys = [key for key in keys if not self._rests(key, tags.get(key), start)]
         known = {
-            key: replace(position.at_rest(), seen=self._seen.get(key, position.seen))
-            for key, position in start.items()
+            key: replace(start[key].at_rest(), seen=self._seen.get(key, start[key].seen))
+            for key in (*keys, *self._missing(start))
+            if key in start
         }
-        looks = self._looks(known)
+        looks = self._looks(keys, known)
         found: dict[str, Backlog] = {}
         for key, look in looks.items():
             figures = look.figures
@@ -244,23 +250,51 @@ class Planner:
             if not bound.word and bound.id < target:
                 target, rank = bound.id, -1
             found[key] = Backlog(moved, figures, target, rank, moved=moved != base)
-        self._figures = {key: look.figures for key, look in looks.items()}
-        self._seen = {
-            key: seen for key, look in looks.items() if (seen := look.figures.sight()) is not None
-        }
+        self._remember(looks)
+        for key, each in found.items():
+            tag = tags.get(key)
+            if tag is not None and not each.moved and each.start >= each.target:
+                self._resting[key] = (tag, start.get(key, each.base).at_rest())
         return self._counted(found)
 
-    def _looks(self, known: Positions) -> dict[str, Look]:
-        """The streams that are subscribed to, and those that a pattern does not find any more."""
+    def _rests(self, key: str, tag: object, start: Positions) -> bool:
+        """Whether a stream is what it was when it had been read to its end."""
+        rest = self._resting.get(key)
+        if rest is None or tag is None or rest[0] != tag:
+            self._resting.pop(key, None)
+            return False
+        at = start.get(key)
+        if at is None:
+            return False
+        place = at.at_rest()
+        return place is rest[1] or place == rest[1]
+
+    def _remember(self, looks: Mapping[str, Look]) -> None:
+        """Keep what was seen of the streams that were looked at."""
+        for key, look in looks.items():
+            self._figures[key] = look.figures
+            seen = look.figures.sight()
+            if seen is not None:
+                self._seen[key] = seen
+            else:
+                self._seen.pop(key, None)
+
+    def _keys(self) -> list[str]:
+        """The streams that are subscribed to, as far as they are read."""
         targets = self._targets
-        keys = [key for key in self.streams() if targets is None or key in targets]
+        return [key for key in self.streams() if targets is None or key in targets]
+
+    def _missing(self, start: Positions) -> list[str]:
+        """The streams of a pattern that it does not find any more."""
+        return sorted(set(start) - set(self.streams())) if self._options.pattern else []
+
+    def _looks(self, keys: Sequence[str], known: Positions) -> dict[str, Look]:
+        """Those streams, and those that a pattern does not find any more."""
         found = self._server.looks(keys, known)
-        if self._options.pattern:
-            missing = sorted(set(known) - set(self.streams()))
-            for key in self._server.without_stream(missing):
-                found[key] = Look(Figures())
-                if targets is not None:
-                    targets.setdefault(key, (LEAST, 0))
+        for key in self._server.without_stream(self._missing(known)):
+            found[key] = Look(Figures())
+            if self._targets is not None:
+                self._targets.setdefault(key, (LEAST, 0))
         return found
 
     def _counted(self, backlogs: dict[str, Backlog]) -> dict[str, Backlog]:

@@ -7,7 +7,7 @@ So its constructor opens nothing, and what a planner needs is made when it is fi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,52 +28,98 @@ from pyspark.sql.types import StructType
 from pyspark_headrace.filling import Bad
 from pyspark_headrace.filters import Bounds
 from pyspark_headrace.mirror import mirror
-from pyspark_headrace.offsets import Offset, Piece, from_offset, pieces_between, to_offset
+from pyspark_headrace.offsets import (
+    Offset,
+    Piece,
+    Positions,
+    from_offset,
+    pieces_between,
+    to_offset,
+)
 from pyspark_headrace.options import ReadOptions
 from pyspark_headrace.paging import Pages
 from pyspark_headrace.planner import Planner
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server
 from pyspark_headrace.shape import Shape
+from pyspark_headrace.tasks import deal, dealt
 from pyspark_headrace.watch import Watch
 
+ENOUGH_ROWS: Final = 1000  # in one Arrow batch
+ENOUGH_BYTES: Final = 1 << 20
+KNOWN_OFFSETS: Final = 3  # Spark asks about the last two, and the next one is made
 _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class PiecePartition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, pieces: tuple[Piece, ...]) -> None:
         super().__init__(None)
-        self.piece: Final = piece
+        self.pieces: Final = pieces
 
 
-def read_piece(options: ReadOptions, shape: Shape, piece: Piece) -> Iterator[pa.RecordBatch]:
+def read_pieces(
+    options: ReadOptions, shape: Shape, pieces: Sequence[Piece]
+) -> Iterator[pa.RecordBatch]:
+    """The entries of the pieces of a task, in order; those of small pieces stand together.
+
+    Raises:
+        DataLossError: see ``read_piece``.
+    """
+    link = Link(options.connection)
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    try:
+        for piece in pieces:
+            for batch in read_piece(options, shape, piece, link):
+                held.append(batch)
+                rows += batch.num_rows
+                size += batch.nbytes
+                if rows >= ENOUGH_ROWS or size >= ENOUGH_BYTES:
+                    yield _together(held)
+                    held, rows, size = [], 0, 0
+        if held:
+            yield _together(held)
+    finally:
+        link.close()
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches)
+
+
+def read_piece(
+    options: ReadOptions, shape: Shape, piece: Piece, link: Link
+) -> Iterator[pa.RecordBatch]:
     """The entries of a piece, page by page.
 
     Raises:
         DataLossError: there were fewer entries than when the piece was planned, because they were
             trimmed in the meantime, or because the stream is not what it was.
     """
-    link = Link(options.connection)
     watch = Watch(options, piece, link)
     pages = Pages(link, piece.key, piece.after, piece.upto, options.fetch_count, watch.questions())
     rows = 0
     bad = Bad()
-    try:
-        while not pages.done:
-            low = pages.low
-            page, replies = pages.next()
-            if not watch.allows(page, low, replies):
-                break
-            pages.ask_ahead()
-            rows += len(page)
-            if len(page):
-                yield shape.batch(piece.key, page, bad)
-        watch.finish(rows)
-        bad.tell(piece.key, options.mode)
-    finally:
-        link.close()
+    while not pages.done:
+        low = pages.low
+        page, replies = pages.next()
+        if not watch.allows(page, low, replies):
+            break
+        pages.ask_ahead()
+        rows += len(page)
+        if len(page):
+            yield shape.batch(piece.key, page, bad)
+    watch.finish(rows)
+    bad.tell(piece.key, options.mode)
+
+
+def partitions_of(pieces: Sequence[Piece], counts: Sequence[int]) -> list[InputPartition]:
+    """A partition for each task."""
+    return [PiecePartition(each) for each in dealt(pieces, counts)]
 
 
 class BatchReader(DataSourceReader):
@@ -85,22 +131,23 @@ class BatchReader(DataSourceReader):
         self._bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
-        """One for each piece of each stream."""
+        """One for each task, which reads one piece or many."""
         link = Link(self._options.connection)
         try:
             planner = Planner(self._options, Server(link))
             keys = [key for key in planner.streams() if self._bounds.allows(key)]
             low = dict.fromkeys(keys, self._bounds.after)
             high = dict.fromkeys(keys, self._bounds.upto)
-            return [PiecePartition(piece) for piece in planner.pieces(low, high)]
+            pieces = planner.pieces(low, high)
+            return partitions_of(pieces, deal(pieces, self._options))
         finally:
             link.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The entries of one piece."""
+        """The entries of the pieces of a task."""
         if not isinstance(partition, PiecePartition):
             return iter(())  # Spark asks once where there are no partitions at all
-        return read_piece(self._options, self._shape, partition.piece)
+        return read_pieces(self._options, self._shape, partition.pieces)
 
 
 class FilteringBatchReader(BatchReader):
@@ -130,9 +177,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._shape = Shape(schema, options.frame, options.mode, options.encoding)
         self._planner: Planner | None = None
         self._initial: Offset | None = None
+        self._known: list[tuple[Offset, Positions]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_planner": None}
+        return {**self.__dict__, "_planner": None, "_known": []}
+
+    def _positions(self, offset: Offset) -> Positions:
+        """What an offset says; comparing one with those that are known is faster than reading it."""
+        for known, positions in self._known:
+            if known == offset:
+                return positions
+        positions = from_offset(offset)
+        self._remember(offset, positions)
+        return positions
+
+    def _remember(self, offset: Offset, positions: Positions) -> None:
+        self._known = [(offset, positions), *self._known[: KNOWN_OFFSETS - 1]]
 
     def _plan(self) -> Planner:
         if self._planner is None:
@@ -158,8 +218,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Where the next batch ends: ``start`` itself when there is nothing new."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
-        found = self._plan().latest(from_offset(start), most)
-        return start if found is None else to_offset(found)
+        positions = self._positions(start)
+        found = self._plan().latest(positions, most)
+        if found is None:
+            return start
+        counts = deal(pieces_between(positions, found), self._options)
+        offset = to_offset(found, counts)
+        self._remember(offset, found)
+        return offset
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
         """What the streams held when ``latestOffset`` looked: less the batch's end, the lag."""
@@ -168,16 +234,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """The pieces that stand in ``end``; the same ones when a batch is repeated."""
-        pieces = pieces_between(from_offset(start), from_offset(end))
-        return [PiecePartition(piece) for piece in pieces]
+        pieces = pieces_between(self._positions(start), self._positions(end))
+        return partitions_of(pieces, end.get("t", ()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The entries of one piece."""
+        """The entries of the pieces of a task."""
         assert isinstance(partition, PiecePartition)
-        return read_piece(self._options, self._shape, partition.piece)
+        return read_pieces(self._options, self._shape, partition.pieces)
 
     def commit(self, end: Offset) -> None:
         """A batch is done for good; Spark tells one batch late, or when the query starts again."""
         if self._options.mirror_group:
             self._plan()
-            mirror(self._link, self._options.mirror_group, from_offset(end))
+            mirror(self._link, self._options.mirror_group, self._positions(end))

@@ -189,12 +189,28 @@ class Server:
     def __init__(self, link: Link) -> None:
         self.link: Final = link
         self._offers_ranks: bool | None = None
+        self._offers_tags: bool | None = None
 
     def offers_ranks(self) -> bool:
         """Whether there are XCOUNT and XSPLIT, which make planning cheap and exact."""
         if self._offers_ranks is None:
             self._offers_ranks = has_commands(self.link, "XCOUNT", "XSPLIT")
         return self._offers_ranks
+
+    def tags(self, keys: Sequence[str]) -> dict[str, object]:
+        """For each stream a string that changes when the stream does; none where nobody can tell."""
+        if self._offers_tags is None:
+            self._offers_tags = has_commands(self.link, "XLOOK")
+        if not self._offers_tags or not keys:
+            return {}
+        try:
+            replies = cast("list[object]", self.link.call("XLOOK", *keys))
+        except ServerError as refused:
+            if refused.code != "NOPERM":
+                raise
+            self._offers_tags = False
+            return {}
+        return {key: tag for key, tag in zip(keys, replies, strict=True) if tag is not None}
 
     def figures(self, keys: Sequence[str]) -> dict[str, Figures]:
         """What every stream looks like at this moment."""

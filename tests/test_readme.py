@@ -96,7 +96,7 @@ def test_python_snippets(body: str, fresh_server: Callable[..., ServerProcess]) 
     assert done.stdout.splitlines() == shown
 
 
-_ONLY_OURS: Final = {"AA", "XCOUNT", "XIDMP", "XREAD-GROUP", "XSPLIT"}
+_ONLY_OURS: Final = {"AA", "XCOUNT", "XIDMP", "XLOOK", "XREAD-GROUP", "XSPLIT"}
 
 
 def commands_told() -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Final
 
 from headrace.storage.expiring import Expiring
@@ -17,10 +18,14 @@ IDMP_DURATION_S_MAX: Final = 86_400
 IDMP_MAXSIZE_MAX: Final = 10_000
 
 
+_births = count(1)
+
+
 class Contents(EntryLog):
     """The entries of one stream, its groups and its IDMP map.
 
     Attributes:
+        serial: tells it from every other stream that this process has ever held.
         groups: consumer groups by name.
         idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
         idmp: the IDMP map; None while nothing was ever recorded.
@@ -29,6 +34,7 @@ class Contents(EntryLog):
 
     def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
         super().__init__()
+        self.serial: Final[int] = next(_births)
         self.idmp_duration_s = idmp_duration_s
         self.idmp_maxsize = idmp_maxsize
         self.groups: dict[bytes, Group] = {}

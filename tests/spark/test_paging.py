@@ -27,13 +27,13 @@ import re, sys
 from pathlib import Path
 from pyspark_headrace.offsets import Piece
 from pyspark_headrace.options import READ, Frame, read_options
-from pyspark_headrace.reader import read_piece
+from pyspark_headrace.reader import read_pieces
 from pyspark_headrace.shape import Shape, default_schema
 frame = Frame(fields_format=sys.argv[2])
 shape = Shape(default_schema(frame), frame, "permissive", "utf-8")
 options = read_options({"port": sys.argv[1], "path": "s"}, READ)
 rows = size = 0
-for batch in read_piece(options, shape, Piece("s", (0, 0), (10**9, 0))):
+for batch in read_pieces(options, shape, [Piece("s", (0, 0), (10**9, 0))]):
     rows += batch.num_rows
     size += batch.nbytes
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())

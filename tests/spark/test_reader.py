@@ -42,7 +42,7 @@ from pyspark_headrace.reader import (
     PiecePartition,
     StreamReader,
     batch_reader,
-    read_piece,
+    read_pieces,
 )
 from pyspark_headrace.resources import SCHEMAS, ResourceReader
 from pyspark_headrace.resp import Link
@@ -65,7 +65,9 @@ def add(client: RawClient, key: str, *ids: str) -> None:
 
 def ids_of(piece: Piece, **options: object) -> list[str]:
     found = read_options({"path": "s", **{n: str(v) for n, v in options.items()}}, READ)
-    return [each for batch in read_piece(found, SHAPE, piece) for each in batch["id"].to_pylist()]
+    return [
+        each for batch in read_pieces(found, SHAPE, [piece]) for each in batch["id"].to_pylist()
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 3, 10, 11, 2000])
@@ -256,7 +258,10 @@ def test_a_reader_with_filters_reads_no_more_than_it_must(server: Process) -> No
     again: FilteringBatchReader = pickle.loads(pickle.dumps(reader))
     partitions = again.partitions()
     assert [
-        partition.piece.rows for partition in partitions if isinstance(partition, PiecePartition)
+        piece.rows
+        for partition in partitions
+        if isinstance(partition, PiecePartition)
+        for piece in partition.pieces
     ] == [10]
     assert sum(batch.num_rows for batch in again.read(partitions[0])) == 10
     assert list(again.read(InputPartition(None))) == []
@@ -369,7 +374,7 @@ def test_what_was_added_is_what_is_read(
     options = read_options({"path": "s", "port": str(server.port), "fetchCount": str(count)}, READ)
     found = [
         pairs
-        for batch in read_piece(options, shape, Piece("s", (0, 0), (99, 0), len(rows)))
+        for batch in read_pieces(options, shape, [Piece("s", (0, 0), (99, 0), len(rows))])
         for pairs in batch["pairs"].to_pylist()
     ]
     assert found == [

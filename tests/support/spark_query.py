@@ -9,7 +9,7 @@ from pyspark_headrace.ids import StreamID, parse_id
 from pyspark_headrace.offsets import Offset, Positions, from_offset, pieces_between, to_offset
 from pyspark_headrace.options import STREAM, Frame, read_options
 from pyspark_headrace.planner import Planner
-from pyspark_headrace.reader import read_piece
+from pyspark_headrace.reader import read_pieces
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server
 from pyspark_headrace.shape import Shape, default_schema
@@ -69,7 +69,7 @@ class Query:
         self.before_reading()
         for piece in pieces_between(start, from_offset(offset)):
             rows = 0
-            for batch in read_piece(self.options, SHAPE, piece):
+            for batch in read_pieces(self.options, SHAPE, [piece]):
                 rows += batch.num_rows
                 ids = [parse_id(each) for each in batch["id"].to_pylist()]
                 self.read.setdefault(piece.key, []).extend(ids)

@@ -110,6 +110,13 @@ DOCS: Final[dict[str, Doc]] = {
         "Limits how many entries of a group may be pending at which new ones still go out.",
         "key group MAX-PENDING=count:integer",
     ),
+    "xlook": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N keys",
+        "Tells for each of many streams who it is, its length and its last ID, in one string.",
+        "key...",
+    ),
     "xsplit": Doc(
         _GROUP,
         _SINCE,

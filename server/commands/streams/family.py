@@ -9,6 +9,7 @@ from headrace.server.commands.streams import (  # noqa: F401
     groups,
     idmp,
     info,
+    looking,
     nack,
     pending,
     ranks,
