@@ -25,7 +25,7 @@ from pyspark.sql.streaming.listener import (
 
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.mirror import mirror
-from pyspark_headrace.offsets import VERSION, Positions, from_offset
+from pyspark_headrace.offsets import VERSIONS, Positions, from_offset
 from pyspark_headrace.options import CONNECTION_NAMES, WRITE, Given, connection_from
 from pyspark_headrace.resp import Link
 
@@ -78,7 +78,7 @@ def positions_in(text: str | None) -> Positions:
         offset: Any = json.loads(text)
     except ValueError:
         return {}
-    ours = isinstance(offset, dict) and "k" in offset and offset.get("v") == VERSION
+    ours = isinstance(offset, dict) and "k" in offset and offset.get("v") in VERSIONS
     return from_offset(offset) if ours else {}
 
 

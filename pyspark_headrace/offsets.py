@@ -2,11 +2,13 @@
 
 For two streams, of which the second had nothing in this batch::
 
-    {"k": {"clicks": {"cut": "1700-4/500 1712-0/500", "id": "1719-3", "n": 48211, "rows": 1400},
-           "rides":  {"id": "1650-0", "n": 77}},
-     "v": 1}
+    {"k": {"clicks": "1719-3 n=48211 rows=1400 cut=1700-4/500,1712-0/500",
+           "rides":  "1650-0 n=77"},
+     "v": 2}
 
-``id``    the last ID of the batch, itself included; the next batch starts after it
+The first word is the last ID of the batch, itself included; the next batch starts after it. The
+other words are there where there is something to say:
+
 ``n``     its rank: how many entries were ever added up to it; absent when it cannot be known.
           Lag and loss are differences of ranks.
 ``cut``   where the batch is split, each piece by its last ID and its number of entries (the number
@@ -14,12 +16,16 @@ For two streams, of which the second had nothing in this batch::
 ``rows``  entries of the batch, where they were counted
 ``from``  the batch starts after this ID instead of the last batch's: the stream was made anew
 ``lost``  entries that were removed before they were read, over the life of the query
-``next``  where ``n`` is unknown, or only the least that it can be: the first entry behind ``id``,
+``next``  where ``n`` is unknown, or only the least that it can be: the first entry behind the ID,
           by which a loss is noticed
-``seen``  what the stream looked like when the batch was planned, see ``Sight``; by this a stream
-          that was replaced by another one is noticed. Absent in offsets of earlier versions
+``seen``  what the stream looked like when the batch was planned, by which one that was replaced is
+          noticed: see ``Sight``, with commas between. A number or an ID that the position has, too,
+          is left out
 
 ``t``, beside ``k``, says how many pieces each task has, in their order; without it, each has one.
+
+Spark writes the offsets of all streams for each batch, so they are short. Version 1 had an object
+for each stream; it is still read.
 
 The split stands here, and not in the options, because Spark plans a batch anew when it repeats it:
 with other options or more cores the rows would fall into other partitions, and a sink that knows
@@ -31,13 +37,14 @@ Offsets are compared as text: keys are sorted, and a batch without news is the v
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.ids import LEAST, StreamID, format_id, parse_id
 
-VERSION: Final = 1
+VERSION: Final = 2  # the one that is written
+VERSIONS: Final = (1, VERSION)
 
 Offset = dict[str, Any]
 
@@ -91,6 +98,7 @@ class Position:
     Attributes:
         n: -1 when it is unknown.
         rows: of the batch that ended here; -1 when they were not counted.
+        weight: about how many bytes an entry of the batch has, while it is planned; 0 is unknown.
     """
 
     id: StreamID
@@ -101,6 +109,7 @@ class Position:
     lost: int = 0
     next: StreamID | None = None
     seen: Sight | None = None
+    weight: int = field(default=0, compare=False)
 
     def is_exact(self) -> bool:
         """Whether the rank is known, and not only the least that it can be."""
@@ -124,6 +133,7 @@ class Piece:
         rows: how many there were when it was planned; -1 when they were not counted.
         seen: what the stream looked like then; None in offsets of earlier versions.
         n: the rank of ``after``; -1 when it is not known exactly.
+        weight: about how many bytes an entry has, while the batch is planned; 0 is unknown.
     """
 
     key: str
@@ -132,6 +142,7 @@ class Piece:
     rows: int = -1
     seen: Sight | None = None
     n: int = -1
+    weight: int = field(default=0, compare=False)
 
 
 def to_offset(positions: Mapping[str, Position], counts: Sequence[int] = ()) -> Offset:
@@ -140,43 +151,46 @@ def to_offset(positions: Mapping[str, Position], counts: Sequence[int] = ()) -> 
     Args:
         counts: how many pieces each task has.
     """
-    found: Offset = {"k": {key: _to_json(positions[key]) for key in sorted(positions)}}
+    found: Offset = {"k": {key: _to_text(positions[key]) for key in sorted(positions)}}
     if any(count != 1 for count in counts):
         found["t"] = list(counts)
     return {**found, "v": VERSION}
 
 
-def _to_json(position: Position) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if position.cuts:
-        found["cut"] = " ".join(_cut_text(cut) for cut in position.cuts)
-    if position.since is not None:
-        found["from"] = format_id(position.since)
-    found["id"] = format_id(position.id)
-    if position.lost:
-        found["lost"] = position.lost
+def _to_text(position: Position) -> str:
+    words = [format_id(position.id)]
     if position.n >= 0:
-        found["n"] = position.n
-    if position.next is not None:
-        found["next"] = format_id(position.next)
+        words.append(f"n={position.n}")
     if position.rows >= 0:
-        found["rows"] = position.rows
+        words.append(f"rows={position.rows}")
+    if position.cuts:
+        words.append(f"cut={','.join(map(_cut_text, position.cuts))}")
+    if position.since is not None:
+        words.append(f"from={format_id(position.since)}")
+    if position.lost:
+        words.append(f"lost={position.lost}")
+    if position.next is not None:
+        words.append(f"next={format_id(position.next)}")
     if position.seen is not None:
-        found["seen"] = _sight_to_json(position.seen)
-    return found
+        words.append(f"seen={_sight_text(position.seen, position)}")
+    return " ".join(words)
 
 
-def _sight_to_json(sight: Sight) -> dict[str, Any]:
-    found: dict[str, Any] = {"added": sight.added}
-    if sight.deleted != LEAST:
-        found["deleted"] = format_id(sight.deleted)
-    if sight.end is not None:
-        found["end"] = str(sight.end)
-    if sight.first is not None:
-        found["first"] = str(sight.first)
-    found["last"] = format_id(sight.last)
-    found["removed"] = sight.removed
-    return found
+def _sight_text(sight: Sight, position: Position) -> str:
+    """In the order of the attributes; the newest entry often is the last ID, and then has none."""
+    end = "" if sight.end is None else str(sight.end)
+    if sight.end is not None and sight.end.id == sight.last:
+        end = f"/{sight.end.digest}"
+    return ",".join(
+        (
+            "" if sight.added == position.n else str(sight.added),
+            str(sight.removed) if sight.removed else "",
+            "" if sight.last == position.id else format_id(sight.last),
+            "" if sight.deleted == LEAST else format_id(sight.deleted),
+            "" if sight.first is None else str(sight.first),
+            end,
+        )
+    )
 
 
 def _cut_text(cut: Cut) -> str:
@@ -189,30 +203,75 @@ def from_offset(offset: Mapping[str, Any]) -> Positions:
     Raises:
         HeadraceError: it is not ours, or newer than we are.
     """
-    if offset.get("v") != VERSION:
-        raise HeadraceError(f"this checkpoint holds an offset of another kind: {dict(offset)!r}")
-    return {key: _from_json(value) for key, value in offset["k"].items()}
+    version = offset.get("v")
+    if version == VERSION:
+        return {key: _from_text(text) for key, text in offset["k"].items()}
+    if version == 1:
+        return {key: _from_first_version(value) for key, value in offset["k"].items()}
+    raise HeadraceError(f"this checkpoint holds an offset of another kind: {dict(offset)!r}")
 
 
-def _from_json(value: Mapping[str, Any]) -> Position:
+def _from_text(text: str) -> Position:
+    words = text.split(" ")
+    place = parse_id(words[0])
+    given = dict(word.split("=", 1) for word in words[1:])
+    n = int(given.get("n", -1))
+    since, behind, seen = given.get("from"), given.get("next"), given.get("seen")
+    return Position(
+        id=place,
+        n=n,
+        cuts=_cuts_from(given["cut"].split(",")) if "cut" in given else (),
+        rows=int(given.get("rows", -1)),
+        since=None if since is None else parse_id(since),
+        lost=int(given.get("lost", 0)),
+        next=None if behind is None else parse_id(behind),
+        seen=None if seen is None else _sight_from(seen, place, n),
+    )
+
+
+def _sight_from(text: str, place: StreamID, n: int) -> Sight:
+    added, removed, last, deleted, first, end = text.split(",")
+    last_id = parse_id(last) if last else place
+    return Sight(
+        added=int(added) if added else n,
+        removed=int(removed or 0),
+        last=last_id,
+        deleted=parse_id(deleted) if deleted else LEAST,
+        first=_mark_from(first or None),
+        end=Mark(last_id, end[1:]) if end.startswith("/") else _mark_from(end or None),
+    )
+
+
+def _cuts_from(texts: Sequence[str]) -> tuple[Cut, ...]:
     cuts = []
-    for text in value.get("cut", "").split():
+    for text in texts:
         id_text, slash, rows = text.partition("/")
         cuts.append(Cut(parse_id(id_text), int(rows) if slash else -1))
+    return tuple(cuts)
+
+
+def _mark_from(text: str | None) -> Mark | None:
+    if text is None:
+        return None
+    id_text, _, digest = text.partition("/")
+    return Mark(parse_id(id_text), digest)
+
+
+def _from_first_version(value: Mapping[str, Any]) -> Position:
     since = value.get("from")
     return Position(
         id=parse_id(value["id"]),
         n=value.get("n", -1),
-        cuts=tuple(cuts),
+        cuts=_cuts_from(value.get("cut", "").split()),
         rows=value.get("rows", -1),
         since=None if since is None else parse_id(since),
         lost=value.get("lost", 0),
         next=parse_id(value["next"]) if "next" in value else None,
-        seen=_sight_from_json(value["seen"]) if "seen" in value else None,
+        seen=_sight_of_first_version(value["seen"]) if "seen" in value else None,
     )
 
 
-def _sight_from_json(value: Mapping[str, Any]) -> Sight:
+def _sight_of_first_version(value: Mapping[str, Any]) -> Sight:
     return Sight(
         added=value["added"],
         removed=value["removed"],
@@ -221,13 +280,6 @@ def _sight_from_json(value: Mapping[str, Any]) -> Sight:
         first=_mark_from(value.get("first")),
         end=_mark_from(value.get("end")),
     )
-
-
-def _mark_from(text: str | None) -> Mark | None:
-    if text is None:
-        return None
-    id_text, _, digest = text.partition("/")
-    return Mark(parse_id(id_text), digest)
 
 
 def pieces_between(start: Mapping[str, Position], end: Mapping[str, Position]) -> list[Piece]:
@@ -242,12 +294,12 @@ def pieces_between(start: Mapping[str, Position], end: Mapping[str, Position]) -
             after, rank = position.since, -1
         elif before is position or (before is not None and position.at_rest() == before.at_rest()):
             continue  # this stream had nothing; its last batch's split may still stand there
-        left = position.rows
+        left, weight = position.rows, position.weight
         for cut in position.cuts:
             if after < cut.id < position.id:
-                found.append(Piece(key, after, cut.id, cut.rows, position.seen, rank))
+                found.append(Piece(key, after, cut.id, cut.rows, position.seen, rank, weight))
                 after, rank = cut.id, -1
                 left = left - cut.rows if left >= 0 and cut.rows >= 0 else -1
         if after < position.id:
-            found.append(Piece(key, after, position.id, left, position.seen, rank))
+            found.append(Piece(key, after, position.id, left, position.seen, rank, weight))
     return found

@@ -54,11 +54,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "endingOffsets": (READ,),
     "endingTimestamp": _READERS,
     "maxOffsetsPerTrigger": (STREAM,),
+    "maxBytesPerTrigger": (STREAM,),
     "minOffsetsPerTrigger": (STREAM,),
     "maxTriggerDelay": (STREAM,),
     "minPartitions": _READERS,
     "maxRecordsPerPartition": _READERS,
     "minRowsPerPartition": _READERS,
+    "targetPartitionBytes": _READERS,
     "failOnDataLoss": _READERS,
     "fetchCount": _READERS,
     "planWalkLimit": _READERS,
@@ -117,7 +119,10 @@ RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
 IDENTITIES: Final = ("auto", "column", "content", "ordinal", "marker", "none")
 DEFAULT_PORT: Final = 6379
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNITS_BYTES: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE: Final = re.compile(r"(\d+)\s*(?:([kmgt])b?|b)?", re.ASCII)
 _DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS_MS)})?", re.ASCII)
+TARGET_BYTES: Final = 64 << 20
 MOST_CUTS: Final = 256  # an offset is a line in a file: it does not grow without end
 
 
@@ -187,6 +192,19 @@ class Given:
         if found is None:
             raise OptionError(f"option {name}: {value!r} is no time such as 500ms, 30s, 15m or 2h")
         return int(found[1]) * _UNITS_MS[found[2] or "ms"]
+
+    def size_bytes(self, name: str, default: int) -> int:
+        """A size such as ``64m``, in bytes."""
+        value = self.text(name)
+        if value is None:
+            return default
+        found = _SIZE.fullmatch(value.strip().lower())
+        size = int(found[1]) * _UNITS_BYTES[found[2] or "b"] if found else 0
+        if not size:
+            raise OptionError(
+                f"option {name}: {value!r} is no size such as 1000000, 512k, 64m or 1g"
+            )
+        return size
 
     def flag(self, name: str, default: bool) -> bool:
         """True or false."""
@@ -389,7 +407,9 @@ class ReadOptions:
         keys: the streams by name; ``pattern`` finds more of them.
         start, end: where reading starts and ends, of streams that ``starts`` and ``ends`` do not
             name.
-        max_rows: the most entries of a micro-batch; 0 is all there are.
+        max_rows, max_bytes: the most entries of a micro-batch, and about the most bytes; 0 is all
+            there are.
+        target_bytes: about how many bytes a task reads.
         min_rows: fewer entries than that wait, up to ``max_delay_ms``.
     """
 
@@ -408,8 +428,10 @@ class ReadOptions:
     min_partitions: int
     max_rows_per_partition: int
     min_rows_per_partition: int
+    target_bytes: int
     walk_limit: int
     max_rows: int = 0
+    max_bytes: int = 0
     min_rows: int = 0
     max_delay_ms: int = 0
     poll_ms: int = 0
@@ -494,8 +516,10 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         min_partitions=given.integer("minPartitions", 0),
         max_rows_per_partition=given.integer("maxRecordsPerPartition", 0),
         min_rows_per_partition=given.integer("minRowsPerPartition", 20_000),
+        target_bytes=given.size_bytes("targetPartitionBytes", TARGET_BYTES),
         walk_limit=given.integer("planWalkLimit", 100_000, 0),
         max_rows=max_rows,
+        max_bytes=given.size_bytes("maxBytesPerTrigger", 0),
         min_rows=min_rows,
         max_delay_ms=given.duration_ms("maxTriggerDelay", 15 * 60_000),
         poll_ms=given.integer("pollTimeoutMs", 200, 0),

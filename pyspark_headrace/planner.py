@@ -8,7 +8,6 @@ beyond that its end is guessed from the times in the IDs, and its entries are no
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,58 +17,17 @@ from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.ids import ID_MAX, LEAST, StreamID, format_id
 from pyspark_headrace.loss import numbers_contradict, removed_amid, removed_unread
 from pyspark_headrace.offsets import Cut, Piece, Position, Positions, Sight
-from pyspark_headrace.options import MOST_CUTS, Bound, ReadOptions
+from pyspark_headrace.options import Bound, ReadOptions
+from pyspark_headrace.resting import Resting
 from pyspark_headrace.server import Figures, Look, Measure, Server
 from pyspark_headrace.settling import Settler
+from pyspark_headrace.sharing import cuts_by_time, cuts_of, fair_shares, parts_of, shares_within
 
 log = logging.getLogger("pyspark_headrace")
 
 PATTERN_EVERY_S: Final = 2.0
+FEW_ROWS: Final = 2
 MOST_AWAITED: Final = 1000  # streams that a server is asked to wait for; more are looked at again
-
-
-def fair_shares(backlogs: Mapping[str, int], most: int) -> dict[str, int]:
-    """How many entries of each stream a batch of ``most`` takes: by backlog, but some of each."""
-    waiting = {key: rows for key, rows in backlogs.items() if rows > 0}
-    total = sum(waiting.values())
-    if total <= most:
-        return waiting
-    largest_first = sorted(waiting, key=lambda key: (-waiting[key], key))
-    shares = dict.fromkeys(largest_first[:most], 1)
-    left = most - len(shares)
-    rest = total - len(shares)
-    for key in shares:
-        shares[key] += (waiting[key] - 1) * left // rest if rest else 0
-    spare = most - sum(shares.values())
-    for key in shares:  # what rounding has left, one for each
-        if spare and shares[key] < waiting[key]:
-            shares[key] += 1
-            spare -= 1
-    return shares
-
-
-def parts_of(rows: int, total: int, options: ReadOptions) -> int:
-    """Into how many pieces to cut the ``rows`` of one stream, in a batch of ``total``."""
-    if rows <= 1:
-        return 1
-    wanted = min(total // options.min_rows_per_partition, 2 * (os.cpu_count() or 1))
-    wanted = max(wanted, options.min_partitions)
-    parts = -(-wanted * rows // total)
-    if options.max_rows_per_partition:
-        parts = max(parts, -(-rows // options.max_rows_per_partition))
-    return max(1, min(parts, rows, MOST_CUTS))
-
-
-def cuts_by_time(low: StreamID, high: StreamID, parts: int) -> tuple[Cut, ...]:
-    """Cuts that are even in time; whatever the entries, every ID lies in one piece."""
-    first_ms = low[0]
-    span_ms = high[0] - first_ms
-    found: list[Cut] = []
-    for number in range(1, parts):
-        ms = first_ms + span_ms * number // parts
-        if first_ms < ms < high[0] and (not found or found[-1].id[0] < ms):
-            found.append(Cut((ms, ID_MAX)))
-    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -81,6 +39,7 @@ class Backlog:
         target: the ID not to go beyond.
         rank: that of the target; -1 when it is unknown.
         rows: entries up to there; an estimate where the server does not count.
+        weight: about how many bytes each of them has.
         moved: whether the base is to be written down, even if there is nothing to read.
     """
 
@@ -89,6 +48,7 @@ class Backlog:
     target: StreamID
     rank: int
     rows: int = 0
+    weight: int = 1
     moved: bool = False
 
     @property
@@ -108,7 +68,9 @@ class Planner:
         self._targets: dict[str, tuple[StreamID, int]] | None = None
         self._figures: dict[str, Figures] = {}
         self._seen: dict[str, Sight] = {}
-        self._resting: dict[str, tuple[object, Position]] = {}  # streams that were read to the end
+        self._resting: Final = Resting(server.link)
+        self._at_rest: tuple[Positions, Positions] = ({}, {})
+        self._report: Positions | None = None
         self._last_batch_s = time.monotonic()
         self._settler: Final = Settler(options, server)
 
@@ -118,7 +80,9 @@ class Planner:
             return self._options.keys
         now_s = time.monotonic()
         if now_s - self._known_at_s > PATTERN_EVERY_S:
-            self._known = tuple(self._server.matching(self._options.pattern))
+            known = tuple(self._server.matching(self._options.pattern))
+            if known != self._known:
+                self._known = known
             self._known_at_s = now_s
         return self._known
 
@@ -160,12 +124,14 @@ class Planner:
         self._targets = {key: (found.top, found.top_rank) for key, found in figures.items()}
 
     def report(self) -> Positions:
-        """What the streams were found to hold when the last batch was planned."""
-        return {
-            key: Position(figures.last, figures.added)
-            for key, figures in sorted(self._figures.items())
-            if figures.exists
-        }
+        """What the streams were found to hold; the same object until that changes."""
+        if self._report is None:
+            self._report = {
+                key: Position(figures.last, figures.added)
+                for key, figures in self._figures.items()
+                if figures.exists
+            }
+        return self._report
 
     def latest(self, start: Positions, most: int) -> Positions | None:
         """Where the next batch ends; None when there is nothing for one.
@@ -194,15 +160,18 @@ class Planner:
 
     def _look(self, start: Positions, most: int) -> tuple[Positions | None, int]:
         """The end of the next batch, if it is time for one, and how many entries are waiting."""
-        backlogs = self._backlogs(start)
+        at_rest = self._rested(start)
+        backlogs = self._backlogs(start, at_rest)
         rows = {key: backlog.rows for key, backlog in backlogs.items()}
         total = sum(rows.values())
         moved = any(backlog.moved for backlog in backlogs.values())
         if total and not moved and not self._is_worth_it(total):
             return None, total
         shares = fair_shares(rows, most) if most else {key: n for key, n in rows.items() if n > 0}
+        if self._options.max_bytes:
+            weights = {key: backlogs[key].weight for key in shares}
+            shares = shares_within(shares, weights, self._options.max_bytes)
         ends = self._ends({key: backlogs[key] for key in shares}, shares)
-        at_rest = {key: position.at_rest() for key, position in start.items()}
         found = dict(at_rest)
         for key, backlog in backlogs.items():
             if key in ends:
@@ -216,18 +185,23 @@ class Planner:
         self._last_batch_s = time.monotonic()
         return found, total
 
+    def _rested(self, start: Positions) -> Positions:
+        """The same places without the batch that led there; the same objects for the same start."""
+        if start is not self._at_rest[0]:
+            rested = {key: position.at_rest() for key, position in start.items()}
+            self._at_rest = (start, rested)
+        return self._at_rest[1]
+
     def _is_worth_it(self, rows: int) -> bool:
         options = self._options
         if self._targets is not None or rows >= options.min_rows:
             return True
         return time.monotonic() - self._last_batch_s >= options.max_delay_ms / 1000
 
-    def _backlogs(self, start: Positions) -> dict[str, Backlog]:
-        keys = self._keys()
-        tags = self._server.tags(keys)
-        keys = [key for key in keys if not self._rests(key, tags.get(key), start)]
+    def _backlogs(self, start: Positions, at_rest: Positions) -> dict[str, Backlog]:
+        keys = self._resting.awake(self._keys(), at_rest)
         known = {
-            key: replace(start[key].at_rest(), seen=self._seen.get(key, start[key].seen))
+            key: replace(at_rest[key], seen=self._seen.get(key, start[key].seen))
             for key in (*keys, *self._missing(start))
             if key in start
         }
@@ -252,41 +226,32 @@ class Planner:
             found[key] = Backlog(moved, figures, target, rank, moved=moved != base)
         self._remember(looks)
         for key, each in found.items():
-            tag = tags.get(key)
-            if tag is not None and not each.moved and each.start >= each.target:
-                self._resting[key] = (tag, start.get(key, each.base).at_rest())
+            if key in at_rest and not each.moved and each.start >= each.target:
+                self._resting.rest(key, at_rest[key], each.figures.length)
         return self._counted(found)
-
-    def _rests(self, key: str, tag: object, start: Positions) -> bool:
-        """Whether a stream is what it was when it had been read to its end."""
-        rest = self._resting.get(key)
-        if rest is None or tag is None or rest[0] != tag:
-            self._resting.pop(key, None)
-            return False
-        at = start.get(key)
-        if at is None:
-            return False
-        place = at.at_rest()
-        return place is rest[1] or place == rest[1]
 
     def _remember(self, looks: Mapping[str, Look]) -> None:
         """Keep what was seen of the streams that were looked at."""
         for key, look in looks.items():
-            self._figures[key] = look.figures
+            if self._figures.get(key) != look.figures:
+                self._report = None
+                self._figures[key] = look.figures
+                if not look.figures.exists:
+                    del self._figures[key]
             seen = look.figures.sight()
             if seen is not None:
                 self._seen[key] = seen
             else:
                 self._seen.pop(key, None)
 
-    def _keys(self) -> list[str]:
+    def _keys(self) -> Sequence[str]:
         """The streams that are subscribed to, as far as they are read."""
-        targets = self._targets
-        return [key for key in self.streams() if targets is None or key in targets]
+        targets, keys = self._targets, self.streams()
+        return keys if targets is None else [key for key in keys if key in targets]
 
     def _missing(self, start: Positions) -> list[str]:
         """The streams of a pattern that it does not find any more."""
-        return sorted(set(start) - set(self.streams())) if self._options.pattern else []
+        return sorted(start.keys() - set(self.streams())) if self._options.pattern else []
 
     def _looks(self, keys: Sequence[str], known: Positions) -> dict[str, Look]:
         """Those streams, and those that a pattern does not find any more."""
@@ -304,15 +269,29 @@ class Planner:
             counts = self._server.count(ranges) if ranges else []
         else:
             counts = [_estimate(each) for each in waiting.values()]
-        for (key, each), rows in zip(waiting.items(), counts, strict=True):
-            backlogs[key] = replace(each, rows=rows)
+        rows = dict(zip(waiting, counts, strict=True))
+        weights = self._weights(rows, {key: each.figures for key, each in waiting.items()})
+        for key, each in waiting.items():
+            backlogs[key] = replace(each, rows=rows[key], weight=weights[key])
         return backlogs
+
+    def _weights(self, rows: Mapping[str, int], figures: Mapping[str, Figures]) -> dict[str, int]:
+        """About how many bytes an entry of each stream has.
+
+        The oldest and the newest one are known, and have to do where there is little to read.
+        """
+        many = [key for key, count in rows.items() if count > FEW_ROWS]
+        asked = dict(zip(many, self._server.weights(many), strict=True)) if many else {}
+        return {key: max(1, figures[key].entry_bytes, asked.get(key, 0)) for key in rows}
 
     def _ends(self, backlogs: Mapping[str, Backlog], shares: Mapping[str, int]) -> Positions:
         if not backlogs:
             return {}
         total = sum(shares.values())
-        parts = {key: parts_of(rows, total, self._options) for key, rows in shares.items()}
+        parts = {
+            key: parts_of(rows, total, self._options, backlogs[key].weight)
+            for key, rows in shares.items()
+        }
         if self._server.offers_ranks():
             return self._ends_by_rank(backlogs, shares, parts)
         return {
@@ -343,6 +322,7 @@ class Planner:
                 rows=measure.rows,
                 next=None,
                 seen=each.figures.sight(),
+                weight=each.weight,
             )
         return found
 
@@ -364,7 +344,8 @@ class Planner:
     def _end_by_walking(self, key: str, backlog: Backlog, share: int, parts: int) -> Position:
         options = self._options
         low = backlog.start
-        base = replace(backlog.base, next=None, seen=backlog.figures.sight())
+        seen = backlog.figures.sight()
+        base = replace(backlog.base, next=None, seen=seen, weight=backlog.weight)
         first = max(low, backlog.figures.first)
         # Of the entries from here on none was deleted by name, and the rank is exact.
         exact = backlog.base.is_exact() and backlog.figures.max_deleted <= low
@@ -382,7 +363,7 @@ class Planner:
             if not ids:
                 return replace(base, id=backlog.target, n=backlog.rank, rows=0)
             rank = base.n + len(ids) if base.n >= 0 else -1
-            end = replace(base, id=ids[-1], n=rank, cuts=_cuts_of(ids, parts), rows=len(ids))
+            end = replace(base, id=ids[-1], n=rank, cuts=cuts_of(ids, parts), rows=len(ids))
             return end if exact else self._with_next(key, end)
         ms = first[0] + (backlog.target[0] - first[0]) * share // backlog.rows
         place = min(max((ms, ID_MAX), (first[0], ID_MAX)), backlog.target)
@@ -431,15 +412,18 @@ class Planner:
     ) -> list[Piece]:
         counts = self._server.count([(key, *pair) for key, pair in ranges.items()])
         total = sum(counts)
+        rows_of = dict(zip(ranges, counts, strict=True))
+        weights = self._weights(rows_of, figures)
         wanted = [
-            (key, *ranges[key], parts_of(rows, total, self._options))
-            for key, rows in zip(ranges, counts, strict=True)
+            (key, *ranges[key], parts_of(rows, total, self._options, weights[key]))
+            for key, rows in rows_of.items()
             if rows
         ]
         found: list[Piece] = []
         for (key, low, high, _), measure in zip(wanted, self._server.measure(wanted), strict=True):
             seen = figures[key].sight()
-            found += _pieces_of(key, low, high, measure.cuts, measure.rows, seen)
+            pieces = _pieces_of(key, low, high, measure.cuts, measure.rows, seen)
+            found += [replace(piece, weight=weights[key]) for piece in pieces]
         return found
 
     def _pieces_by_time(
@@ -447,9 +431,10 @@ class Planner:
     ) -> list[Piece]:
         lengths = {key: figures[key].length for key in ranges}
         total = sum(lengths.values())
+        weights = self._weights(lengths, figures)
         found: list[Piece] = []
         for key, (low, high) in ranges.items():
-            parts = parts_of(lengths[key], total, self._options)
+            parts = parts_of(lengths[key], total, self._options, weights[key])
             cuts = cuts_by_time(max(low, figures[key].first), high, parts)
             found += _pieces_of(key, low, high, cuts, -1, figures[key].sight())
         return found
@@ -477,14 +462,3 @@ def _estimate(backlog: Backlog) -> int:
     span_ms = max(1, figures.last[0] - figures.first[0])
     part_ms = high[0] - max(low, figures.first)[0]
     return max(1, min(figures.length, figures.length * part_ms // span_ms))
-
-
-def _cuts_of(ids: Sequence[StreamID], parts: int) -> tuple[Cut, ...]:
-    found: list[Cut] = []
-    at = 0
-    for number in range(1, parts):
-        next_at = len(ids) * number // parts
-        if next_at > at:
-            found.append(Cut(ids[next_at - 1], next_at - at))
-            at = next_at
-    return tuple(found)

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
@@ -178,12 +179,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
         self._initial: Offset | None = None
         self._known: list[tuple[Offset, Positions]] = []
+        self._reported: tuple[Positions, Offset] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_planner": None, "_known": []}
+        return {**self.__dict__, "_planner": None, "_known": [], "_reported": None}
 
     def _positions(self, offset: Offset) -> Positions:
-        """What an offset says; comparing one with those that are known is faster than reading it."""
+        """What an offset says; comparing it with those that are known is faster than reading."""
         for known, positions in self._known:
             if known == offset:
                 return positions
@@ -211,9 +213,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._plan().stop_at_latest()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """``maxOffsetsPerTrigger``."""
-        most = self._options.max_rows
-        return ReadMaxRows(most) if most else ReadAllAvailable()
+        """The most entries, or else the most bytes: Spark knows no limit of both."""
+        if self._options.max_rows:
+            return ReadMaxRows(self._options.max_rows)
+        if self._options.max_bytes:
+            return ReadMaxBytes(self._options.max_bytes)
+        return ReadAllAvailable()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Where the next batch ends: ``start`` itself when there is nothing new."""
@@ -230,7 +235,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
         """What the streams held when ``latestOffset`` looked: less the batch's end, the lag."""
         found = self._plan().report()
-        return to_offset(found) if found else None
+        if self._reported is None or self._reported[0] is not found:
+            self._reported = (found, to_offset(found))
+        return self._reported[1] if found else None
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """The pieces that stand in ``end``; the same ones when a batch is repeated."""

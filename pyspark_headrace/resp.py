@@ -31,6 +31,7 @@ PASSING: Final = frozenset(
     ("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "OOM", "MISCONF")
 )
 MOST_DELAY_MS: Final = 10_000
+WINDOW: Final = 256  # requests whose replies a server holds, and as many behind them
 _CHUNK: Final = 1 << 18
 
 
@@ -115,8 +116,21 @@ class Client:
 
     def pipeline(self, commands: Sequence[Words]) -> list[object]:
         """Several commands in one go; errors stand among the replies."""
-        self.send(b"".join(map(encode, commands)))
-        return [self.read() for _ in commands]
+        return self.ask(list(map(encode, commands)))
+
+    def ask(self, requests: Sequence[bytes]) -> list[object]:
+        """The replies to requests; errors stand among them.
+
+        Two windows are on their way at a time, so that the server never holds all replies.
+        """
+        found: list[object] = []
+        sent = 0
+        while len(found) < len(requests):
+            while sent < min(len(requests), len(found) + 2 * WINDOW):
+                self.send(b"".join(requests[sent : sent + WINDOW]))
+                sent += WINDOW
+            found += [self.read() for _ in requests[len(found) : len(found) + WINDOW]]
+        return found
 
     # Pages: whole replies as bytes. A request is followed by ECHO with a word that nobody can
     # guess, so the end of a reply of any shape is known without reading through it.
@@ -231,9 +245,13 @@ class Link:
 
     def pipeline(self, commands: Sequence[Words]) -> list[object]:
         """Several commands in one go, see ``run``; errors stand among the replies."""
+        return self.ask(list(map(encode, commands)))
+
+    def ask(self, requests: Sequence[bytes]) -> list[object]:
+        """As ``pipeline``, of commands that are encoded already."""
 
         def work(client: Client) -> list[object]:
-            replies = client.pipeline(commands)
+            replies = client.ask(requests)
             for reply in replies:
                 if isinstance(reply, ServerError) and reply.code in PASSING:
                     raise reply

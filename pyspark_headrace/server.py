@@ -34,6 +34,7 @@ class Figures:
         first: of the first entry; 0-0 when there is none.
         max_deleted: the greatest ID that was deleted by name; trimming does not count.
         oldest, newest: the first and the last entry; None when there is none.
+        entry_bytes: of the oldest and the newest entry, on average; 0 when there is none.
         stable: where several regions write, the ID up to which nothing can come any more, 0-0 while
             that is not known; else None.
     """
@@ -46,6 +47,7 @@ class Figures:
     max_deleted: StreamID = LEAST
     oldest: Mark | None = None
     newest: Mark | None = None
+    entry_bytes: int = 0
     stable: StreamID | None = None
 
     @property
@@ -121,7 +123,8 @@ def figures_of(reply: object, key: str) -> Figures:
             return Figures()
         raise reply
     values = pairs_of(reply)
-    oldest = _mark_or_none(values.get("first-entry"))
+    ends = (values.get("first-entry"), values.get("last-entry"))
+    oldest, newest = map(_mark_or_none, ends)
     return Figures(
         exists=True,
         length=cast("int", values["length"]),
@@ -130,7 +133,8 @@ def figures_of(reply: object, key: str) -> Figures:
         first=LEAST if oldest is None else oldest.id,
         max_deleted=parse_id(cast("bytes", values.get("max-deleted-entry-id", b"0-0"))),
         oldest=oldest,
-        newest=_mark_or_none(values.get("last-entry")),
+        newest=newest,
+        entry_bytes=sum(map(_bytes_of, ends)) // 2,
         stable=_id_or_none(values.get("stable-id")),
     )
 
@@ -141,6 +145,13 @@ def _id_or_none(text: object) -> StreamID | None:
 
 def _mark_or_none(entry: object) -> Mark | None:
     return None if entry is None else mark_of(entry)
+
+
+def _bytes_of(entry: object) -> int:
+    if entry is None:
+        return 0
+    _, words = cast("tuple[bytes, list[bytes]]", entry)
+    return sum(map(len, words))
 
 
 def mark_of(entry: object) -> Mark:
@@ -189,28 +200,12 @@ class Server:
     def __init__(self, link: Link) -> None:
         self.link: Final = link
         self._offers_ranks: bool | None = None
-        self._offers_tags: bool | None = None
 
     def offers_ranks(self) -> bool:
         """Whether there are XCOUNT and XSPLIT, which make planning cheap and exact."""
         if self._offers_ranks is None:
             self._offers_ranks = has_commands(self.link, "XCOUNT", "XSPLIT")
         return self._offers_ranks
-
-    def tags(self, keys: Sequence[str]) -> dict[str, object]:
-        """For each stream a string that changes when the stream does; none where nobody can tell."""
-        if self._offers_tags is None:
-            self._offers_tags = has_commands(self.link, "XLOOK")
-        if not self._offers_tags or not keys:
-            return {}
-        try:
-            replies = cast("list[object]", self.link.call("XLOOK", *keys))
-        except ServerError as refused:
-            if refused.code != "NOPERM":
-                raise
-            self._offers_tags = False
-            return {}
-        return {key: tag for key, tag in zip(keys, replies, strict=True) if tag is not None}
 
     def figures(self, keys: Sequence[str]) -> dict[str, Figures]:
         """What every stream looks like at this moment."""
@@ -291,6 +286,21 @@ class Server:
             cursor = cast("bytes", reply[0])
             if cursor == b"0":
                 return sorted(found)
+
+    def weights(self, keys: Sequence[str]) -> list[int]:
+        """For each stream how many bytes of memory an entry takes; 0 where nobody tells.
+
+        A server may keep entries smaller than they are sent.
+        """
+        words: list[Words] = []
+        for key in keys:
+            words += (("MEMORY", "USAGE", key), ("XLEN", key))
+        replies = self.link.pipeline(words)
+        pairs = zip(replies[0::2], replies[1::2], strict=True)
+        return [
+            size // length if isinstance(size, int) and isinstance(length, int) and length else 0
+            for size, length in pairs
+        ]
 
     # With XCOUNT and XSPLIT
 

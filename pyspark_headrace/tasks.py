@@ -1,9 +1,9 @@
 """Which task reads which pieces of a batch.
 
 A task costs Spark about 20 ms and a piece a round trip, however little they hold. So a task takes
-many small pieces, and there are no more tasks than there is work for. How many pieces each task has
-stands in the offset, as the pieces do: a repeated batch has the same tasks, whatever the options
-and the cores.
+many small pieces, up to ``targetPartitionBytes``, and there are no more tasks than there is work
+for. How many pieces each task has stands in the offset, as the pieces do: a repeated batch has the
+same tasks, whatever the options and the cores.
 """
 
 from __future__ import annotations
@@ -30,17 +30,23 @@ def deal(pieces: Sequence[Piece], options: ReadOptions) -> list[int]:
     most = -(-total // max(wanted, options.min_partitions, 1))
     most_rows = options.max_rows_per_partition
     found: list[int] = []
-    cost = rows = 0
+    cost = rows = size = 0
     last = ""
     for piece, its_cost in zip(pieces, costs, strict=True):
         its_rows = max(0, piece.rows)
-        crowded = cost + its_cost > most or (most_rows and rows + its_rows > most_rows)
+        its_size = its_rows * piece.weight
+        crowded = (
+            cost + its_cost > most
+            or size + its_size > options.target_bytes
+            or (most_rows and rows + its_rows > most_rows)
+        )
         if not found or crowded or piece.key == last:
             found.append(0)
-            cost = rows = 0
+            cost = rows = size = 0
         found[-1] += 1
         cost += its_cost
         rows += its_rows
+        size += its_size
         last = piece.key
     return found
 

@@ -213,3 +213,41 @@ def test_exactly_once(fresh_server: Factory, tmp_path: Path, identity: str) -> N
         assert [after for after, _, _ in links] == ["0-0", *(upto for _, upto, _ in links[:-1])]
         assert links[-1][1] == rows[-1][0].decode()
         assert sum(count for _, _, count in links) == ROWS
+
+
+@pytest.mark.slow
+def test_exactly_once_from_many_streams(fresh_server: Factory, tmp_path: Path) -> None:
+    """A thousand streams of a few entries each; drivers are killed in the midst of batches."""
+    server = fresh_server("--appendonly", "yes")
+    rows = 3000
+    with server.client() as client:
+        client.pipeline(*[("XADD", f"in:{n % 1000}", "*", "n", n) for n in range(rows)])
+    plan = {
+        "port": server.port,
+        "folder": str(tmp_path),
+        "pattern": "in:*",
+        "batch_rows": 700,
+        "parts": 3,
+        "cores": 2,
+        "percent": PERCENT,
+        "identity": "auto",
+        "settings": {**SETTINGS, "spark.local.dir": str(tmp_path / "local")},
+    }
+    log = tmp_path / "driver.log"
+    driver = Driver(plan, log)
+    try:
+        for part, cores in ((20, 3), (55, 2)):
+            driver.wait_for_rows(server, rows * part // 100)
+            driver.kill()
+            driver = Driver({**plan, "cores": cores, "parts": cores + 2}, log)
+        driver.result()
+    finally:
+        driver.kill()
+    entries = server.call("XRANGE", "out", "-", "+")
+    assert isinstance(entries, list)
+    numbers = Counter(int(fields[1]) for _, fields in entries)
+    assert set(numbers) == set(range(rows)), "lost"
+    assert set(numbers.values()) == {1}, "twice"
+    facts = server.call("XINFO", "STREAM", "out")
+    assert isinstance(facts, list)
+    assert facts[facts.index(b"iids-duplicates") + 1] > 0, "nothing was written twice: no test"

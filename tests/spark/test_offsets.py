@@ -92,6 +92,55 @@ def test_rows_of_pieces() -> None:
     assert pieces_between({}, {"a": Position((7, 0))}) == [Piece("a", LEAST, (7, 0))]
 
 
+def test_what_the_first_version_wrote() -> None:
+    seen = {
+        "added": 1900,
+        "deleted": "1600-0",
+        "end": "1719-4/00ff00ff00ff00ff",
+        "first": "1500-0/0123456789abcdef",
+        "last": "1719-4",
+        "removed": 7,
+    }
+    clicks = {
+        "cut": "1700-4/500 1712-0",
+        "from": "1600-0",
+        "id": "1719-3",
+        "lost": 3,
+        "n": 1811,
+        "next": "1719-4",
+        "rows": 1400,
+        "seen": seen,
+    }
+    assert from_offset({"k": {"clicks": clicks, "rides": {"id": "1650-0"}}, "v": 1}) == {
+        "clicks": Position(
+            (1719, 3),
+            1811,
+            (Cut((1700, 4), 500), Cut((1712, 0))),
+            1400,
+            (1600, 0),
+            3,
+            (1719, 4),
+            Sight(
+                1900,
+                7,
+                (1719, 4),
+                (1600, 0),
+                Mark((1500, 0), "0123456789abcdef"),
+                Mark((1719, 4), "00ff00ff00ff00ff"),
+            ),
+        ),
+        "rides": Position((1650, 0)),
+    }
+
+
+def test_offsets_are_short() -> None:
+    """Of ten thousand streams, each is written again with every batch."""
+    mark = Mark((1_700_000_000_000, 0), "0123456789abcdef")
+    end = Mark((1_700_000_900_000, 0), "fedcba9876543210")
+    read = Position(end.id, 500, seen=Sight(500, 0, end.id, LEAST, mark, end))
+    assert len(json.dumps(to_offset({"stream": read})["k"]["stream"])) < 90
+
+
 def test_another_kind_of_checkpoint() -> None:
     with pytest.raises(HeadraceError, match="another kind"):
         from_offset({"topic": {"0": 17}})

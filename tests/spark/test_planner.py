@@ -17,9 +17,10 @@ from pyspark_headrace.ids import ID_MAX, LEAST, StreamID
 from pyspark_headrace.loss import removed_unread
 from pyspark_headrace.offsets import Position, Positions, pieces_between
 from pyspark_headrace.options import READ, STREAM, read_options
-from pyspark_headrace.planner import Planner, cuts_by_time, fair_shares, parts_of
+from pyspark_headrace.planner import Planner
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Figures, Server
+from pyspark_headrace.sharing import cuts_by_time, fair_shares, parts_of, shares_within
 from support.process import Process
 from support.spark_query import Query, add, numbers
 
@@ -395,6 +396,26 @@ def test_fair_shares(backlogs: dict[str, int], most: int) -> None:
 
 
 @given(
+    st.dictionaries(
+        st.sampled_from("abcdef"),
+        st.tuples(st.integers(1, 1000), st.integers(1, 10**6)),
+        min_size=1,
+    ),
+    st.integers(1, 10**7),
+)
+def test_shares_within(streams: dict[str, tuple[int, int]], most_bytes: int) -> None:
+    rows = {key: count for key, (count, _) in streams.items()}
+    weights = {key: weight for key, (_, weight) in streams.items()}
+    shares = shares_within(rows, weights, most_bytes)
+    size = sum(count * weights[key] for key, count in shares.items())
+    assert all(0 < shares[key] <= rows[key] for key in shares)
+    assert shares
+    assert size <= most_bytes or sum(shares.values()) == 1
+    if sum(rows[key] * weights[key] for key in rows) <= most_bytes:
+        assert shares == rows
+
+
+@given(
     st.tuples(st.integers(0, 50), st.integers(0, 2)),
     st.tuples(st.integers(0, 50), st.integers(0, 2)),
     st.integers(1, 9),
@@ -417,6 +438,11 @@ def test_numbers_of_pieces() -> None:
     assert of(50, 100, minPartitions="4") == 2
     assert of(1000, 1000, maxRecordsPerPartition="100") == 10
     assert of(10**6, 10**6, maxRecordsPerPartition="1") == 256
+
+    options = read_options({"path": "s", "targetPartitionBytes": "10m"}, READ)
+    assert parts_of(100, 100, options, 1 << 20) == 10
+    assert parts_of(3, 100, options, 100 << 20) == 3
+    assert parts_of(100, 100, options, 100) == 1
 
 
 def test_without_counters_no_loss_is_seen() -> None:

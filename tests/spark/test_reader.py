@@ -34,7 +34,7 @@ from pyspark_headrace.errors import (
     UnreachableError,
 )
 from pyspark_headrace.filters import Bounds
-from pyspark_headrace.offsets import Piece
+from pyspark_headrace.offsets import Piece, from_offset
 from pyspark_headrace.options import READ, Frame, read_options
 from pyspark_headrace.reader import (
     BatchReader,
@@ -284,18 +284,22 @@ def test_a_stream_reader_travels_and_asks_nothing_before_it_must(server: Process
     )
     reader = source.streamReader(source.schema())
     start = reader.initialOffset()
-    seen = start["k"]["s"]["seen"]
-    assert start == {"k": {"s": {"id": "0-0", "n": 0, "seen": seen}}, "v": 1}
+    sight = from_offset(start)["s"].seen
+    assert sight is not None
+    assert sight.first is not None
+    assert sight.end is not None
+    marks = f",{sight.first},/{sight.end.digest}"
+    assert start == {"k": {"s": f"0-0 n=0 seen=5,,5-1,{marks}"}, "v": 2}
     limit = reader.getDefaultReadLimit()
     assert limit == ReadMaxRows(3)
     end = reader.latestOffset(start, limit)
-    assert end == {"k": {"s": {"id": "3-1", "n": 3, "rows": 3, "seen": seen}}, "v": 1}
-    assert reader.reportLatestOffset() == {"k": {"s": {"id": "5-1", "n": 5}}, "v": 1}
+    assert end == {"k": {"s": f"3-1 n=3 rows=3 seen=5,,5-1,{marks}"}, "v": 2}
+    assert reader.reportLatestOffset() == {"k": {"s": "5-1 n=5"}, "v": 2}
     worker: StreamReader = pickle.loads(pickle.dumps(reader))
     batches = [batch for each in reader.partitions(start, end) for batch in worker.read(each)]
     assert sum(batch.num_rows for batch in batches) == 3
     whole = reader.latestOffset(start, ReadAllAvailable())
-    assert whole["k"]["s"]["n"] == 5
+    assert from_offset(whole)["s"].n == 5
     assert reader.latestOffset(whole, limit) is whole
     assert reader.partitions(whole, whole) == []
     reader.commit(end)

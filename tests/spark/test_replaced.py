@@ -11,6 +11,8 @@ import pytest
 from conftest import Factory
 
 from pyspark_headrace.errors import DataLossError
+from pyspark_headrace.ids import format_id
+from pyspark_headrace.offsets import from_offset
 from support.client import RawClient
 from support.process import Process
 from support.spark_query import Query, add, numbers
@@ -312,12 +314,12 @@ def test_trimming_behind_an_entry_that_lives(live: Process, start: Start) -> Non
 
 
 def without_what_was_seen(checkpoint: str) -> str:
-    """The checkpoint as earlier versions wrote it."""
-    offset = json.loads(checkpoint)
-    for position in offset["k"].values():
-        position.pop("seen", None)
-        position.pop("next", None)
-    return json.dumps(offset)
+    """The checkpoint as the first release wrote it."""
+    offset = {
+        key: {"id": format_id(position.id), **({"n": position.n} if position.n >= 0 else {})}
+        for key, position in from_offset(json.loads(checkpoint)).items()
+    }
+    return json.dumps({"k": offset, "v": 1})
 
 
 OLD = {name: CHANGES[name] for name in ("higher and fewer", "higher and more", "only part of them")}

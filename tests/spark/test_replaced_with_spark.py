@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyspark_headrace.offsets import from_offset
 from support.client import RawClient
 from support.process import Process
 from support.spark_query import add
@@ -69,9 +70,7 @@ def make_anew(client: RawClient, first: int, last: int) -> list[str]:
 
 
 def lost_in(query: StreamingQuery) -> int:
-    end = json.loads(query.recentProgress[-1].sources[0].endOffset)
-    lost: int = end["k"]["s"].get("lost", 0)
-    return lost
+    return from_offset(json.loads(query.recentProgress[-1].sources[0].endOffset))["s"].lost
 
 
 @pytest.mark.parametrize(("first", "last"), [(151, 270), (30, 400)])
@@ -111,7 +110,7 @@ def test_a_running_query_whose_server_is_emptied(
             client.call("FLUSHALL")
             wait_until(
                 lambda: any(
-                    '"id":"0-0"' in each.sources[0].endOffset.replace(" ", "")
+                    '"s": "0-0' in each.sources[0].endOffset
                     for each in query.recentProgress
                     if each.batchId > 0
                 ),

@@ -57,13 +57,15 @@ def failing(percent: int, ended: Path) -> Any:
 
 
 def copy(spark: SparkSession, plan: dict[str, Any]) -> int:
-    """Stream to stream; how many rows this run has read."""
+    """One stream, or all that a pattern matches, to a stream; how many rows this run has read."""
+    pattern = plan.get("pattern", "")
+    which = {"subscribePattern": pattern} if pattern else {"subscribe": "in"}
     where = {"port": str(plan["port"]), "fetchOffset.retryIntervalMs": "200"}
     entries = (
         spark.readStream.format("headrace")
         .options(
             **where,
-            subscribe="in",
+            **which,
             startingOffsets="earliest",
             maxOffsetsPerTrigger=str(plan["batch_rows"]),
             minPartitions=str(plan["parts"]),
@@ -125,7 +127,8 @@ def main() -> None:
     spark = session("killed", f"local[{plan['cores']},8]", settings)
     spark.sparkContext.setLogLevel("OFF")
     rows = copy(spark, plan)
-    print(json.dumps({"rows": rows, **archive(spark, plan)}), flush=True)
+    kept = {} if plan.get("pattern") else archive(spark, plan)
+    print(json.dumps({"rows": rows, **kept}), flush=True)
     spark.stop()
 
 

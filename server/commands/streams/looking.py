@@ -1,4 +1,4 @@
-"""XLOOK: what has become of many streams since a client looked at them last. Redis has no such command.
+"""XLOOK, which Redis does not have: have streams changed since a client looked at them last?
 
 Whoever reads many streams, most of which rest, has to find those that do not. One string for each
 stream, which need not even be taken apart, says that nothing of it has changed.
