@@ -105,11 +105,20 @@ class Evicting:
     Attributes:
         short: there was none to be made before the command at hand.
         has_more: there is more to evict, between commands.
+        room_bytes: how much was left below the limit before the command at hand.
     """
 
     def __init__(self) -> None:
         self.short = False
         self.has_more = False
+        self.room_bytes = 0
+
+    def fits_until(self, requests: list[list[bytes]], at: int, end: int) -> int:
+        """Where requests stop before which the limit is kept, whatever those before them add.
+
+        The one at ``at`` is the command at hand.
+        """
+        raise NotImplementedError
 
     def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
         """Close clients and evict keys, if there is more in use than may be.

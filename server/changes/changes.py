@@ -13,8 +13,9 @@ to make, it asks whether any is wanted (``recorded``).
 
 Keys that were found expired are reported before the change at hand, because they went before it.
 
-Runs of alike commands take a shorter way. Where nobody listens, each of them leaves a record and
-one change in the count (``record_alike``, ``count``), and nothing else.
+Runs of alike commands take a shorter way. Where nobody asks for events, each of them leaves a
+record and one change in the count (``record_alike``, ``count``), and listeners get to know which
+keys have changed (``touched_alike``).
 """
 
 from __future__ import annotations
@@ -65,6 +66,14 @@ class Listener:
     def flushed(self) -> None:
         """Somebody empties databases, even if nothing is in them."""
 
+    def asks_for_events(self) -> bool:
+        """Whether it is to hear of each change; if not, ``touched`` may stand for ``heard``."""
+        return True
+
+    def touched(self, db: int, key: bytes) -> None:
+        """A command that is over has changed a key in a way that touches it."""
+        raise NotImplementedError
+
 
 class Expiries:
     """What makes the records of keys that expired."""
@@ -99,6 +108,7 @@ class Changes:
         dirty: changes since the data was last saved.
         recorded: whether anybody takes records.
         has_listeners: whether anybody listens, clients that wait for a key left out.
+        asks_for_events: whether one of them wants more than the keys that have changed.
         unfinished: the command at hand has left something that ``end_command`` makes known.
         expired_keys: how many keys have expired; expired_parts: how many parts of values.
         expiries: what reports them.
@@ -108,6 +118,7 @@ class Changes:
         self.dirty = 0
         self.recorded = False
         self.has_listeners = False
+        self.asks_for_events = False
         self.unfinished = False
         self.expired_keys = 0
         self.expired_parts = 0
@@ -171,6 +182,8 @@ class Changes:
             else:
                 self._listeners = [each for each in self._listeners if each is not listener]
             self.has_listeners = bool(self._listeners)
+            asked = [each for each in self._listeners if each.asks_for_events()]
+            self.asks_for_events = bool(asked)
 
     # Reports
 
@@ -271,13 +284,11 @@ class Changes:
 
     # Commands that are alike
 
-    def nobody_listens(self) -> bool:
-        """Whether a change concerns only the logs and the clients that wait for the key."""
-        return not self.has_listeners and not self.expired
-
-    def nobody_listens_or_waits(self, db: int, key: bytes) -> bool:
-        """Whether a change of ``key`` concerns only the logs: no client waits for it either."""
-        return not self.has_listeners and not self.expired and key not in self._waiting.queues[db]
+    def touched_alike(self, db: int, records: list[list[bytes]], first: int, end: int) -> None:
+        """Notify listeners of ``records[first:end]``, which have changed the keys they name."""
+        for listener in self._listeners:
+            for record in records[first:end]:
+                listener.touched(db, record[1])
 
     def record_alike(self, db: int, records: list[list[bytes]], alone: bool) -> None:
         """Record several commands of one kind that are run at once, and did nothing else.

@@ -53,13 +53,20 @@ class Watches(Listener):
                 return True
         return False
 
+    def asks_for_events(self) -> bool:
+        """What the change was does not matter."""
+        return False
+
     def heard(self, change: Change) -> None:
         """Let those fail who watch the key."""
-        if not change.event.touches:
-            return
-        place = (change.db, change.key)
+        if change.event.touches:
+            self.touched(change.db, change.key)
+
+    def touched(self, db: int, key: bytes) -> None:
+        """As ``heard``."""
+        place = (db, key)
         for session in self._watchers.get(place, ()):
-            if session.watched[place] and change.key not in self._databases[change.db]:
+            if session.watched[place] and key not in self._databases[db]:
                 session.watched[place] = False  # it had expired before: nothing changed
             else:
                 session.watch_broken = True

@@ -11,7 +11,7 @@ from typing import Final
 from headrace.compat.errors import OTHER_KEYS_REFUSED, CommandError
 from headrace.server.changes.events import CREATED, DELETED, MISSED, Event
 from headrace.server.clients.client_line import limit_class
-from headrace.server.clients.session import IN_MULTI, NO_TOUCH, NOBODY, Session
+from headrace.server.clients.session import IN_MULTI, NO_TOUCH, NOBODY, TRACKED, Session
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
 from headrace.server.statistics.calls import CallCounters
@@ -137,22 +137,34 @@ class Call:
         """Whether anybody takes records; if not, none need be made."""
         return self.server.changes.recorded
 
-    def nobody_listens(self) -> bool:
-        """Whether a change concerns only the logs and the clients that wait for the key."""
-        server = self.server
-        return not server.data.guarded and server.changes.nobody_listens()
+    @property
+    def notes_changes(self) -> bool:
+        """Whether anybody wants the requests that have changed something: see ``changed_alike``."""
+        changes = self.server.changes
+        return changes.recorded or changes.has_listeners
 
-    def nobody_listens_or_waits(self, key: bytes) -> bool:
-        """Whether a change of ``key`` concerns only the logs: no client waits for it either."""
-        server = self.server
-        return not server.data.guarded and server.changes.nobody_listens_or_waits(
-            self.db.index, key
-        )
+    def needs_no_events(self) -> bool:
+        """Whether it is enough to say which requests have changed their keys.
 
-    def concerns_only_logs(self) -> bool:
-        """Whether a change of any key concerns only the logs, and nothing stands in its way."""
+        Clients that wait for a key may want more. One that tracks is told of its own changes behind
+        each reply, unless it has asked not to be.
+        """
         server = self.server
-        alone = self.nobody_listens() and not self.db.hides and not server.blocking.key_count
+        changes = server.changes
+        if changes.asks_for_events or changes.expired:
+            return False
+        tracking = self.session.tracking
+        return not self.session.special & TRACKED or (tracking is not None and tracking.no_loop)
+
+    def needs_no_events_of(self, key: bytes) -> bool:
+        """As ``needs_no_events``, and no client waits for this key."""
+        waiting = self.server.blocking
+        return self.needs_no_events() and key not in waiting.queues[self.db.index]
+
+    def needs_no_events_of_any(self) -> bool:
+        """As ``needs_no_events``, nobody waits for any key, and nothing else is in the way."""
+        server = self.server
+        alone = self.needs_no_events() and not self.db.hides and not server.blocking.key_count
         return alone and server.data.region is None
 
     def reports_misses(self) -> bool:
@@ -178,9 +190,15 @@ class Call:
         self.server.statistics.keyspace_misses += misses
 
     def changed_alike(self, records: list[list[bytes]], first: int, end: int, changes: int) -> None:
-        """Record ``records[first:end]``, if anybody takes records, and count the changes."""
-        if end > first and self.recorded:
-            self.record_alike(records[first:end])
+        """Report ``records[first:end]``, each of which has changed a key, and count the changes.
+
+        They need be there only if somebody wants them: see ``notes_changes``.
+        """
+        if end > first:
+            if self.recorded:
+                self.record_alike(records[first:end])
+            if self.listened:
+                self.server.changes.touched_alike(self.db.index, records, first, end)
         self.count(changes)
 
     def count(self, changes: int) -> None:
@@ -216,7 +234,7 @@ class Call:
     def created_in(self, db: Keyspace, key: bytes) -> None:
         """As ``created``, in another database."""
         server = self.server
-        if server.changes.has_listeners or server.blocking.key_count:
+        if server.changes.asks_for_events or server.blocking.key_count:
             self.changed_in(db, key, CREATED, None, count=0)
 
     def delete(self, key: bytes, expired_too: bool = False) -> bool:

@@ -48,10 +48,10 @@ from headrace.server.dispatch.invoke import (
 )
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from headrace.server.dispatch.measuring import measure
-from headrace.server.dispatch.rows import NONE_ALIKE, AlikeHandler, Command, row_of
+from headrace.server.dispatch.rows import DENYOOM, NONE_ALIKE, AlikeHandler, Command, row_of
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
-from headrace.server.gate import KEYS_MEASURED, MONITORED
+from headrace.server.gate import KEYS_MEASURED, MEMORY_LIMITED, MONITORED
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.key_table import MOST_AHEAD
@@ -106,15 +106,16 @@ def execute(
             verdict = admit(dispatcher, session, row, argv)
             if verdict is HELD:
                 break
+            following = at + 1
             if verdict is not None:
                 session.answer(verdict)
             elif server.gate.reasons & KEYS_MEASURED:
                 _run_measured(dispatcher, session, row, requests, at)
             else:
-                _run_alone(dispatcher, session, row, requests, at)
+                following = _run_admitted(dispatcher, session, row, requests, at, end)
             if session.special & CACHING:
                 _end_caching(session, row)
-            at += 1
+            at = following
     return at
 
 
@@ -142,34 +143,61 @@ def _end_caching(session: Session, row: Command | None) -> None:
         session.special &= ~CACHING
 
 
-def _run_alone(
-    dispatcher: Dispatcher, session: Session, row: Command, requests: list[list[bytes]], at: int
-) -> None:
-    """Run an admitted request, in slices where it is long, and show it to monitors."""
+def _run_admitted(
+    dispatcher: Dispatcher,
+    session: Session,
+    row: Command,
+    requests: list[list[bytes]],
+    at: int,
+    end: int,
+) -> int:
+    """Run an admitted request, in slices where it is long, and show it to monitors.
+
+    Those alike up to ``end`` may run with it if it goes without saying that they are admitted, too.
+
+    Returns: where that stopped.
+    """
     server = dispatcher.server
     argv = requests[at]
     is_long = bool(session.special & LONG) and len(argv) >= LENGTHY_WORDS
     if is_long and begin(dispatcher, session, row, argv):
-        return
+        return at + 1
+    until = _admitted_until(server, session, row, requests, at, end)
     if session.special & (TRACKED | IN_MULTI):
-        _run_tracked(dispatcher, session, row, requests, at, at + 1)
+        at = _run_tracked(dispatcher, session, row, requests, at, until)
     else:
-        run(dispatcher, session, row, requests, at, at + 1)
+        at = run(dispatcher, session, row, requests, at, until)
     if server.gate.reasons & MONITORED:
         pieces = len(session.out)
         show_monitors(server, session, row, argv)
         for line in session.out[pieces:]:
             session.answered_bytes += len(line)
+    return at
+
+
+def _admitted_until(
+    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
+) -> int:
+    """Where requests stop that need not be looked at, because the one at ``at`` is admitted.
+
+    A limit of memory is far from those that read, and from those that surely fit below it.
+    """
+    alone = server.gate.reasons != MEMORY_LIMITED or session.special & ~TRACKED
+    if alone or row.run_alike is None:
+        return at + 1
+    if not row.flags & DENYOOM:
+        return end
+    return server.ready_evicting().fits_until(requests, at, end)
 
 
 def _run_measured(
     dispatcher: Dispatcher, session: Session, row: Command, requests: list[list[bytes]], at: int
 ) -> None:
-    """As ``_run_alone``; what it costs is put down to its keys, unless it waits."""
+    """As ``_run_admitted``, alone; what it costs is put down to its keys, unless it waits."""
     calls = row.calls
     spent_ns = row.nsec
     answered_bytes = session.answered_bytes
-    _run_alone(dispatcher, session, row, requests, at)
+    _run_admitted(dispatcher, session, row, requests, at, at + 1)
     server = dispatcher.server
     if row.calls != calls and server.gate.reasons & KEYS_MEASURED:
         argv = requests[at]

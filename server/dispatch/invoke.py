@@ -25,6 +25,7 @@ from headrace.server.dispatch.rows import (
 )
 from headrace.server.state import Server
 from headrace.storage.errors import StorageError
+from headrace.storage.keyspace import Keyspace
 
 log: Final = logging.getLogger("headrace")
 MOST_ALIKE: Final = 128  # requests that are run, or queued, at once
@@ -97,15 +98,26 @@ def run_alike(
     """
     call.row = row
     call.argv = requests[at]
+    if server.data.guarded and row.flags & WRITE:
+        _guard_alike(call.db, requests, at, end)
     try:
         count, replies = handler(call, requests, at, end)
-        if call.session.special & TRACKED:
-            for number in range(at, at + max(0, count)):
-                note_reads(server, call.session, row, requests[number])
+        if call.session.special & TRACKED and count > 0:
+            _note_alike(server, call.session, row, requests, at, at + count)
         return count, replies
     except Exception:
         log.exception("command %r failed with an internal error", row.name)
         return 1, packed_replies([crashed(server, row)], call.session.resp3)
+
+
+def _guard_alike(db: Keyspace, requests: list[list[bytes]], at: int, end: int) -> None:
+    """Let those know who want to, before requests change the keys that they name first."""
+    last = b""
+    for number in range(at, end):
+        key = requests[number][1]
+        if key is not last:
+            last = key
+            db.before_change(key)
 
 
 def note_reads(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
@@ -114,6 +126,17 @@ def note_reads(server: Server, session: Session, row: Command, argv: list[bytes]
         server.tracking.remember_one(session, argv[1])
     elif row.reads_keys:
         server.tracking.remember(session, [argv[at] for at in key_positions(row, argv)])
+
+
+def _note_alike(
+    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
+) -> None:
+    """As ``note_reads``, for requests that were run at once."""
+    if row.reads_second_word:
+        server.tracking.remember_alike(session, requests, at, end)
+    else:
+        for number in range(at, end):
+            note_reads(server, session, row, requests[number])
 
 
 def end_tracked(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.server.changes.events import EVICTED
+from headrace.server.clients.clients import size_of
 from headrace.server.clients.session import Session
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -38,6 +39,7 @@ from headrace.storage.keyspace import Keyspace
 NOT_NOW: Final = (
     LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | LENGTHY_AT_WORK | SCRIPT_AT_WORK | HALF_JOINED
 )
+_GROWTH_BYTES: Final = 16384  # the most that a command adds to a value, beside its words
 _KEYS_AT_ONCE: Final = 16  # between two looks at the clock
 _BASE_NS: Final = 50_000  # for each point of tenacity up to 10
 _GROWTH: Final = 1.15  # by each point above
@@ -73,16 +75,28 @@ class RoomMaking(Evicting):
         if held_back:
             self.short = False
             self.has_more = False
+            self.room_bytes = 0
             return
         if not server.data.sized:
             server.account.keep(True)
-        if server.account.used() <= server.config.maxmemory:
+        self.room_bytes = server.config.maxmemory - server.account.used()
+        if self.room_bytes >= 0:
             self._note_within()
         else:
             self._note_exceeded()
             self.short = not self._evict()
             if not self.short and not self.has_more:
                 self._note_within()
+
+    def fits_until(self, requests: list[list[bytes]], at: int, end: int) -> int:
+        """See ``Evicting``."""
+        room_bytes = self.room_bytes
+        while at < end:
+            room_bytes -= _GROWTH_BYTES + size_of(requests[at])
+            at += 1
+            if room_bytes < 0:
+                break
+        return at
 
     def _note_exceeded(self) -> None:
         if not self._server.statistics.counters.over_since_ms:
@@ -91,7 +105,9 @@ class RoomMaking(Evicting):
     def _note_within(self) -> None:
         self.short = False
         self.has_more = False
-        self._server.statistics.counters.end_excess(self._server.clock.monotonic_ms())
+        counters = self._server.statistics.counters
+        if counters.over_since_ms:
+            counters.end_excess(self._server.clock.monotonic_ms())
 
     def _evict(self) -> bool:
         """Evict keys until there is room or the time is up; False where there are none to go."""

@@ -108,13 +108,21 @@ class WriteClock(Listener):
         self._databases: Final = databases
         self._clock: Final = clock
 
+    def asks_for_events(self) -> bool:
+        """What the change was does not matter."""
+        return False
+
     def heard(self, change: Change) -> None:
         """A key has changed."""
         if change.event.touches:
-            table = self._databases[change.db].table
-            slot = table.find(change.key)
-            if slot != NO_SLOT:
-                table.use(slot, self._clock.now_ns // 1_000_000)
+            self.touched(change.db, change.key)
+
+    def touched(self, db: int, key: bytes) -> None:
+        """As ``heard``."""
+        table = self._databases[db].table
+        slot = table.find(key)
+        if slot != NO_SLOT:
+            table.use(slot, self._clock.now_ns // 1_000_000)
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
         """The keys bring their times with them."""

@@ -63,6 +63,26 @@ class ReadKeys(Freeable):
             readers.add(reader)
         self.items += 1
 
+    def add_alike(
+        self,
+        requests: list[list[bytes]],
+        first: int,
+        end: int,
+        reader: int,
+        present: dict[int, Session],
+    ) -> None:
+        """As ``add``, for the second words of ``requests[first:end]``; many repeat."""
+        table = self._table
+        last = b""
+        for number in range(first, end):
+            key = requests[number][1]
+            if key is not last:
+                last = key
+                slot = table.find(key)
+                readers = table.value_at(slot) if slot >= 0 else None
+                if not isinstance(readers, int) or readers != reader:
+                    self.add(key, reader, present)
+
     def take(self, key: bytes) -> list[int]:
         """Forget a key; the IDs of those who have read it."""
         slot = self._table.find(key)

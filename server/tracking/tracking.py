@@ -116,13 +116,16 @@ class ClientTracking(Listener):
     def remember_one(self, session: Session, key: bytes) -> None:
         """As ``remember``, of one key."""
         tracking = session.tracking
-        if tracking is None or tracking.broadcast:
-            return
-        if tracking.opt_in or tracking.opt_out:
-            said = bool(session.special & CACHING)
-            if said == tracking.opt_out:
-                return
-        self._keys.add(key, tracking.client_id, self._trackers)
+        if tracking is not None and _counts(session, tracking):
+            self._keys.add(key, tracking.client_id, self._trackers)
+
+    def remember_alike(
+        self, session: Session, requests: list[list[bytes]], first: int, end: int
+    ) -> None:
+        """As ``remember``, of the second words of ``requests[first:end]``."""
+        tracking = session.tracking
+        if tracking is not None and _counts(session, tracking):
+            self._keys.add_alike(requests, first, end, tracking.client_id, self._trackers)
 
     def bound(self) -> None:
         """Take keys out of the table, by chance, while there are too many."""
@@ -138,17 +141,30 @@ class ClientTracking(Listener):
 
     # Changes
 
+    def asks_for_events(self) -> bool:
+        """What the change was does not matter."""
+        return False
+
     def heard(self, change: Change) -> None:
         """Tell those who have read the key; those with prefixes follow at the end of the turn."""
         event = change.event
-        if not event.touches:
-            return
-        self._invalidate(change.key, by_caller=True)
-        if self.prefixes.count():
-            by = None if event is EXPIRED or self.of_script else self.caller
-            if self.prefixes.note(change.key, by) and not self.is_told_at_end:
-                self.is_told_at_end = True
-                self._changes.turn.flush_soon()
+        if event.touches:
+            self._tell(change.key, None if event is EXPIRED or self.of_script else self.caller)
+
+    def touched(self, db: int, key: bytes) -> None:
+        """As ``heard``."""
+        self._tell(key, self.caller)
+
+    def _tell(self, key: bytes, by: Session | None) -> None:
+        """Tell of a key that has changed.
+
+        Args:
+            by: who is known to have changed it, for those with prefixes.
+        """
+        self._invalidate(key, by_caller=True)
+        if self.prefixes.count() and self.prefixes.note(key, by) and not self.is_told_at_end:
+            self.is_told_at_end = True
+            self._changes.turn.flush_soon()
         self._settle()
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
@@ -209,6 +225,15 @@ class ClientTracking(Listener):
         if self.is_told_at_end:
             self.is_told_at_end = False
             self.prefixes.tell(self._sessions)
+
+
+def _counts(session: Session, tracking: Tracking) -> bool:
+    """Whether what a client reads now is to be remembered."""
+    if tracking.broadcast:
+        return False
+    if tracking.opt_in or tracking.opt_out:
+        return bool(session.special & CACHING) != tracking.opt_out
+    return True
 
 
 def _hold(session: Session, key: bytes | None) -> None:

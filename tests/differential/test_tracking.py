@@ -238,6 +238,48 @@ def test_many_reads_of_a_pipeline(scene: Scene) -> None:
     scene.do("w", *[f"SET k{number} 1" for number in range(190, 210)])
 
 
+ALIKE = each_of(
+    """
+    SET {k} {n} ; XADD x{k} * f {n} ; HSET h{k} f {n} ; HINCRBY h{k} f 1 ; LPUSH l{k} {n} ;
+    RPUSH l{k} {n} ; LPOP l{k} ; RPOP l{k} ; SADD s{k} {n} ; SREM s{k} {n} ; ZADD z{k} {n} m{n} ;
+    ZINCRBY z{k} 1 m1 ; SETBIT b{k} {n} 1 ; PFADD p{k} {n} ; GEOADD g{k} {n} {n} m ; XACK x{k} g 1-1
+    """
+)
+
+
+@pytest.mark.parametrize("mode", ["on", "on BCAST", "on BCAST PREFIX a PREFIX x", "watch"])
+@pytest.mark.parametrize("writer", ["w", "t2", "t3"])
+def test_pipelines_of_writes_that_are_alike(scene: Scene, mode: str, writer: str) -> None:
+    rng = random.Random(mode + writer)
+    scene.join("t2", resp3=True)
+    scene.join("t3", resp3=True)
+    scene.do("t2", "CLIENT TRACKING on NOLOOP")
+    scene.do("t3", "CLIENT TRACKING on")
+    if mode != "watch":
+        scene.do("t", f"CLIENT TRACKING {mode}")
+    for key in "abc":
+        scene.do("w", f"XADD x{key} 9999999999999-1 f v", f"XGROUP CREATE x{key} g 0")
+        scene.do("w", f"SET b{key} abc", f"SETBIT b{key} 1 1", f"PFADD p{key} x")
+    for line in ALIKE * 3:
+        read = [line.split()[1].replace("{k}", key) for key in rng.choices("abc", k=2)]
+        if mode == "watch":
+            scene.do("t", *[f"WATCH {key}" for key in read])
+        scene.do("t3", *[f"EXISTS {key}" for key in read])
+        scene.do(rng.choice(["t", "t2"]), *[f"EXISTS {key}" for key in read])
+        count = rng.randint(2, 9)
+        keys = rng.choices(rng.choice(["a", "ab", "abc"]), k=count)
+        numbers = rng.choices("123", k=count)
+        scene.do(
+            writer,
+            *[
+                line.replace("{k}", key).replace("{n}", number)
+                for key, number in zip(keys, numbers, strict=True)
+            ],
+        )
+        if mode == "watch":
+            scene.do("t", "MULTI", "PING", "EXEC")
+
+
 def test_keys_that_expire(scene: Scene) -> None:
     scene.do("t", "CLIENT TRACKING on NOLOOP")
     scene.do("t", "SET a 1 PX 30", "GET a")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from support.client import RawClient, WireError
+from support.client import RawClient, WireError, encode
 from support.process import Pair, Process
 from support.waiting import wait_until
 
@@ -140,6 +140,41 @@ def test_it_is_the_state_of_its_start(server: Process) -> None:
         client.call(*AT_ONCE)
         wait_for_the_end(server)
         assert figure(server, "rdb_last_bgsave_status") == "ok"
+    server.restart(crash=True)
+    with server.client() as client:
+        assert client.call("DEBUG", "DIGEST") == digest
+
+
+def test_pipelines_change_nothing_of_what_is_saved(server: Process) -> None:
+    """Requests that are alike run at once, also while a snapshot is written."""
+    ways = {
+        "SET string{} x": "SET string{} changed",
+        "SET bits{} abc": "SETBIT bits{} 3 1",
+        "HSET hash{} f 1": "HINCRBY hash{} f 1",
+        "RPUSH list{} a b": "LPOP list{}",
+        "RPUSH row{} a b": "RPUSH row{} c",
+        "SADD set{} a b": "SREM set{} a",
+        "SADD heap{} a b": "SADD heap{} c",
+        "ZADD sorted{} 1 a": "ZINCRBY sorted{} 1 a",
+        "PFADD sketch{} a": "PFADD sketch{} b c d",
+        "XADD log{} 1-1 f v": "XADD log{} * f w",
+    }
+    with server.client() as client:
+        for number in range(100):
+            for way in ways:
+                client.call(*way.format(number).split())
+            client.call("SETBIT", f"bits{number}", 1, 1)
+        client.call("CONFIG", "SET", "rdb-key-save-delay", "5000")
+        digest = client.call("DEBUG", "DIGEST")
+        client.call("BGSAVE")
+        for way in ways.values():
+            requests = [encode(*way.format(number // 2).split()) for number in range(200)]
+            client.send(b"".join(requests))
+            assert not [reply for _ in range(200) if (reply := client.read())[:1] == b"-"]
+        assert figure(server, "rdb_bgsave_in_progress") == "1", "it was over before the changes"
+        client.call(*AT_ONCE)
+        wait_for_the_end(server)
+        assert client.call("DEBUG", "DIGEST") != digest
     server.restart(crash=True)
     with server.client() as client:
         assert client.call("DEBUG", "DIGEST") == digest

@@ -23,10 +23,10 @@ def setbit_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Bits of strings that were written into before, and are long enough."""
-    if not call.concerns_only_logs():
+    if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True)
-    recorded = call.recorded
+    noted = call.notes_changes
     records: list[list[bytes]] = []
     changes = 0
     out = Packer(call.session.resp3)
@@ -44,7 +44,7 @@ def setbit_alike(
         old = set_bit(value, place, bit)
         if old != bit:
             changes += 1
-            if recorded:
+            if noted:
                 records.append(words)
         out.number(old)
         at += 1

@@ -20,7 +20,7 @@ def geoadd_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single members of sorted sets that are there, or are made; recorded as ZADD."""
-    if len(requests[first]) != ONE_PLACE or not call.concerns_only_logs():
+    if len(requests[first]) != ONE_PLACE or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     scores = vec[float]()
     at = first
@@ -36,7 +36,7 @@ def geoadd_alike(
     changed: list[int] = []
     at = put_together(call, requests, first, 4, scores, out, changed)
     records: list[list[bytes]] = []
-    if call.recorded:
+    if call.notes_changes:
         for each in changed:
             words = requests[each]
             records.append([b"ZADD", words[1], b"%d" % int(scores[each - first]), words[4]])

@@ -79,7 +79,7 @@ def hset_alike(
     """Fields of hashes of which no field expires, or that are made."""
     server = call.server
     width: i64 = len(requests[first])
-    if width % 2 or not call.concerns_only_logs():
+    if width % 2 or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     limits = server.data.hash_limits
     fits = width == _SET_WORDS and limits.elements > 0  # else ``fit`` has to look at all words
@@ -115,7 +115,7 @@ def hincrby_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Numbers in hashes that are there, of which no field expires."""
-    if not call.concerns_only_logs():
+    if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     limits = call.server.data.hash_limits
     values = Values(call, requests, end, writes=True, element_at=2)

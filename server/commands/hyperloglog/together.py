@@ -28,11 +28,11 @@ def pfadd_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Elements of HyperLogLogs that are there, and were written into before."""
-    if not call.concerns_only_logs():
+    if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True)
     most = call.server.config.hll_sparse_max_bytes
-    recorded = call.recorded
+    noted = call.notes_changes
     records: list[list[bytes]] = []
     last: object = None  # it has been looked at
     dense = False  # which it stays
@@ -55,7 +55,7 @@ def pfadd_alike(
             break
         if raised:
             changes += raised
-            if recorded:
+            if noted:
                 records.append(words)
         out.number(1 if raised else 0)
         at += 1

@@ -39,7 +39,7 @@ def _push_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int, right: bool
 ) -> tuple[int, PackedReplies]:
     server = call.server
-    if not call.concerns_only_logs():
+    if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True)
     limits = server.data.list_limits
@@ -84,11 +84,11 @@ def _pop_alike(
 ) -> tuple[int, PackedReplies]:
     """A request for a key that is not there is answered as well, but leaves no record."""
     server = call.server
-    if len(requests[first]) != _POP_WORDS or not call.concerns_only_logs():
+    if len(requests[first]) != _POP_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True)
     limits = server.data.list_limits
-    recorded = call.recorded
+    noted = call.notes_changes
     records: list[list[bytes]] = []
     popped = 0
     out = Packer(call.session.resp3)
@@ -105,7 +105,7 @@ def _pop_alike(
                 call.db.remove(requests[at][1])
                 values.made(None)
             popped += 1
-            if recorded:
+            if noted:
                 records.append(requests[at])
         else:
             break

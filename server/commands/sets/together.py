@@ -22,10 +22,10 @@ def sadd_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Members that join sets that are there, or are made."""
-    if not call.nobody_listens():
+    if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
-    makes = call.concerns_only_logs()
-    recorded = call.recorded
+    makes = call.needs_no_events_of_any()
+    noted = call.notes_changes
     limits = set_limits(call.server.config)
     width: i64 = len(requests[first])
     count = width - 2
@@ -55,7 +55,7 @@ def sadd_alike(
         out.number(added)
         if added:
             total += added
-            if recorded:
+            if noted:
                 records.append(words)
         at += 1
     call.changed_alike(records, 0, len(records), total)
@@ -67,9 +67,9 @@ def srem_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Members that leave sets, up to the request that may leave nothing of one."""
-    if not call.nobody_listens():
+    if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
-    recorded = call.recorded
+    noted = call.notes_changes
     width: i64 = len(requests[first])
     values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
@@ -89,7 +89,7 @@ def srem_alike(
         out.number(removed)
         if removed:
             total += removed
-            if recorded:
+            if noted:
                 records.append(words)
         at += 1
     call.changed_alike(records, 0, len(records), total)

@@ -30,7 +30,7 @@ def zadd_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single members of sorted sets that are there, or are made."""
-    if len(requests[first]) != _PAIR_WORDS or not call.concerns_only_logs():
+    if len(requests[first]) != _PAIR_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     scores = vec[float]()
     at = first
@@ -56,7 +56,7 @@ def zincrby_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Members that are there; recorded as what came of it."""
-    if not call.concerns_only_logs() or not limits(call).elements:  # then small ones turn large
+    if not call.needs_no_events_of_any() or not limits(call).elements:  # then small ones turn large
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True, element_at=3)
     out = Packer(call.session.resp3)

@@ -150,7 +150,7 @@ def xack_alike(
 ) -> tuple[int, PackedReplies]:
     """Several entries of one group, each with a request of its own."""
     words = requests[first]
-    if len(words) != 4 or not call.nobody_listens():
+    if len(words) != 4 or not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
     stream = call.db.value_of(words[1], call.now_ms)
     if not isinstance(stream, Stream):

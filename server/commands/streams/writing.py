@@ -208,7 +208,7 @@ def xadd_alike(
     at = 2 if options is None else options.threshold_at + 1
     key = words[1]
     fields = len(words) - at - 1
-    if words[at] != b"*" or fields < 2 or fields % 2 or not call.nobody_listens_or_waits(key):
+    if words[at] != b"*" or fields < 2 or fields % 2 or not call.needs_no_events_of(key):
         return NONE_ALIKE, NO_REPLIES
     if options is not None and call.recorded:  # the record says what was trimmed
         return NONE_ALIKE, NO_REPLIES
@@ -242,6 +242,8 @@ def xadd_alike(
             records.append(record)
             next_seq += step
         call.record_alike(records)
+    if call.listened:
+        call.server.changes.touched_alike(call.db.index, requests, first, first + 1)
     replies = ids_in_sequence(ms, seq, count, step)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own

@@ -63,7 +63,7 @@ def set_alike(
 ) -> tuple[int, PackedReplies]:
     """Values of keys that hold strings or are not there."""
     db = call.db
-    if len(requests[first]) != _SET_WORDS or not call.concerns_only_logs():
+    if len(requests[first]) != _SET_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     table = db.table
     now_ms = call.now_ms

@@ -7,11 +7,12 @@ import time
 import pytest
 from conftest import Factory
 
-from support.client import Argument, RawClient, WireError
+from support.client import Argument, RawClient, WireError, encode
 from support.process import Process
 from support.waiting import wait_until
 
 ROOM = 20_000
+REPLIES_BYTES = 8_000  # of replies that a client has not read
 OOM = WireError(b"OOM command not allowed when used memory > 'maxmemory'.")
 
 
@@ -267,6 +268,37 @@ def test_the_process_keeps_within_bounds(fresh_server: Factory) -> None:
         info = server.info("memory")
         assert int(info["used_memory_rss"]) < at + (50 << 20)
         assert evicted(server) > 200_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"SET key:%04d {'x' * 10_000}",
+        f"HSET hash f%04d {'x' * 10_000}",
+        f"RPUSH list %04d{'x' * 10_000}",
+        f"XADD stream * f%04d {'x' * 10_000}",
+    ],
+)
+def test_a_pipeline_stops_at_the_limit(fresh_server: Factory, line: str) -> None:
+    server = fresh_server("--maxmemory", "4000000")
+    with server.client() as client:
+        client.send(b"".join([encode(*(line % number).split()) for number in range(600)]))
+        taken = [not client.read().startswith(b"-OOM ") for _ in range(600)]
+    used = int(server.info("memory")["used_memory"])
+    assert 4_000_000 - 20_000 <= used <= 4_000_000 + 20_000 + REPLIES_BYTES
+    assert 250 < sum(taken) < 310
+    assert not any(taken[-200:])
+
+
+def test_reads_of_a_pipeline_go_on_beyond_the_limit(fresh_server: Factory) -> None:
+    server = fresh_server()
+    server.call("SET", "key", "x" * 100_000)
+    server.call("CONFIG", "SET", "maxmemory", 1_000)
+    with server.client() as client:
+        client.send(encode("GET", "key") * 20 + encode("SET", "a", "b") * 3 + encode("DEL", "key"))
+        assert [len(client.read()) > 100_000 for _ in range(20)] == [True] * 20
+        assert [client.read()[:5] for _ in range(3)] == [b"-OOM "] * 3
+        assert client.read() == b":1\r\n"
 
 
 def test_a_crash_under_eviction_loses_and_revives_nothing(fresh_server: Factory) -> None:
