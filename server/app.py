@@ -20,7 +20,7 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
-from headrace.server.gate import LOADING_DATA
+from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA
 from headrace.server.host import Host
 from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
@@ -195,7 +195,10 @@ class App(Host):
         self._flush_scheduled = False
         self.server.statistics.counters.turns += 1
         self.server.tracking.end_turn()
+        answered = self.server.clients.flushing
         self.durability.committer.end_turn()
+        if self.server.gate.reasons & CLIENTS_LIMITED:
+            self.server.clients.weigh_these(answered)
 
     # Life
 

@@ -12,7 +12,7 @@ from headrace.server.waiting.blocking import Blocking
 
 UNCOUNTED_BYTES: Final = 16 * 1024  # of replies that are about to be sent: any client has so much
 _WORD_BYTES: Final = 8  # of a word that waits to be run, beside its own bytes
-_INTEREST_BYTES: Final = 250  # of a key that is watched, of a channel or a pattern, about
+_INTEREST_BYTES: Final = 250  # of a watched key, a channel, a pattern or a prefix, about
 
 
 def held_by(session: Session) -> int:
@@ -28,6 +28,8 @@ def held_by(session: Session) -> int:
         held += session.transaction.size_bytes
         held += _WORD_BYTES * session.transaction.word_count
     interests = len(session.watched) + len(session.shard_channels) + session.subscriptions
+    if session.tracking is not None:
+        interests += len(session.tracking.prefixes)
     return held + _INTEREST_BYTES * interests
 
 
@@ -109,6 +111,12 @@ class Clients:
         held_bytes = 0 if session.special & REPLICA else held_by(session) + argv_bytes
         self.held_bytes += held_bytes - session.held_bytes
         session.held_bytes = held_bytes
+
+    def weigh_these(self, sessions: list[Session]) -> None:
+        """Look at what some hold, who were there a moment ago."""
+        for session in sessions:
+            if not session.closed:
+                self.weigh(session)
 
     def weigh_all(self) -> None:
         """Look at what all of them hold."""

@@ -339,6 +339,30 @@ def test_watched_keys_and_channels_count(fresh_server: Factory) -> None:
         assert client.rest_until_close() == b""
 
 
+def test_prefixes_of_tracking_count(fresh_server: Factory) -> None:
+    server = fresh_server("--maxmemory-clients", "200000")
+    with server.client() as client:
+        words = [word for number in range(1000) for word in ("PREFIX", f"p{number}:")]
+        client.send_command("CLIENT", "TRACKING", "ON", "BCAST", *words)
+        client.send_command("PING")
+        assert client.rest_until_close() in (b"", b"+OK\r\n")  # the cron may come first
+
+
+def test_who_is_sent_messages_is_looked_at_at_once(fresh_server: Factory) -> None:
+    """The cron looks at all clients, but much may be sent between two of its ticks."""
+    server = fresh_server(
+        *("--maxmemory-clients", "3000000", "--client-output-buffer-limit", "pubsub 0 0 0"),
+        *("--enable-debug-command", "yes"),
+    )
+    with server.client() as reader, server.client() as writer:
+        reader.call("SUBSCRIBE", "channel")
+        assert writer.call("DEBUG", "PAUSE-CRON", 1) == b"+OK\r\n"
+        told = [writer.call_parsed("PUBLISH", "channel", "x" * 200_000) for _ in range(200)]
+        assert told[0] == 1
+        assert told[-1] == 0
+        assert server.info("stats")["evicted_clients"] == "1"
+
+
 def test_a_reply_without_end_is_bounded(fresh_server: Factory) -> None:
     server = fresh_server("--client-output-buffer-limit", "normal 1mb 0 0")
     server.call("HSET", "h", "field", "value")
