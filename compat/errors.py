@@ -246,6 +246,7 @@ CROSS_SLOT: Final = b"CROSSSLOT Keys in request don't hash to the same slot"
 SELECT_IN_CLUSTER: Final = b"ERR SELECT is not allowed in cluster mode"
 MOVE_IN_CLUSTER: Final = b"ERR MOVE is not allowed in cluster mode"
 SWAPDB_IN_CLUSTER: Final = b"ERR SWAPDB is not allowed in cluster mode"
+REPLICAOF_IN_FAILOVER: Final = b"ERR REPLICAOF not allowed while failing over."
 REPLICAOF_IN_CLUSTER: Final = b"ERR REPLICAOF not allowed in cluster mode."
 SORT_BY_IN_CLUSTER: Final = (
     b"ERR BY option of SORT denied in Cluster mode when keys formed by the pattern may be in "
@@ -462,12 +463,19 @@ WAITAOF_AT_REPLICA: Final = (
     b"ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas "
     b"are just local and are not propagated."
 )
-NO_FAILOVER: Final = (
-    b"ERR FAILOVER is not supported by this server; send REPLICAOF NO ONE to the replica that is "
-    b"to be the master"
-)
 NO_FAILOVER_UNDER_WAY: Final = b"ERR No failover in progress."
+FAILOVER_UNDER_WAY: Final = b"ERR FAILOVER already in progress."
+FAILOVER_IN_CLUSTER: Final = b"ERR FAILOVER not allowed in cluster mode."
+FAILOVER_AT_REPLICA: Final = b"ERR FAILOVER is not valid when server is a replica."
+FAILOVER_ALONE: Final = b"ERR FAILOVER requires connected replicas."
+FAILOVER_FORCED_TO_NOBODY: Final = (
+    b"ERR FAILOVER with force option requires both a timeout and target HOST and IP."
+)
+FAILOVER_TO_STRANGER: Final = b"ERR FAILOVER target HOST and PORT is not a replica."
+FAILOVER_TO_ABSENT: Final = b"ERR FAILOVER target replica is not online."
+FAILOVER_TIMEOUT_NOT_POSITIVE: Final = b"ERR FAILOVER timeout must be greater than 0"
 FAILOVER_TO_MASTER: Final = b"ERR PSYNC FAILOVER can't be sent to a master."
+FAILOVER_OF_OTHER_DATA: Final = b"ERR PSYNC FAILOVER replid must match my replid."
 PSYNC_IN_REGION: Final = (
     b"ERR A region has no replicas: it shares its database with other regions, see aa-peers"
 )

@@ -17,9 +17,10 @@ from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_
 from headrace.server.config.config import Config
 from headrace.server.cron.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.ending import OrderlyEnding
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.durability.durability import Durability
-from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
+from headrace.server.durability.shutdown import discard_unfinished
 from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA
 from headrace.server.host import Host
 from headrace.server.loading.region_door import RegionDoor
@@ -36,9 +37,9 @@ from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.link import SocketConnector
 from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
-from headrace.server.role import Following, Replicas
+from headrace.server.role import Failing, Following, Replicas
 from headrace.server.settings import Settings
-from headrace.server.state import Evicting, Scripting, Server
+from headrace.server.state import Evicting, Scripting, Server, Wishes
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")
@@ -55,10 +56,13 @@ class App(Host):
         self.server.attach(self)
         self.durability: Final = Durability(self.server)
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
+        self._ending: Final = OrderlyEnding(self.server, self.durability)
+        self.server.ending = self._ending
         self.server.make_scripting = self._make_scripting
         self.server.role.make_replicas = self._make_replicas
         self.server.make_evicting = self._make_evicting
         self.server.role.make_following = self._make_following
+        self.server.role.make_failing = self._make_failing
         begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
@@ -98,6 +102,14 @@ class App(Host):
         from headrace.server.eviction.evicting import RoomMaking
 
         return RoomMaking(self.dispatcher)
+
+    def _make_failing(self) -> Failing:
+        from headrace.server.replication.failover import Failover
+        from headrace.server.replication.replicas import AllReplicas
+
+        replicas = self.server.role.ready_replicas()
+        assert isinstance(replicas, AllReplicas)
+        return Failover(self.server, replicas)
 
     def _make_following(self) -> Following:
         from headrace.server.following.following import MasterFollowing
@@ -266,14 +278,15 @@ class App(Host):
         asked = config.shutdown_on_sigterm
         if number == signal.SIGINT:
             asked = config.shutdown_on_sigint
-        words = asked.split()
         undo = self._signals.let_insist()
-        if ready_to_end(
-            self.server, self.durability, b"save" in words, b"nosave" in words, b"force" in words
-        ):
-            self.stop(0)
-            return
-        undo()
+
+        def stay() -> None:
+            undo()
+            self._report_stay(number)
+
+        self._ending.begin(Wishes(asked.split()), stay)
+
+    def _report_stay(self, number: int) -> None:
         if self.durability.rewriting.recovery.will_end(number):
             log.warning("Everything is being written anew; the server ends when that is done")
             return

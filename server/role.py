@@ -38,6 +38,45 @@ class BacklogFigures:
         self.size: Final = size
 
 
+# What FAILOVER is doing, as INFO shows it.
+NO_FAILOVER: Final = b"no-failover"
+FAILOVER_WAITS: Final = b"waiting-for-sync"
+FAILOVER_UNDER_WAY: Final = b"failover-in-progress"
+
+
+class Failing:
+    """FAILOVER: this server and one of its replicas change their roles."""
+
+    @abstractmethod
+    def begin(self, host: bytes, port: int, timeout_ms: int, is_forced: bool) -> None:
+        """Begin to wait for a replica.
+
+        Args:
+            host: of the one that is to be the master; empty for any.
+            timeout_ms: how long to wait; 0 is without an end.
+            is_forced: go on then, even if it lacks something.
+
+        Raises:
+            CommandError: there is no such replica, or it is none to do that with.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def abort(self, reason: str) -> None:
+        """Be the master, as before."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def succeed(self) -> None:
+        """The other one is the master."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def tick(self, now_ms: int) -> None:
+        """Look whether the replica has all."""
+        raise NotImplementedError
+
+
 class Replicas:
     """Those that copy from this server."""
 
@@ -99,6 +138,16 @@ class Replicas:
     @abstractmethod
     def acknowledged(self, offset: int, on_disk: bool) -> int:
         """How many have the stream up to there, or have it on their disk."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def lagging(self, offset: int) -> int:
+        """How many of those that tell how far they are lack something up to there."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def ask_for_acks(self) -> None:
+        """Let all tell now how far they are."""
         raise NotImplementedError
 
     @abstractmethod
@@ -235,7 +284,8 @@ class Role:
         second_id: what it was before, up to ``second_offset``.
         replicas: who copies from here; None before the first one.
         following: what it does as a replica; None where it never was one.
-        make_replicas, make_following: make that ready.
+        failover: what FAILOVER is doing; failing: what does it; None before the first one.
+        make_replicas, make_following, make_failing: make that ready.
     """
 
     def __init__(self) -> None:
@@ -244,6 +294,9 @@ class Role:
         self.second_offset = NO_OFFSET
         self.replicas: Replicas | None = None
         self.following: Following | None = None
+        self.failover = NO_FAILOVER
+        self.failing: Failing | None = None
+        self.make_failing: Callable[[], Failing] | None = None
         self.make_replicas: Callable[[], Replicas] | None = None
         self.make_following: Callable[[], Following] | None = None
 
@@ -264,6 +317,15 @@ class Role:
             following = self.make_following()
             self.following = following
         return following
+
+    def ready_failing(self) -> Failing:
+        """What changes the roles, made ready when that is first wanted."""
+        failing = self.failing
+        if failing is None:
+            assert self.make_failing is not None
+            failing = self.make_failing()
+            self.failing = failing
+        return failing
 
     @property
     def follows(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Collection
 from typing import Final
 
 from headrace.protocol.replies import ErrorReply
@@ -129,6 +130,54 @@ class Evicting:
         raise NotImplementedError
 
 
+class Wishes:
+    """How the server is to end; see SHUTDOWN.
+
+    Attributes:
+        save: with a snapshot in any case; nosave: in none; force: whatever fails.
+        now: without waiting for replicas.
+    """
+
+    def __init__(self, words: Collection[bytes]) -> None:
+        self.save: Final = b"save" in words
+        self.nosave: Final = b"nosave" in words
+        self.force: Final = b"force" in words
+        self.now: Final = b"now" in words
+
+
+ENDS: Final = 0  # nothing more is run
+WAITS: Final = 1  # for replicas
+STAYS: Final = 2  # something is in the way of the end
+
+
+class Ending:
+    """The end of the process, in order."""
+
+    @abstractmethod
+    def begin(self, wishes: Wishes, on_stay: Callable[[], None] | None = None) -> int:
+        """End, or begin to wait; the outcome is one of those above.
+
+        Args:
+            on_stay: is called where something turns out to be in the way, or it is called off.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def await_with(self, session: Session) -> None:
+        """A client waits for the end: it is told if there is none."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def call_off(self) -> bool:
+        """Do not end; False where no end is waited for."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def tick(self, now_ms: int) -> None:
+        """Look whether the wait is over."""
+        raise NotImplementedError
+
+
 class Server:
     """Everything that outlives a command, in parts that each own their state.
 
@@ -157,6 +206,7 @@ class Server:
         make_scripting: makes ready what runs them; None where requests are not run.
         evicting: what evicts keys; None while ``maxmemory`` was never set.
         make_evicting: makes that ready; None where requests are not run.
+        ending: ends the process; None where there is none to end.
         stopping: nothing more is run.
         run_id: of this process.
         role: what it is to servers that hold the same data.
@@ -190,6 +240,7 @@ class Server:
         self.evicting: Evicting | None = None
         self.make_evicting: Callable[[], Evicting] | None = None
         self.cron_paused = False
+        self.ending: Ending | None = None
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()
 

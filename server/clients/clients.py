@@ -57,6 +57,7 @@ class Clients:
         sender_id: of the session that had replies to send last.
         recent_max_input_bytes, recent_max_output_bytes: of any one client, as seen lately.
         pause_end_ms: when a pause ends, of ``monotonic_ms``; 0 while there is none.
+        writes_held: why requests that write are held back beside that; 0: they are not.
         held_bytes: what all of them hold, beside what any client takes, as it was seen last.
         http_warned_ms: when the log last reported a client that speaks HTTP.
     """
@@ -72,6 +73,7 @@ class Clients:
         self.recent_max_input_bytes = 0
         self.recent_max_output_bytes = 0
         self.pause_end_ms = 0
+        self.writes_held = 0
         self.held_bytes = 0
         self.http_warned_ms = 0
         self._blocking: Final = blocking

@@ -46,7 +46,6 @@ REMARKS: Final[dict[str, str]] = {
     "module|load": "refused",
     "module|loadex": "refused",
     "module|unload": "refused",
-    "failover": "refused",
 }
 
 

@@ -666,7 +666,7 @@ PROCESS: Final[tuple[Parameter, ...]] = (
         10,
         0,
         INT_MAX,
-        doc="Kept and shown; there is nothing that a shutdown would wait for.",
+        doc="Seconds that a shutdown waits for replicas that lack something; 0 is not at all.",
     ),
     ChoiceSet(
         "shutdown-on-sigint",

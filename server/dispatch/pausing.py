@@ -1,11 +1,19 @@
-"""CLIENT PAUSE: requests are held back for a time, all of them or those that write."""
+"""Requests are held back for a time, all of them or those that write.
+
+CLIENT PAUSE asks for it, and whatever waits for replicas that are to have all there is.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from headrace.server.clients.session import PAUSED
 from headrace.server.data import HELD_BY_PAUSE
 from headrace.server.gate import PAUSED_ALL, PAUSED_WRITES
 from headrace.server.state import Server
+
+HELD_BY_END: Final = 1  # the server is about to end
+HELD_BY_FAILOVER: Final = 2  # a replica is about to be the master
 
 
 def pause(server: Server, for_ms: int, writes_only: bool) -> None:
@@ -24,11 +32,31 @@ def pause(server: Server, for_ms: int, writes_only: bool) -> None:
         server.host.wake_at(end_ms)
 
 
+def hold_writes(server: Server, reason: int) -> None:
+    """Hold requests that write back until ``release_writes``; CLIENT PAUSE goes on beside that."""
+    server.clients.writes_held |= reason
+    server.gate.set(PAUSED_WRITES, True)
+    server.data.hold_expiry(HELD_BY_PAUSE, True)
+
+
+def release_writes(server: Server, reason: int) -> None:
+    """Hold them back no more for this reason."""
+    clients = server.clients
+    clients.writes_held &= ~reason
+    if not clients.writes_held:
+        if not clients.pause_end_ms:
+            unpause(server)
+        elif server.gate.reasons & PAUSED_ALL:
+            server.gate.set(PAUSED_WRITES, False)
+
+
 def unpause(server: Server) -> None:
-    """Let the requests run that a pause holds back."""
+    """Let the requests run that CLIENT PAUSE holds back."""
+    held = bool(server.clients.writes_held)
     server.clients.pause_end_ms = 0
     server.gate.set(PAUSED_ALL | PAUSED_WRITES, False)
-    server.data.hold_expiry(HELD_BY_PAUSE, False)
+    server.gate.set(PAUSED_WRITES, held)
+    server.data.hold_expiry(HELD_BY_PAUSE, held)
     for session in server.clients.sessions.values():
         if session.special & PAUSED:
             session.special &= ~PAUSED

@@ -27,7 +27,7 @@ from headrace.server.following.loading import SyncLoading
 from headrace.server.following.payload import Payload
 from headrace.server.following.talk import Link, LinkUser
 from headrace.server.gate import FOLLOWS, LINK_DOWN
-from headrace.server.role import Following, Relay
+from headrace.server.role import FAILOVER_UNDER_WAY, Following, Relay
 
 log: Final = logging.getLogger("headrace")
 
@@ -154,7 +154,8 @@ class MasterFollowing(Following, LinkUser):
         """See ``LinkUser``."""
         role = self._server.role
         data_id = role.id if self._knows_stream else b""
-        self._handshake = Handshake(self._server.config, data_id, role.offset() + 1)
+        takes_over = role.failover == FAILOVER_UNDER_WAY
+        self._handshake = Handshake(self._server.config, data_id, role.offset() + 1, takes_over)
         self._state = HANDSHAKE
         self._ask(link, self._handshake)
 
@@ -263,15 +264,27 @@ class MasterFollowing(Following, LinkUser):
         words = line.split()
         if words[0] == b"+FULLRESYNC" and len(words) == 3 and words[2].isdigit():
             log.info("Full copy from the master: %s", _text(line))
+            self._end_failover("")
             self._next_id = words[1]
             self._next_offset = int(words[2])
             self._state = HEAD
         elif words[0] == b"+CONTINUE" and self._knows_stream:
             log.info("The master goes on from offset %d", self._server.role.offset() + 1)
+            self._end_failover("")
             self._relay.go_on(words[1] if len(words) > 1 else self._server.role.id)
             self._go_online(link)
         else:
+            self._end_failover("Failover target rejected psync request")
             raise Refused(f"PSYNC: {_text(line)}")
+
+    def _end_failover(self, failure: str) -> None:
+        """The one that is to be the master has answered."""
+        failing = self._server.role.failing
+        if failing is not None and self._server.role.failover == FAILOVER_UNDER_WAY:
+            if failure:
+                failing.abort(failure)
+            else:
+                failing.succeed()
 
     def _apply(self, link: Link, data: bytes) -> None:
         applier = self._applier

@@ -24,9 +24,10 @@ class Handshake:
         config: who we are.
         data_id: of the data that we have; empty for none.
         offset: of the first byte of the stream that we lack.
+        takes_over: the other one is to become a master by this.
     """
 
-    def __init__(self, config: Config, data_id: bytes, offset: int) -> None:
+    def __init__(self, config: Config, data_id: bytes, offset: int, takes_over: bool) -> None:
         self._sent: list[bytes] = []
         port = config.replica_announce_port or config.port
         requests = [[b"PING"]]
@@ -38,7 +39,7 @@ class Handshake:
             requests.append([b"REPLCONF", b"ip-address", config.replica_announce_ip])
         requests.append([b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"])
         asked = [data_id, b"%d" % offset] if data_id else [b"?", b"-1"]
-        requests.append([b"PSYNC", *asked])
+        requests.append([b"PSYNC", *asked, *([b"FAILOVER"] if takes_over else [])])
         self._requests: Final = requests
 
     def next(self) -> list[bytes]:

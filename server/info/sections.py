@@ -286,7 +286,7 @@ def replication(call: Call) -> Lines:
         b"connected_slaves:%d" % (0 if replicas is None else replicas.count()),
         *good,
         *([] if replicas is None else replicas.info()),
-        b"master_failover_state:no-failover",
+        b"master_failover_state:" + of_server.failover,
         b"master_replid:" + of_server.id,
         b"master_replid2:" + of_server.second_id,
         b"master_repl_offset:%d" % of_server.offset(),

@@ -24,7 +24,16 @@ from headrace.server.replication.copies import Copies
 from headrace.server.replication.replica import COPIED, ONLINE, STATES, WAITS, WRITING, Replica
 from headrace.server.replication.stream import CommandStream
 from headrace.server.replication.waits import ReplicaWaits
-from headrace.server.role import NO_ID, NO_OFFSET, BacklogFigures, Relay, Replicas, Role, new_id
+from headrace.server.role import (
+    NO_FAILOVER,
+    NO_ID,
+    NO_OFFSET,
+    BacklogFigures,
+    Relay,
+    Replicas,
+    Role,
+    new_id,
+)
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked, Sleeper
 
@@ -72,6 +81,21 @@ class AllReplicas(Replicas, Relay):
             if replica.state == ONLINE and replica.lag_s(now_ms) <= most_s
         ]
         return len(found)
+
+    def all(self) -> list[Replica]:
+        """Each of them, in order of arrival."""
+        return list(self._replicas.values())
+
+    def at(self, host: bytes, port: int) -> Replica | None:
+        """The one that listens there."""
+        for replica in self._replicas.values():
+            if replica.facts.port == port and replica.address().lower() == host.lower():
+                return replica
+        return None
+
+    def has_all(self, replica: Replica) -> bool:
+        """Whether it has told that it has the stream up to its end."""
+        return replica.state == ONLINE and replica.acked == self.stream.end
 
     def info(self) -> list[bytes]:
         """See ``Replicas``."""
@@ -297,20 +321,26 @@ class AllReplicas(Replicas, Relay):
             count += replica.state == ONLINE and reached >= offset
         return count
 
+    def lagging(self, offset: int) -> int:
+        """See ``Replicas``."""
+        those = [each for each in self._replicas.values() if each.acknowledges]
+        return len([each for each in those if each.acked < offset])
+
     def wait_for(self, client: Sleeper, parked: Parked, wanted: int, local: int) -> None:
         """See ``Replicas``."""
         self._waits.add(client, parked, wanted, local, self.stream.end)
         if not self._asks_acks:
             self._asks_acks = True
-            asyncio.get_running_loop().call_soon(self._ask_for_acks)
+            asyncio.get_running_loop().call_soon(self.ask_for_acks)
 
     def synced(self, client: Sleeper) -> None:
         """See ``Replicas``."""
         self._waits.synced(client)
 
-    def _ask_for_acks(self) -> None:
+    def ask_for_acks(self) -> None:
+        """See ``Replicas``."""
         self._asks_acks = False
-        if self._replicas and not self._role.follows:
+        if self._replicas and not self._role.follows and self._role.failover == NO_FAILOVER:
             self.stream.say(_GET_ACK)
 
     # From time to time
@@ -318,13 +348,15 @@ class AllReplicas(Replicas, Relay):
     def tick(self, now_ms: int) -> None:
         """See ``Replicas``."""
         self._copies.begin_if_wanted()
+        if self._role.failing is not None:
+            self._role.failing.tick(now_ms)
         if now_ms - self._second_ms < 1000:
             return
         self._second_ms = now_ms
         self._look_at_all(now_ms)
         self.settings_changed()
-        if self._role.follows:
-            return  # the stream is the master's
+        if self._role.follows or self._role.failover != NO_FAILOVER:
+            return  # the stream is the master's, or about to be
         if not self._replicas:
             ttl_s = self._ttl_s()
             if self._backlog is not None and ttl_s and now_ms - self._alone_since_ms > ttl_s * 1000:

@@ -344,7 +344,7 @@ def test_questions_and_refusals(master: Process, copy: Copy) -> None:
         assert b"must between 0 and 1" in client.call("REPLCONF", "rdb-only", 2)
         assert b"Unsupported" in client.call("REPLCONF", "rdb-filter-only", "keys")
         assert b"not an integer" in client.call("PSYNC", "?", "x")
-        assert client.call("FAILOVER").startswith(b"-ERR FAILOVER is not supported")
+        assert client.call("FAILOVER").startswith(b"-ERR FAILOVER requires connected replicas")
         client.send(encode("REPLCONF", "ACK", 1) + encode("REPLCONF", "GETACK", "*"))
         assert client.call("PING") == b"+PONG\r\n"
         assert client.call_parsed("ROLE") == [b"master", 0, []]

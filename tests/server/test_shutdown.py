@@ -11,6 +11,7 @@ import pytest
 from conftest import Factory
 
 from support.client import RawClient, encode
+from support.following import AT_ONCE, have_all, is_up
 from support.process import Process, ServerProcess
 from support.waiting import wait_until
 
@@ -268,3 +269,78 @@ def test_a_start_that_fails_leaves_the_pid_file_of_another(
     path.write_text("1\n")
     server.stop()
     assert path.read_text() == "1\n"
+
+
+# Replicas that lack something
+
+
+@pytest.fixture
+def lagging(fresh_server: Factory) -> tuple[Process, Process]:
+    """A master, and a replica of it that has been stopped and lacks a key."""
+    master = fresh_server("--save", "", *AT_ONCE)
+    replica = fresh_server("--save", "", "--appendonly", "yes")
+    replica.call("REPLICAOF", "127.0.0.1", master.port)
+    wait_until(lambda: is_up(replica) and have_all(master, replica))
+    replica.signal(signal.SIGSTOP)
+    master.call("SET", "k", "v")
+    return master, replica
+
+
+@pytest.mark.parametrize("how", ["SHUTDOWN", "SIGTERM"])
+def test_replicas_get_all_before_the_end(lagging: tuple[Process, Process], how: str) -> None:
+    master, replica = lagging
+    with master.client() as client, master.client() as writer:
+        if how == "SHUTDOWN":
+            client.send_command("SHUTDOWN")
+        else:
+            master.signal(signal.SIGTERM)
+        master.wait_for_log("Waiting for replicas before shutting down")
+        writer.send_command("SET", "late", "v")  # is held back
+        assert master.call("GET", "k") == b"v"
+        replica.signal(signal.SIGCONT)
+        assert writer.rest_until_close() == b""
+    assert master.wait() == 0
+    assert "1 of 1 replicas are in sync when shutting down" in master.log()
+    assert replica.call("GET", "k") == b"v"
+    assert replica.call("GET", "late") is None
+
+
+def test_a_shutdown_that_waits_is_called_off(lagging: tuple[Process, Process]) -> None:
+    master, replica = lagging
+    with master.client() as first, master.client() as second, master.client() as writer:
+        first.send_command("SHUTDOWN")
+        master.wait_for_log("Waiting for replicas before shutting down")
+        second.send_command("SHUTDOWN", "NOW")
+        wait_until(lambda: master.info("clients")["blocked_clients"] == "2")
+        writer.send_command("SET", "late", "v")
+        wait_until(lambda: master.info("clients")["blocked_clients"] == "3")
+        assert master.call("SHUTDOWN", "ABORT") == b"OK"
+        failed = b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n"
+        assert first.read() == second.read() == failed
+        assert writer.read() == b"+OK\r\n"
+        assert second.call("SHUTDOWN", "ABORT") == b"-ERR No shutdown in progress.\r\n"
+    replica.signal(signal.SIGCONT)
+    wait_until(lambda: have_all(master, replica))
+
+
+@pytest.mark.parametrize(("timeout_s", "word"), [(1, "NOSAVE"), (0, "NOSAVE"), (3600, "NOW")])
+def test_the_wait_for_replicas_ends(
+    lagging: tuple[Process, Process], timeout_s: int, word: str
+) -> None:
+    master, replica = lagging
+    master.call("CONFIG", "SET", "shutdown-timeout", timeout_s)
+    with master.client() as client:
+        client.send_command("SHUTDOWN", word)
+        assert client.rest_until_close() == b""
+    assert master.wait() == 0
+    assert ("Waiting for replicas" in master.log()) == (timeout_s == 1)
+    replica.signal(signal.SIGCONT)
+
+
+def test_a_second_sigint_does_not_wait_for_replicas(lagging: tuple[Process, Process]) -> None:
+    master, replica = lagging
+    master.signal(signal.SIGINT)
+    master.wait_for_log("Waiting for replicas before shutting down")
+    master.signal(signal.SIGINT)
+    assert master.wait() == 1
+    replica.signal(signal.SIGCONT)

@@ -15,7 +15,7 @@ DOCS: Final[dict[str, Doc]] = {
         _GROUP,
         "6.2.0",
         "O(1)",
-        "Is refused: a replica is made the master by REPLICAOF NO ONE, sent to it.",
+        "Makes a replica the master, when it has all there is, and this server its replica.",
         "[TO=target(host port:integer [FORCE])] [ABORT] [TIMEOUT=milliseconds:integer]",
     ),
     "psync": Doc(_GROUP, "2.8.0", "", _INTERNAL, "replicationid offset:integer"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -24,6 +25,8 @@ from headrace.server.dispatch.rows import (
     command,
 )
 
+log: Final = logging.getLogger("headrace")
+
 _SYNC_FLAGS: Final = ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI
 _LONGEST_ADDRESS: Final = 255
 
@@ -44,9 +47,21 @@ def psync(call: Call) -> object:
     argv = call.argv
     offset = Args(argv[1:]).integer()
     if len(argv) > 3 and argv[3].lower() == b"failover":
-        raise CommandError(errors.FAILOVER_TO_MASTER)
+        _take_over(call)
     call.server.role.ready_replicas().attach(call.session, argv[1], offset)
     return NO_REPLY
+
+
+def _take_over(call: Call) -> None:
+    """The master of this server wants it to be the master."""
+    role = call.server.role
+    if role.following is None or not role.following.is_on:
+        raise CommandError(errors.FAILOVER_TO_MASTER)
+    if call.argv[1] != role.id:
+        raise CommandError(errors.FAILOVER_OF_OTHER_DATA)
+    log.info("Failover request received for replid %s.", role.id.decode())
+    call.server.config.replicaof = b""
+    role.following.lead()
 
 
 @command("REPLCONF", arity=-1, flags=ADMIN | NOSCRIPT | LOADING | STALE | ALLOW_BUSY)

@@ -1,13 +1,12 @@
-"""ROLE, REPLICAOF, FAILOVER: what a server is to others that hold the same data."""
+"""ROLE and REPLICAOF: what a server is to others that hold the same data."""
 
 from __future__ import annotations
 
 from headrace.compat.errors import (
     BAD_MASTER_PORT,
-    NO_FAILOVER,
-    NO_FAILOVER_UNDER_WAY,
     REGION_FOLLOWS_NOBODY,
     REPLICAOF_IN_CLUSTER,
+    REPLICAOF_IN_FAILOVER,
     CommandError,
 )
 from headrace.compat.numbers import parse_integer
@@ -22,6 +21,7 @@ from headrace.server.dispatch.rows import (
     STALE,
     command,
 )
+from headrace.server.role import NO_FAILOVER
 
 
 @command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
@@ -47,6 +47,8 @@ def replicaof(call: Call) -> object:
     server = call.server
     if server.config.cluster_enabled:
         raise CommandError(REPLICAOF_IN_CLUSTER)
+    if server.role.failover != NO_FAILOVER:
+        raise CommandError(REPLICAOF_IN_FAILOVER)
     following = server.role.following
     if host.lower() == b"no" and port.lower() == b"one":
         server.config.replicaof = b""
@@ -69,11 +71,3 @@ def replicaof(call: Call) -> object:
 def slaveof(call: Call) -> object:
     """The older name of REPLICAOF."""
     return replicaof(call)
-
-
-@command("FAILOVER", arity=-1, flags=ADMIN | NOSCRIPT | STALE)
-def failover(call: Call) -> object:
-    """Raises: always; a replica is made the master by REPLICAOF NO ONE, sent to it."""
-    if len(call.argv) == 2 and call.argv[1].lower() == b"abort":
-        raise CommandError(NO_FAILOVER_UNDER_WAY)
-    raise CommandError(NO_FAILOVER)

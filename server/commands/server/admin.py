@@ -22,9 +22,10 @@ from headrace.server.dispatch.rows import (
     STALE,
     command,
 )
-from headrace.server.durability.shutdown import ready_to_end
 from headrace.server.gate import MONITORED, SCRIPT_AT_WORK
 from headrace.server.info.sections import info_text
+from headrace.server.state import STAYS, WAITS, Wishes
+from headrace.server.waiting.waiters import Parked
 
 
 @command(
@@ -71,28 +72,33 @@ def shutdown(call: Call) -> object:
     """An open append-only file is written and synced in any case.
 
     A snapshot is saved with SAVE, and where there are save points unless NOSAVE says otherwise.
-    Where one of them fails the server stays, unless it is forced. NOW changes nothing, because no
-    replica is waited for.
+    Where one of them fails the server stays, unless it is forced. Replicas that lack something are
+    waited for, up to ``shutdown-timeout`` and not with NOW; that can be called off with ABORT.
 
     Reply: none, the connection closes.
-    Raises: ABORT, because a shutdown takes no time in which it could be called off.
+    Raises: where the server stays, and ABORT where no shutdown waits.
     """
     words = {word.lower() for word in call.argv[1:]}
     if words - {b"nosave", b"save", b"now", b"force", b"abort"}:
         raise CommandError(SYNTAX)
     if (b"abort" in words and len(words) > 1) or {b"save", b"nosave"} <= words:
         raise CommandError(SYNTAX)
-    if b"abort" in words:
-        raise CommandError(NO_SHUTDOWN)
     server = call.server
+    ending = server.ending
+    assert ending is not None
+    if b"abort" in words:
+        if not ending.call_off():
+            raise CommandError(NO_SHUTDOWN)
+        return OK
     if server.gate.reasons & SCRIPT_AT_WORK:  # it may be in the middle of what it writes
         if b"nosave" not in words:
             raise CommandError(server.gate.busy)
         server.host.leave()
-    if not ready_to_end(
-        server, call.durability, b"save" in words, b"nosave" in words, b"force" in words
-    ):
+    outcome = ending.begin(Wishes(words))
+    if outcome == STAYS:
         raise CommandError(SHUTDOWN_FAILED)
+    if outcome == WAITS:
+        ending.await_with(call.session)
+        return Parked([], 0, call.argv, None, None)
     call.session.special |= CLOSING
-    server.host.stop(0)
     return NO_REPLY

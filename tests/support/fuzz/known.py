@@ -18,7 +18,7 @@ SPARED: Final[dict[str, str]] = {
     "debug": "a tool for tests of each server's own",
     "replicaof": "it would follow another server",
     "slaveof": "likewise",
-    "failover": "a replica takes over by REPLICAOF NO ONE here",
+    "failover": "it would hand over to a replica",
     "psync": "answers by chance, and makes the client a replica",
     "sync": "likewise",
     "save": "the judge has no other folder to write to while it is compared",

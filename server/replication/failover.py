@@ -1,0 +1,113 @@
+"""FAILOVER: a replica becomes the master, and this server its replica; nothing is lost by that.
+
+Requests that write are held back until the replica has all that there is. Then this server follows
+it, and asks for the stream with the word FAILOVER, by which the other one becomes a master. When it
+has answered, those requests are told that this is a replica.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.server.dispatch.pausing import HELD_BY_FAILOVER, hold_writes, release_writes
+from headrace.server.replication.replica import ONLINE, Replica
+from headrace.server.replication.replicas import AllReplicas
+from headrace.server.role import FAILOVER_UNDER_WAY, FAILOVER_WAITS, NO_FAILOVER, Failing
+from headrace.server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+
+class Failover(Failing):
+    """At most one at a time."""
+
+    def __init__(self, server: Server, replicas: AllReplicas) -> None:
+        self._server: Final = server
+        self._replicas: Final = replicas
+        self._host = b""  # of the one that is to be the master; empty for any
+        self._port = 0
+        self._is_forced = False
+        self._deadline_ms = 0  # 0: there is none
+
+    def begin(self, host: bytes, port: int, timeout_ms: int, is_forced: bool) -> None:
+        """See ``Failing``."""
+        server = self._server
+        if server.role.follows:
+            raise CommandError(errors.FAILOVER_AT_REPLICA)
+        if not self._replicas.count():
+            raise CommandError(errors.FAILOVER_ALONE)
+        if is_forced and not (host and timeout_ms):
+            raise CommandError(errors.FAILOVER_FORCED_TO_NOBODY)
+        if host:
+            target = self._replicas.at(host, port)
+            if target is None:
+                raise CommandError(errors.FAILOVER_TO_STRANGER)
+            if target.state != ONLINE:
+                raise CommandError(errors.FAILOVER_TO_ABSENT)
+        log.info("FAILOVER requested to %s:%d.", _text(host) or "any replica", port)
+        self._host = host
+        self._port = port
+        self._is_forced = is_forced
+        now_ms = server.clock.monotonic_ms()
+        self._deadline_ms = now_ms + timeout_ms if timeout_ms else 0
+        server.role.failover = FAILOVER_WAITS
+        hold_writes(server, HELD_BY_FAILOVER)
+
+    def abort(self, reason: str) -> None:
+        """See ``Failing``."""
+        state = self._server.role.failover
+        if state != NO_FAILOVER:
+            log.info("Aborting failover: %s", reason)
+            self._end()
+            if state == FAILOVER_UNDER_WAY:
+                self._lead()
+
+    def succeed(self) -> None:
+        """See ``Failing``."""
+        if self._server.role.failover == FAILOVER_UNDER_WAY:
+            log.info("Failover succeeded.")
+            self._end()
+
+    def _lead(self) -> None:
+        server = self._server
+        server.config.replicaof = b""
+        server.role.ready_following().lead()
+
+    def _end(self) -> None:
+        self._server.role.failover = NO_FAILOVER
+        release_writes(self._server, HELD_BY_FAILOVER)
+
+    def tick(self, now_ms: int) -> None:
+        """See ``Failing``."""
+        if self._server.role.failover != FAILOVER_WAITS:
+            return
+        target = self._replicas.at(self._host, self._port) if self._host else self._any()
+        if target is not None and self._replicas.has_all(target):
+            self._proceed(target.address(), target.facts.port)
+        elif 0 < self._deadline_ms <= now_ms:
+            if self._is_forced:
+                log.warning("Failover target does not have all: going on, because it is forced.")
+                self._proceed(self._host, self._port)
+            else:
+                self.abort("Replica never caught up before timeout")
+
+    def _any(self) -> Replica | None:
+        """One that has all."""
+        for replica in self._replicas.all():
+            if self._replicas.has_all(replica):
+                return replica
+        return None
+
+    def _proceed(self, host: bytes, port: int) -> None:
+        role = self._server.role
+        log.info("Failover target %s:%d is synced, failing over.", _text(host), port)
+        role.failover = FAILOVER_UNDER_WAY
+        self._server.config.replicaof = b"%b %d" % (host, port)
+        role.ready_following().follow(host, port)
+
+
+def _text(host: bytes) -> str:
+    return host.decode("utf-8", "backslashreplace")

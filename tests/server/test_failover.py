@@ -1,0 +1,219 @@
+"""FAILOVER: a master and its replica change their roles, and nothing is lost by that."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+from conftest import Factory
+
+from support.client import RawClient
+from support.following import AT_ONCE, assert_same, full_copies, have_all, is_up
+from support.process import Pair, Process, RedisProcess
+from support.waiting import wait_until
+
+OPTIONS = ("--enable-debug-command", "yes", "--save", "", *AT_ONCE)
+WAITS = "waiting-for-sync"
+
+
+def state(process: Process) -> str:
+    return process.info("replication")["master_failover_state"]
+
+
+def role(process: Process) -> str:
+    return process.info("replication")["role"]
+
+
+def follow(replica: Process, master: Process) -> None:
+    replica.call("REPLICAOF", "127.0.0.1", master.port)
+    wait_until(lambda: is_up(replica))
+
+
+@pytest.fixture
+def master(fresh_server: Factory) -> Process:
+    return fresh_server(*OPTIONS)
+
+
+@pytest.fixture
+def replica(fresh_server: Factory, master: Process) -> Process:
+    replica = fresh_server(*OPTIONS)
+    follow(replica, master)
+    return replica
+
+
+class Writer(threading.Thread):
+    """Writes as fast as it can, and counts what was answered, until it hears of another master."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__()
+        self._client = process.client(timeout_s=60)
+        self.written = 0
+        self.end = b""
+        self.start()
+
+    def run(self) -> None:
+        with self._client as client:
+            while not self.end:
+                reply = client.call("INCR", "written")
+                if reply.startswith(b"-"):
+                    self.end = reply
+                else:
+                    self.written = int(reply[1:])
+
+
+def assert_changed(old: Process, new: Process, copies_before: int) -> None:
+    """The roles change under load, without a full copy, and all that was answered is there."""
+    writer = Writer(old)
+    wait_until(lambda: writer.written > 50)
+    assert old.call("FAILOVER", "TO", "127.0.0.1", new.port, "TIMEOUT", 60_000) == b"OK"
+    wait_until(lambda: role(new) == "master", 30)
+    wait_until(lambda: is_up(old), 30)
+    writer.join()
+    assert writer.end.startswith(b"-READONLY")
+    assert state(old) == state(new) == "no-failover"
+    assert new.call("GET", "written") == b"%d" % writer.written
+    new.call("SET", "after", "v")
+    assert_same(new, old)
+    assert full_copies(old) == copies_before
+
+
+def test_ours_and_ours(master: Process, replica: Process) -> None:
+    assert_changed(master, replica, 0)
+    assert_changed(replica, master, 0)
+    assert "Failover succeeded" in master.log()
+
+
+@pytest.mark.once
+def test_ours_and_a_real_one_there_and_back(master: Process, fresh_redis: Factory) -> None:
+    real = fresh_redis(*AT_ONCE)
+    follow(real, master)
+    assert_changed(master, real, 0)
+    assert_changed(real, master, 1)
+
+
+def test_any_replica_that_has_all(master: Process, replica: Process, fresh_server: Factory) -> None:
+    stopped = fresh_server(*OPTIONS)
+    follow(stopped, master)
+    wait_until(lambda: have_all(master, stopped))
+    stopped.signal(signal.SIGSTOP)
+    master.call("SET", "k", "v")
+    assert master.call("FAILOVER") == b"OK"
+    wait_until(lambda: role(replica) == "master" and is_up(master))
+    stopped.signal(signal.SIGCONT)
+    assert replica.call("GET", "k") == b"v"
+
+
+def test_writes_wait_until_it_is_called_off(master: Process, replica: Process) -> None:
+    replica.signal(signal.SIGSTOP)
+    master.call("SET", "k", 1)
+    assert master.call("FAILOVER") == b"OK"
+    assert state(master) == WAITS
+    with master.client() as client, master.client() as other:
+        client.send_command("INCR", "k")
+        wait_until(lambda: " flags=b " in str(other.call("CLIENT", "LIST")))
+        assert other.call("GET", "k") == b"$1\r\n1\r\n"
+        assert other.call("FAILOVER") == b"-ERR FAILOVER already in progress.\r\n"
+        assert other.call("REPLICAOF", "NO", "ONE").startswith(b"-ERR REPLICAOF not allowed while")
+        other.call("CLIENT", "PAUSE", 100_000, "WRITE")
+        other.call("CLIENT", "UNPAUSE")
+        assert state(master) == WAITS
+        assert other.call("FAILOVER", "ABORT") == b"+OK\r\n"
+        assert client.read() == b":2\r\n"
+    assert state(master) == "no-failover"
+    replica.signal(signal.SIGCONT)
+    assert_same(master, replica)
+
+
+def test_it_ends_without_a_replica_that_has_all(master: Process, replica: Process) -> None:
+    replica.signal(signal.SIGSTOP)
+    master.call("SET", "k", 1)
+    assert master.call("FAILOVER", "TIMEOUT", 100) == b"OK"
+    wait_until(lambda: state(master) == "no-failover")
+    assert role(master) == "master"
+    assert "Replica never caught up before timeout" in master.log()
+    replica.signal(signal.SIGCONT)
+    assert_same(master, replica)
+
+
+def test_by_force_it_goes_on_all_the_same(master: Process, replica: Process) -> None:
+    """The other one is asked as long as it does not answer; that can be called off, too."""
+    replica.signal(signal.SIGSTOP)
+    master.call("SET", "k", 1)
+    words = ("FAILOVER", "TO", "127.0.0.1", replica.port, "FORCE", "TIMEOUT", 100)
+    assert master.call(*words) == b"OK"
+    wait_until(lambda: state(master) == "failover-in-progress")
+    assert role(master) == "slave"
+    assert master.call("FAILOVER", "ABORT") == b"OK"
+    assert role(master) == "master"
+    assert master.call("INCR", "k") == 2
+    replica.signal(signal.SIGCONT)
+    wait_until(lambda: master.info("replication")["connected_slaves"] == "1" and is_up(replica))
+    replica.signal(signal.SIGSTOP)
+    master.call("SET", "k", 3)
+    assert master.call(*words) == b"OK"
+    wait_until(lambda: state(master) == "failover-in-progress")
+    replica.signal(signal.SIGCONT)
+    wait_until(lambda: role(replica) == "master" and is_up(master), 30)
+    assert_same(replica, master)
+
+
+def test_one_that_refuses_leaves_the_master(master: Process, replica: Process) -> None:
+    """It follows nobody any more, and says so."""
+    replica.signal(signal.SIGSTOP)
+    master.call("SET", "k", 1)
+    master.call("FAILOVER", "TO", "127.0.0.1", replica.port, "FORCE", "TIMEOUT", 100)
+    wait_until(lambda: state(master) == "failover-in-progress")
+    replica.restart(crash=True)
+    wait_until(lambda: state(master) == "no-failover")
+    assert role(master) == "master"
+    assert "Failover target rejected psync request" in master.log()
+    assert master.call("INCR", "k") == 2
+
+
+ALONE = """\
+FAILOVER
+FAILOVER ABORT
+FAILOVER ABORT TIMEOUT 10
+FAILOVER ABORT ABORT
+FAILOVER FORCE
+FAILOVER FORCE FORCE
+FAILOVER TO h
+FAILOVER TO h x
+FAILOVER TO h -1
+FAILOVER TO h 1
+FAILOVER TO h 99999999999999999999
+FAILOVER TO a 1 TO b 2
+FAILOVER TO h 1 FORCE TIMEOUT 5
+FAILOVER TIMEOUT
+FAILOVER TIMEOUT 0
+FAILOVER TIMEOUT x
+FAILOVER TIMEOUT 1 TIMEOUT 2
+FAILOVER nonsense
+"""
+
+
+@pytest.mark.since(8, 10)
+def test_words(master: Process, fresh_redis: Factory, fresh_server: Factory) -> None:
+    real = fresh_redis(*AT_ONCE)
+    assert isinstance(real, RedisProcess)
+    pair = Pair.of(master, real)
+    for line in ALONE.splitlines():
+        pair.both(*line.split())
+    replicas = fresh_server(*OPTIONS), fresh_redis(*AT_ONCE)
+    follow(replicas[0], master)
+    follow(replicas[1], real)
+    for line in ALONE.splitlines()[1:]:
+        pair.both(*line.split())
+    pair.close()
+    pair = Pair.of(replicas[0], replicas[1])  # type: ignore[arg-type]
+    for line in ALONE.splitlines():
+        pair.both(*line.split())
+    pair.both("PSYNC", "0" * 40, 1, "FAILOVER")
+    pair.close()
+
+
+def test_a_master_is_not_taken_over(master: Process) -> None:
+    with RawClient(master.port) as client:
+        reply = client.call("PSYNC", "0" * 40, 1, "FAILOVER")
+        assert reply == b"-ERR PSYNC FAILOVER can't be sent to a master.\r\n"
