@@ -72,6 +72,23 @@ def parse_unsigned(word: bytes) -> int | None:
     return value if word[0] != 0x2D else -value & UINT64_MAX
 
 
+def leading_integer(word: bytes) -> int:
+    """The integer that ``word`` begins with, as C's atoi reads it; 0 where there is none.
+
+    White space in front and a sign are taken. It has 32 bits, to which a larger one is cut.
+    """
+    word = word.lstrip(b" \t\n\v\f\r")
+    at = 1 if word[:1] in (b"+", b"-") else 0
+    while at < len(word) and 0x30 <= word[at] <= 0x39:
+        at += 1
+    digits = word[:at].lstrip(b"+-")
+    if not digits:
+        return 0
+    number = int(digits) if len(digits) <= _LONGEST else INT64_MAX + 1
+    number = max(-number, INT64_MIN) if word[:1] == b"-" else min(number, INT64_MAX)
+    return (number - INT32_MIN) % (1 << 32) + INT32_MIN
+
+
 def encode_string(word: bytes) -> bytes | int:
     """The form in which a string value is kept: an int where ``word`` spells one, else as it is."""
     if 0 < len(word) <= _LONGEST and word[0] <= 0x39:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from headrace.compat.numbers import leading_integer
 from headrace.server.dispatch.rows import Command, KeySpec
 
 _NOT_KEY: Final = "NOT_KEY"
@@ -97,11 +98,11 @@ def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
         number_at, first_at, step = spec.keynum
         if first + number_at >= count:
             return None
-        number = argv[first + number_at]
-        if not number.isdigit() or len(number) > 9:
+        number = leading_integer(argv[first + number_at])
+        if number < 0:
             return None
         first += first_at
-        last = first + (int(number) - 1) * step
+        last = first + (number - 1) * step
     else:
         step = spec.step
         if spec.last >= 0:
