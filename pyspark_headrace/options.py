@@ -40,6 +40,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "passwordFile": _EVERYWHERE,
     "tls": _EVERYWHERE,
     "tlsCaFile": _EVERYWHERE,
+    "tlsCertFile": _EVERYWHERE,
+    "tlsKeyFile": _EVERYWHERE,
     "requestTimeoutMs": _EVERYWHERE,
     "fetchOffset.numRetries": _EVERYWHERE,
     "fetchOffset.retryIntervalMs": _EVERYWHERE,
@@ -118,6 +120,10 @@ MODES: Final = ("permissive", "dropmalformed", "failfast")
 RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
 IDENTITIES: Final = ("auto", "column", "content", "ordinal", "marker", "none")
 DEFAULT_PORT: Final = 6379
+MOST_PORT: Final = 65_535
+# Where a server and its password are looked for when no option names them.
+URL_VARIABLE: Final = "HEADRACE_URL"
+PASSWORD_VARIABLE: Final = "HEADRACE_PASSWORD"
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _UNITS_BYTES: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE: Final = re.compile(r"(\d+)\s*(?:([kmgt])b?|b)?", re.ASCII)
@@ -170,8 +176,8 @@ class Given:
             raise OptionError(f"option {name} is empty")
         return value
 
-    def integer(self, name: str, default: int, least: int = 1) -> int:
-        """A whole number that is not below ``least``."""
+    def integer(self, name: str, default: int, least: int = 1, most: int | None = None) -> int:
+        """A whole number that is neither below ``least`` nor above ``most``."""
         value = self.text(name)
         if value is None:
             return default
@@ -181,6 +187,8 @@ class Given:
             raise OptionError(f"option {name}: {value!r} is not a whole number") from None
         if number < least:
             raise OptionError(f"option {name}: {number} is below {least}")
+        if most is not None and number > most:
+            raise OptionError(f"option {name}: {number} is above {most}")
         return number
 
     def duration_ms(self, name: str, default: int) -> int:
@@ -259,9 +267,22 @@ class Connection:
     password_file: str = ""
     tls: bool = False
     tls_ca_file: str = ""
+    tls_cert_file: str = ""
+    tls_key_file: str = ""
     timeout_ms: int = 10_000
     retries: int = 5
     retry_ms: int = 500
+    source: str = field(default="", compare=False)  # of the address: an option, or a variable
+
+    @property
+    def host_option(self) -> str:
+        """Where the host was given, for messages."""
+        return self.source or "option host"
+
+    @property
+    def tls_option(self) -> str:
+        """What asked for TLS, for messages."""
+        return f"{self.source} (rediss://)" if self.source else "option tls"
 
     def password(self) -> str:
         """The password, read where it lies; empty when there is none to send.
@@ -281,11 +302,19 @@ class Connection:
                 raise OptionError(f"passwordFile: {self.password_file} is not UTF-8") from None
             except (OSError, ValueError) as error:
                 raise OptionError(f"passwordFile: {error}") from None
-        return ""
+        return os.environ.get(PASSWORD_VARIABLE, "")
+
+    @property
+    def password_option(self) -> str:
+        """Where the password is looked for, for messages."""
+        if self.password_file:
+            return f"passwordFile {self.password_file}"
+        return f"passwordEnv {self.password_env}" if self.password_env else PASSWORD_VARIABLE
 
     def where(self) -> str:
         """The address, for messages."""
-        return self.unix_path or f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.unix_path or f"{host}:{self.port}"
 
 
 def connection_from(given: Given) -> Connection:
@@ -294,18 +323,31 @@ def connection_from(given: Given) -> Connection:
     apart = [name for name in ("host", "port", "db", "username", "tls") if given.has(name)]
     if url is not None and apart:
         raise OptionError(f"options redis.url and {apart[0]} exclude each other")
-    address = _from_url(url) if url is not None else _from_parts(given)
+    source = "option redis.url"
+    if url is None and not apart:
+        url, source = os.environ.get(URL_VARIABLE) or None, URL_VARIABLE
+    address = _from_parts(given) if url is None else _from_url(url, source)
     host = address.get("host", "")
     try:
         host.encode("idna")  # as it is looked up
     except UnicodeError:
         raise OptionError(f"{host!r} cannot be the name of a host") from None
     given.only_one_of("passwordEnv", "passwordFile")
+    if given.has("tlsKeyFile") and not given.has("tlsCertFile"):
+        raise OptionError("option tlsKeyFile wants tlsCertFile too")
+    files = [name for name in ("tlsCaFile", "tlsCertFile", "tlsKeyFile") if given.has(name)]
+    if files and not address["tls"]:
+        raise OptionError(
+            f"option {files[0]} means nothing without TLS: tls=true, or redis.url rediss://..."
+        )
     return Connection(
         **address,
+        source="" if url is None else source,
         password_env=given.text("passwordEnv") or "",
         password_file=given.text("passwordFile") or "",
         tls_ca_file=given.text("tlsCaFile") or "",
+        tls_cert_file=given.text("tlsCertFile") or "",
+        tls_key_file=given.text("tlsKeyFile") or "",
         timeout_ms=given.integer("requestTimeoutMs", 10_000),
         retries=given.integer("fetchOffset.numRetries", 5, 0),
         retry_ms=given.integer("fetchOffset.retryIntervalMs", 500),
@@ -315,33 +357,33 @@ def connection_from(given: Given) -> Connection:
 def _from_parts(given: Given) -> dict[str, Any]:
     return {
         "host": given.text("host") or "localhost",
-        "port": given.integer("port", DEFAULT_PORT),
+        "port": given.integer("port", DEFAULT_PORT, most=MOST_PORT),
         "db": given.integer("db", 0, 0),
         "username": given.text("username") or "",
         "tls": given.flag("tls", False),
     }
 
 
-def _from_url(url: str) -> dict[str, Any]:
+def _from_url(url: str, source: str) -> dict[str, Any]:
     shape = "redis://[user@]host[:port][/db], rediss://... or unix:///path[?db=n]"
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise OptionError(f"option redis.url: {error}; {shape} is wanted") from None
+        raise OptionError(f"{source}: {error}; {shape} is wanted") from None
     if parts.password is not None:
         raise OptionError(
-            "option redis.url holds a password, which would show in plans and logs; name an "
-            "environment variable with passwordEnv, or a file with passwordFile"
+            f"{source} holds a password, which would show in plans and logs; name an environment "
+            "variable with passwordEnv, or a file with passwordFile"
         )
     try:
         port = -1 if parts.port == 0 else parts.port
-    except ValueError:
-        port = -1
+    except ValueError as error:  # "Port out of range 0-65535", or no number
+        raise OptionError(f"{source}: {str(error).lower()}; {shape} is wanted") from None
     query = dict(parse_qsl(parts.query))
     db = parts.path.strip("/") if parts.scheme != "unix" else query.pop("db", "")
     fits = parts.scheme in ("redis", "rediss", "unix") and port != -1 and not query
     if not fits or (db and not db.isdecimal()):
-        raise OptionError(f"option redis.url: {shape} is wanted")
+        raise OptionError(f"{source}: {shape} is wanted")
     found: dict[str, Any] = {
         "db": int(db or 0),
         "username": unquote(parts.username or ""),

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import logging
 import secrets
-import socket
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 import hiredis
 
+from pyspark_headrace.connecting import connect, explain
 from pyspark_headrace.errors import OversizeError, ServerError, UnreachableError
 from pyspark_headrace.options import Connection
 
@@ -32,6 +31,7 @@ PASSING: Final = frozenset(
 )
 MOST_DELAY_MS: Final = 10_000
 WINDOW: Final = 256  # requests whose replies a server holds, and as many behind them
+NAMED_BY: Final = "(passwordEnv or passwordFile names where the password is)"
 _CHUNK: Final = 1 << 18
 
 
@@ -56,7 +56,7 @@ class Client:
         self._timeout_s = connection.timeout_ms / 1000
         self._reader = hiredis.Reader(replyError=ServerError)
         self._asked: Words | None = None
-        self._socket = _connect(connection, self._timeout_s)
+        self._socket = connect(connection)
         try:
             self._greet(connection)
         except BaseException:
@@ -67,7 +67,15 @@ class Client:
         password = connection.password()
         if password or connection.username:  # a user may need none
             user = [connection.username] if connection.username else []
-            self.call("AUTH", *user, password)
+            try:
+                self.call("AUTH", *user, password)
+            except ServerError as refused:
+                if refused.code != "WRONGPASS":
+                    raise
+                whose = f" of user {connection.username}" if connection.username else ""
+                raise ServerError(
+                    f"{refused} ({connection.password_option} is to hold the password{whose})"
+                ) from None
         if connection.db:
             self.call("SELECT", connection.db)
 
@@ -180,20 +188,6 @@ class Client:
         return data, replies
 
 
-def _connect(connection: Connection, timeout_s: float) -> socket.socket:
-    if connection.unix_path:
-        raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        raw.settimeout(timeout_s)
-        raw.connect(connection.unix_path)
-        return raw
-    raw = socket.create_connection((connection.host, connection.port), timeout_s)
-    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if not connection.tls:
-        return raw
-    context = ssl.create_default_context(cafile=connection.tls_ca_file or None)
-    return context.wrap_socket(raw, server_hostname=connection.host)
-
-
 class Link:
     """A connection that is made when it is needed, and again when it breaks.
 
@@ -205,6 +199,7 @@ class Link:
         self.connection: Final = connection
         self.limits_replies = True
         self._client: Client | None = None
+        self._answered = False  # the server, ever
 
     def run(self, work: Callable[[Client], T]) -> T:
         """What ``work`` returns; it is run again, from its start, while the server is away.
@@ -212,20 +207,25 @@ class Link:
         Raises:
             UnreachableError: the server did not come back in time.
             ServerError: the server refuses, for good.
+            OptionError: an option leads nowhere, and will not at another try.
         """
         tries = self.connection.retries + 1
         for attempt in range(tries):
             try:
                 if self._client is None:
                     self._client = Client(self.connection)
-                return work(self._client)
-            except ssl.SSLCertVerificationError:
-                self.close()
-                raise
+                done = work(self._client)
+                self._answered = True
+                return done
             except (OSError, hiredis.ProtocolError) as broken:
                 self.close()
+                never = None if self._answered else explain(self.connection, broken)
+                if never is not None:
+                    raise never from None
                 trouble = str(broken) or type(broken).__name__
             except ServerError as refused:
+                if refused.code == "NOAUTH":
+                    raise ServerError(f"{refused} {NAMED_BY}") from None
                 if refused.code not in PASSING:
                     raise
                 trouble = str(refused)

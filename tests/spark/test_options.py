@@ -192,7 +192,7 @@ def test_addresses() -> None:
     assert of(redis__url="redis://me@host:7000/3") == Connection("host", 7000, db=3, username="me")
     assert of(redis__url="rediss://host").tls
     assert of(redis__url="unix:///tmp/s?db=2") == Connection("localhost", 6379, "/tmp/s", 2)
-    assert of(redis__url="redis://[::1]").where() == "::1:6379"
+    assert of(redis__url="redis://[::1]").where() == "[::1]:6379"
 
 
 def test_a_password_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
