@@ -38,19 +38,19 @@ def connect(connection: Connection) -> socket.socket:
     try:
         raw.settimeout(min(timeout_s, HANDSHAKE_S))
         wrapped = context.wrap_socket(raw, server_hostname=connection.host)
-    except ssl.SSLCertVerificationError as error:
+    except ssl.SSLCertVerificationError as untrusted:
         raw.close()
         raise OptionError(
             f"{connection.where()} shows a certificate that is not trusted "
-            f"({error.verify_message}); {_trusted(connection)}"
+            f"({untrusted.verify_message}); {_trusted(connection)}"
         ) from None
-    except OSError as error:
+    except OSError as broken:
         raw.close()
         if _answers(connection, b"PING\r\n")[:1] in (b"+", b"-"):
             raise OptionError(
                 f"{connection.where()} does not speak TLS, which {connection.tls_option} asks for"
             ) from None
-        if "CERTIFICATE_REQUIRED" in str(error) or "HANDSHAKE_FAILURE" in str(error):
+        if "CERTIFICATE_REQUIRED" in str(broken) or "HANDSHAKE_FAILURE" in str(broken):
             raise _wants_certificate(connection) from None
         raise
     wrapped.settimeout(timeout_s)

@@ -27,6 +27,7 @@ from typing import Final, cast
 from pyspark_headrace.errors import ServerError, UnsafeWriteError
 from pyspark_headrace.pipe import ANY_ID, Request
 from pyspark_headrace.resp import Client, Link, encode
+from pyspark_headrace.slots import slot_of
 
 _BECAUSE: Final = "because of: "
 
@@ -65,7 +66,8 @@ class MarkedPipe:
         self._rows = 0  # that were written or left out
         self._hash = blake2b(digest_size=12)
         self._watching: Client | None = None  # the connection on which the marker is watched
-        self._there = link.run(self._watch)
+        self._slot: Final = slot_of(key)
+        self._there = link.run(self._watch, self._slot)
 
     def push(self, window: Sequence[Request]) -> None:
         """Write those rows of a window that the server does not have.
@@ -78,7 +80,7 @@ class MarkedPipe:
         rows = self._leave_out(window)
         while rows:
             wanted = self._mark_after(rows)
-            self._there = self._link.run(partial(self._write, rows=rows, wanted=wanted))
+            self._there = self._link.run(partial(self._write, rows=rows, wanted=wanted), self._slot)
             if self._there == wanted:
                 self._pass(rows)
                 return

@@ -22,6 +22,7 @@ from pyspark_headrace.columnar import Page, read_page
 from pyspark_headrace.errors import OversizeError, ServerError
 from pyspark_headrace.ids import StreamID, after, format_id, parse_id, upto
 from pyspark_headrace.resp import Link, Words
+from pyspark_headrace.slots import slot_of
 
 log = logging.getLogger("pyspark_headrace")
 
@@ -58,6 +59,7 @@ class Pages:
     ) -> None:
         self._link: Final = link
         self._key: Final = key
+        self._slot: Final = slot_of(key)
         self._high: Final = high
         self._most_entries: Final = max(count, MOST_ENTRIES)
         self._then: Final = then
@@ -91,12 +93,12 @@ class Pages:
         """Let the server write the next page while this one is turned into columns."""
         if not self.done:
             words = self._words(self._count)
-            self._link.run(lambda client: client.ask_page(words, self._then))
+            self._link.run(lambda client: client.ask_page(words, self._then), self._slot)
 
     def _ask(self, count: int) -> tuple[bytes, list[object]]:
         words = self._words(count)
         most_bytes = MOST if count > 1 else 0
-        return self._link.run(lambda client: client.page(words, self._then, most_bytes))
+        return self._link.run(lambda client: client.page(words, self._then, most_bytes), self._slot)
 
     def _words(self, count: int) -> Words:
         if self._link.limits_replies:

@@ -17,7 +17,7 @@ import hiredis
 
 from pyspark_headrace.errors import ServerError, UnreachableError
 from pyspark_headrace.options import Connection
-from pyspark_headrace.resp import MOST_DELAY_MS, PASSING, Client
+from pyspark_headrace.resp import MOST_DELAY_MS, PASSING, Client, Link
 
 log = logging.getLogger("pyspark_headrace")
 
@@ -149,3 +149,37 @@ class Pipe:
         delay_ms = min(connection.retry_ms << (self._failures - 1), MOST_DELAY_MS)
         log.warning("%s: %s; trying again in %d ms", connection.where(), trouble, delay_ms)
         time.sleep(delay_ms / 1000)
+
+
+class RoutedPipe:
+    """Sends requests to the nodes of a cluster, a window at a time, and hands out their replies.
+
+    A window in which a key has moved to another node is sent again as a whole.
+
+    Args:
+        on_reply: see ``Pipe``.
+    """
+
+    def __init__(self, link: Link, on_reply: Callable[[bytes, bytes], None]) -> None:
+        self._link: Final = link
+        self._on_reply: Final = on_reply
+
+    def push(self, window: Sequence[Request]) -> None:
+        """Send a window, and wait for its replies.
+
+        Raises:
+            ServerError: a node refuses a request, for good.
+            UnreachableError: it did not come back in time.
+        """
+        streams = [stream for stream, _ in window]
+        replies = self._link.ask([words for _, words in window], lambda: streams)
+        for stream, reply in zip(streams, replies, strict=True):
+            if isinstance(reply, ServerError):
+                raise ServerError(f"{reply} (stream {stream.decode('utf-8', 'replace')})")
+            self._on_reply(stream, cast("bytes", reply))
+
+    def drain(self) -> None:
+        """Nothing is on its way."""
+
+    def close(self) -> None:
+        """Whoever owns the link ends it."""

@@ -1,8 +1,8 @@
-"""Talking to the server: RESP2 over one blocking socket, and what to do when it does not answer.
+"""Talking to the server: RESP2 over blocking sockets, and what to do when it does not answer.
 
-``Client`` is one connection. ``Link`` makes one when it is needed and tries again when the server
-is away, loading, or out of memory for the moment: Spark never restarts a query by itself, so a
-server that restarts must not end one.
+``Client`` is one connection. ``Link`` makes one when it is needed, in a cluster to the node that
+has a key. It tries again when the server is away, loading, or out of memory for the moment: Spark
+never restarts a query by itself, so a server that restarts must not end one.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 import hiredis
 
 from pyspark_headrace.connecting import connect, explain
-from pyspark_headrace.errors import OversizeError, ServerError, UnreachableError
+from pyspark_headrace.errors import OptionError, OversizeError, ServerError, UnreachableError
 from pyspark_headrace.options import Connection
+from pyspark_headrace.slots import Slots, key_of, keys_of, slot_of
 
 T = TypeVar("T")
 Word = bytes | str | int
@@ -27,8 +29,13 @@ log = logging.getLogger("pyspark_headrace")
 
 # Codes of error replies that say "not now".
 PASSING: Final = frozenset(
-    ("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "OOM", "MISCONF")
+    (
+        *("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "OOM", "MISCONF"),
+        *("MOVED", "ASK"),
+    )
 )
+# And those of them that say that somebody else is to be asked.
+ELSEWHERE: Final = frozenset(("MOVED", "ASK", "READONLY", "CLUSTERDOWN", "MASTERDOWN"))
 MOST_DELAY_MS: Final = 10_000
 WINDOW: Final = 256  # requests whose replies a server holds, and as many behind them
 NAMED_BY: Final = "(passwordEnv or passwordFile names where the password is)"
@@ -122,6 +129,10 @@ class Client:
             raise reply
         return reply
 
+    def call_words(self, words: Words) -> object:
+        """As ``call``, of words that stand together."""
+        return self.call(*words)
+
     def pipeline(self, commands: Sequence[Words]) -> list[object]:
         """Several commands in one go; errors stand among the replies."""
         return self.ask(list(map(encode, commands)))
@@ -191,6 +202,8 @@ class Client:
 class Link:
     """A connection that is made when it is needed, and again when it breaks.
 
+    In a cluster there is one to each node that is asked, and who asks says for which key.
+
     Attributes:
         limits_replies: whether XREAD has MAXSIZE, as far as is known.
     """
@@ -198,11 +211,26 @@ class Link:
     def __init__(self, connection: Connection) -> None:
         self.connection: Final = connection
         self.limits_replies = True
-        self._client: Client | None = None
+        self._clients: dict[Connection, Client] = {}
+        self._slots: Slots | None = None
+        self._looked = False  # whether it is a cluster
         self._answered = False  # the server, ever
 
-    def run(self, work: Callable[[Client], T]) -> T:
+    def is_cluster(self) -> bool:
+        """Whether keys lie on several nodes, so that a command takes those of one slot."""
+        if not self._looked:
+            self.run(lambda client: None)
+        return self._slots is not None
+
+    def masters(self) -> list[int]:
+        """A slot of each node that has keys; what is to be asked everywhere is asked for each."""
+        return list(self._slots.masters().values()) if self.is_cluster() and self._slots else [0]
+
+    def run(self, work: Callable[[Client], T], slot: int = 0) -> T:
         """What ``work`` returns; it is run again, from its start, while the server is away.
+
+        Args:
+            slot: that of the key that is asked about, in a cluster.
 
         Raises:
             UnreachableError: the server did not come back in time.
@@ -212,11 +240,7 @@ class Link:
         tries = self.connection.retries + 1
         for attempt in range(tries):
             try:
-                if self._client is None:
-                    self._client = Client(self.connection)
-                done = work(self._client)
-                self._answered = True
-                return done
+                done = work(self._client(slot))
             except (OSError, hiredis.ProtocolError) as broken:
                 self.close()
                 never = None if self._answered else explain(self.connection, broken)
@@ -229,6 +253,13 @@ class Link:
                 if refused.code not in PASSING:
                     raise
                 trouble = str(refused)
+                if refused.code in ELSEWHERE:
+                    self.close()
+                    if attempt == 0:
+                        continue
+            else:
+                self._answered = True
+                return done
             if attempt + 1 < tries:
                 delay_ms = min(self.connection.retry_ms << attempt, MOST_DELAY_MS)
                 where = self.connection.where()
@@ -239,31 +270,106 @@ class Link:
             "A restarted query goes on where this one stopped"
         )
 
+    def _client(self, slot: int) -> Client:
+        """A connection to who has a slot."""
+        if not self._looked or (self._slots is not None and not self._clients):
+            self._find_nodes()
+        if self._slots is None:
+            return self._connected(self.connection)
+        master = self._slots.master_of(slot)
+        if master is None:
+            raise ServerError(f"CLUSTERDOWN no node has slot {slot}")
+        return self._connected(master)
+
+    def _connected(self, connection: Connection) -> Client:
+        client = self._clients.get(connection)
+        if client is None:
+            client = self._clients[connection] = Client(connection)
+        return client
+
+    def _find_nodes(self) -> None:
+        """Ask for the nodes of the cluster: where the options lead to, or else whom we know of."""
+        known = [] if self._slots is None else list(self._slots.masters())
+        trouble: OSError | None = None
+        for each in dict.fromkeys((self.connection, *known)):
+            try:
+                client = self._connected(each)
+                reply = client.pipeline([("CLUSTER", "SLOTS")])[0]
+            except OSError as away:
+                trouble = trouble or away
+                continue
+            if not isinstance(reply, ServerError):
+                if self.connection.db:
+                    raise OptionError(f"option db: {self.connection.db}: a cluster has 0 alone")
+                self._slots = Slots(reply, each)
+            elif reply.code in PASSING:
+                raise reply
+            self._looked = True
+            return
+        assert trouble is not None
+        raise trouble
+
     def call(self, *words: Word) -> object:
         """One command and its reply, see ``run``."""
-        return self.run(lambda client: client.call(*words))
+        key = key_of(words)
+        return self.run(lambda client: client.call(*words), 0 if key is None else slot_of(key))
 
     def pipeline(self, commands: Sequence[Words]) -> list[object]:
         """Several commands in one go, see ``run``; errors stand among the replies."""
-        return self.ask(list(map(encode, commands)))
+        return self.ask(list(map(encode, commands)), lambda: keys_of(commands))
 
-    def ask(self, requests: Sequence[bytes]) -> list[object]:
-        """As ``pipeline``, of commands that are encoded already."""
+    def ask(
+        self, requests: Sequence[bytes], keys: Callable[[], Sequence[bytes | str | None]]
+    ) -> list[object]:
+        """As ``pipeline``, of commands that are encoded already.
 
-        def work(client: Client) -> list[object]:
-            replies = client.ask(requests)
-            for reply in replies:
-                if isinstance(reply, ServerError) and reply.code in PASSING:
-                    raise reply
-            return replies
+        Args:
+            keys: tells the key of each, if there is a cluster.
+        """
+        if not requests:
+            return []
+        if not self.is_cluster():
+            return self.run(partial(_ask, requests=requests))
+        slots = [0 if key is None else slot_of(key) for key in keys()]
+        for attempt in range(self.connection.retries + 1):
+            found = self._ask_nodes(requests, slots)
+            moved = [
+                each for each in found if isinstance(each, ServerError) and each.code == "MOVED"
+            ]
+            if not moved:
+                return found
+            self.close()
+            if attempt:
+                time.sleep(self.connection.retry_ms / 1000)
+        raise moved[0]
 
-        return self.run(work)
+    def _ask_nodes(self, requests: Sequence[bytes], slots: Sequence[int]) -> list[object]:
+        """Ask each node for what it has; what has moved since is answered so."""
+        assert self._slots is not None
+        shares: dict[Connection | None, list[int]] = {}
+        for number, slot in enumerate(slots):
+            shares.setdefault(self._slots.master_of(slot), []).append(number)
+        found: list[object] = [None] * len(requests)
+        for numbers in shares.values():
+            share = [requests[number] for number in numbers]
+            replies = self.run(partial(_ask, requests=share), slots[numbers[0]])
+            for number, reply in zip(numbers, replies, strict=True):
+                found[number] = reply
+        return found
 
     def close(self) -> None:
-        """End the connection, if there is one."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """End the connections, if there are any."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_client": None}
+        return {**self.__dict__, "_clients": {}, "_slots": None, "_looked": False}
+
+
+def _ask(client: Client, requests: Sequence[bytes]) -> list[object]:
+    replies = client.ask(requests)
+    for reply in replies:
+        if isinstance(reply, ServerError) and reply.code in PASSING and reply.code != "MOVED":
+            raise reply
+    return replies

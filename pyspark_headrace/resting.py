@@ -58,6 +58,7 @@ class Resting:
         self._rests: dict[str, Rest] = {}
         self._keys: Sequence[str] = ()
         self._questions: list[bytes] = []
+        self._at_once = KEYS_AT_ONCE
         self._turn = 0.0  # where in the list of keys it is now
         self._asked_at_s = time.monotonic()
 
@@ -81,10 +82,11 @@ class Resting:
     def _begin_with(self, keys: Sequence[str]) -> None:
         """Forget the streams that are not asked about any more."""
         self._keys = keys
+        self._at_once = 1 if self._link.is_cluster() else KEYS_AT_ONCE
         self._rests = {key: self._rests[key] for key in keys if key in self._rests}
         self._questions = [
-            encode(("XLOOK", *keys[first : first + KEYS_AT_ONCE]))
-            for first in range(0, len(keys), KEYS_AT_ONCE)
+            encode(("XLOOK", *keys[first : first + self._at_once]))
+            for first in range(0, len(keys), self._at_once)
         ]
 
     def rest(self, key: str, at: Position, length: int) -> None:
@@ -106,26 +108,26 @@ class Resting:
     def _words(self, keys: Sequence[str]) -> dict[str, object]:
         """What XLOOK answers; nothing where the user may not ask."""
         found: dict[str, object] = {}
-        for number, reply in enumerate(self._link.ask(self._questions)):
+        for number, reply in enumerate(self._link.ask(self._questions, lambda: keys)):
             if isinstance(reply, ServerError):
                 if reply.code != "NOPERM":
                     raise reply
                 continue
             assert isinstance(reply, list)
-            first = number * KEYS_AT_ONCE
-            found.update(zip(keys[first : first + KEYS_AT_ONCE], reply, strict=True))
+            first = number * self._at_once
+            found.update(zip(keys[first : first + self._at_once], reply, strict=True))
         return {key: word for key, word in found.items() if word is not None}
 
     def _without_words(self, keys: Sequence[str], start: Positions) -> list[str]:
         turn = self._turn_of(keys)
         asked = [key for key in keys if key in self._rests and key not in turn]
-        lengths = self._link.ask([self._rests[key].length for key in asked])
+        lengths = self._link.ask([self._rests[key].length for key in asked], lambda: asked)
         same = [
             key
             for key, length in zip(asked, lengths, strict=True)
             if self._rests[key].tag == length and start.get(key) is self._rests[key].at
         ]
-        news = self._link.ask([self._rests[key].news for key in same])
+        news = self._link.ask([self._rests[key].news for key in same], lambda: same)
         asleep = {key for key, reply in zip(same, news, strict=True) if reply is None}
         return [key for key in keys if key not in asleep]
 

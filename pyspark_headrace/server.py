@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Final, cast
 
@@ -13,7 +14,8 @@ from pyspark_headrace.errors import HeadraceError, NotAStreamError, ServerError
 from pyspark_headrace.ids import GREATEST, LEAST, StreamID, after, format_id, parse_id, upto
 from pyspark_headrace.offsets import Cut, Mark, Position, Sight
 from pyspark_headrace.paging import Pages
-from pyspark_headrace.resp import Link, Word, Words
+from pyspark_headrace.resp import Client, Link, Word, Words
+from pyspark_headrace.slots import slot_of
 
 log = logging.getLogger("pyspark_headrace")
 
@@ -277,15 +279,15 @@ class Server:
             HeadraceError: one of them is no text.
         """
         found: set[str] = set()
-        cursor = b"0"
-        while True:
-            words: Words = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
-            reply = cast("list[object]", self.link.call(*words))
-            for name in cast("list[bytes]", reply[1]):
-                found.add(key_text(name))
-            cursor = cast("bytes", reply[0])
-            if cursor == b"0":
-                return sorted(found)
+        how = ("MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
+        for slot in self.link.masters():
+            cursor = b""
+            while cursor != b"0":
+                words: Words = ("SCAN", cursor or b"0", *how)
+                reply = self.link.run(partial(Client.call_words, words=words), slot)
+                cursor, names = cast("tuple[bytes, list[bytes]]", reply)
+                found.update(map(key_text, names))
+        return sorted(found)
 
     def weights(self, keys: Sequence[str]) -> list[int]:
         """For each stream how many bytes of memory an entry takes; 0 where nobody tells.
@@ -396,11 +398,16 @@ class Server:
             stable: only entries count that nothing can come before any more.
         """
         places = list(positions)
+        if self.link.is_cluster() and len({slot_of(key) for key, _ in places}) > 1:
+            time.sleep(wait_ms / 1000)  # no command waits for keys of several slots
+            return False
         words: list[Word] = ["XREAD", "COUNT", 1, "BLOCK", wait_ms]
         words += ["STABLE", "STREAMS"] if stable else ["STREAMS"]
         keys = [key for key, _ in places]
         ids = [format_id(stream_id) for _, stream_id in places]
-        reply = self.link.run(lambda client: client.call(*words, *keys, *ids, wait_ms=wait_ms))
+        reply = self.link.run(
+            lambda client: client.call(*words, *keys, *ids, wait_ms=wait_ms), slot_of(keys[0])
+        )
         return reply is not None
 
 

@@ -42,9 +42,10 @@ from pyspark_headrace.identity import (
 from pyspark_headrace.ids import StreamID, parse_id
 from pyspark_headrace.marker import MarkedPipe
 from pyspark_headrace.options import WriteOptions
-from pyspark_headrace.pipe import ANY_ID, Pipe, Request
+from pyspark_headrace.pipe import ANY_ID, Pipe, Request, RoutedPipe
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import figures_of, has_commands, pairs_of
+from pyspark_headrace.slots import slot_of
 
 log = logging.getLogger("pyspark_headrace")
 
@@ -171,7 +172,7 @@ class Appender:
         self._trim: Final = b"".join(bulk(word.encode()) for word in job.options.trim)
         self._window: list[Request] = []
         self._window_bytes = 0
-        self._pipe: Pipe | MarkedPipe | None = None
+        self._pipe: Pipe | RoutedPipe | MarkedPipe | None = None
         self.written: Final = Written()
 
     def start(self) -> None:
@@ -183,20 +184,27 @@ class Appender:
         job = self._job
         kind = job.layout.identity
         if kind == "none" or (kind != "marker" and not self._offers_idmp()):
-            self._pipe = Pipe(job.options.connection, self._answered, False)
+            self._pipe = self._new_pipe(False)
             return
         origin = origin_of(job)
         if job.strict or job.options.writer_id:
             _check_open_batch(self._link, job, origin)
         if kind == "marker":
             key = f"{_note_key(job, origin)}:{job.writer_name()}:p{origin.partition}"
+            if self._link.is_cluster():
+                key = _beside(job.options, key)
             life_s = 0 if origin.batch >= 0 else NOTE_LIFE_S
             self._pipe = MarkedPipe(self._link, key, origin.batch, life_s, self._left_out)
             return
         scope = job.options.id_scope if origin.batch >= 0 else "query"
         self._tokens = Tokens(kind, origin.partition)
         self._labels = Labels(origin, job.writer_name(), scope, job.options.producers)
-        self._pipe = Pipe(job.options.connection, self._answered, True)
+        self._pipe = self._new_pipe(True)
+
+    def _new_pipe(self, repeatable: bool) -> Pipe | RoutedPipe:
+        if self._link.is_cluster():
+            return RoutedPipe(self._link, self._answered)
+        return Pipe(self._options.connection, self._answered, repeatable)
 
     def _offers_idmp(self) -> bool:
         options = self._options
@@ -351,6 +359,23 @@ class Appender:
 
 def _note_key(job: Job, origin: Origin) -> str:
     return f"{job.options.stream or 'headrace'}:sink:{origin.name}"
+
+
+def _beside(options: WriteOptions, key: str) -> str:
+    """A marker's key that lies where the stream does.
+
+    Raises:
+        UnsafeWriteError: there is none, or rows go elsewhere too.
+    """
+    streams = [name for name in (options.stream, options.error_stream) if name]
+    if options.stream and slot_of(key) != slot_of(options.stream):
+        key = f"{{{options.stream}}}{key.removeprefix(options.stream)}"
+    if not options.stream or any(slot_of(name) != slot_of(key) for name in streams):
+        raise UnsafeWriteError(
+            "identity=marker writes rows and marker in one transaction, so in a cluster all rows "
+            "go to one stream, and to an errorStream in its slot: {rides}:errors beside rides"
+        )
+    return key
 
 
 def _check_open_batch(link: Link, job: Job, origin: Origin) -> None:

@@ -14,7 +14,7 @@ from pyspark_headrace.errors import OptionError, ServerError, UnreachableError
 from pyspark_headrace.options import READ, read_options
 from pyspark_headrace.resp import Link
 from support.certificates import Certificates
-from support.process import Process, ServerProcess, claim_port, free_port
+from support.process import Process, claim_port, free_port
 
 pytestmark = pytest.mark.once
 
@@ -99,7 +99,7 @@ def test_a_plain_port_of_a_real_server(redis_server: Process, certificates: Cert
 
 def test_a_unix_socket(fresh_server: Factory, tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    server: ServerProcess = fresh_server("--unixsocket", str(path))
+    server = fresh_server("--unixsocket", str(path))
     assert ping(redis__url=f"unix://{path}?db=3") == b"PONG"
     server.restart()
     assert ping(redis__url=f"unix://{path}") == b"PONG"

@@ -102,7 +102,8 @@ def test_a_connection_that_breaks_in_the_middle(
             **{"fetchOffset.retryIntervalMs": 1},
         )
     assert found == [f"{n}-1" for n in range(1, 101)]
-    assert breaker.connections == 2
+    # What does not answer at all may speak TLS: another connection looks.
+    assert breaker.connections == (3 if after_bytes == 1 else 2)
     assert "trying again in 1 ms" in caplog.text
 
 
