@@ -38,6 +38,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "username": _EVERYWHERE,
     "passwordEnv": _EVERYWHERE,
     "passwordFile": _EVERYWHERE,
+    "sentinels": _EVERYWHERE,
+    "sentinelMaster": _EVERYWHERE,
     "tls": _EVERYWHERE,
     "tlsCaFile": _EVERYWHERE,
     "tlsCertFile": _EVERYWHERE,
@@ -120,6 +122,7 @@ MODES: Final = ("permissive", "dropmalformed", "failfast")
 RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
 IDENTITIES: Final = ("auto", "column", "content", "ordinal", "marker", "none")
 DEFAULT_PORT: Final = 6379
+SENTINEL_PORT: Final = 26_379
 MOST_PORT: Final = 65_535
 # Where a server and its password are looked for when no option names them.
 URL_VARIABLE: Final = "HEADRACE_URL"
@@ -265,6 +268,8 @@ class Connection:
     username: str = ""
     password_env: str = ""
     password_file: str = ""
+    sentinels: tuple[tuple[str, int], ...] = ()
+    master: str = ""  # what they call the server that is wanted
     tls: bool = False
     tls_ca_file: str = ""
     tls_cert_file: str = ""
@@ -272,6 +277,7 @@ class Connection:
     timeout_ms: int = 10_000
     retries: int = 5
     retry_ms: int = 500
+    secret: bool = True  # whether a password is to be shown
     source: str = field(default="", compare=False)  # of the address: an option, or a variable
 
     @property
@@ -290,6 +296,8 @@ class Connection:
         Raises:
             OptionError: the place that the options name holds none.
         """
+        if not self.secret:
+            return ""
         if self.password_env:
             value = os.environ.get(self.password_env)
             if value is None:
@@ -313,18 +321,24 @@ class Connection:
 
     def where(self) -> str:
         """The address, for messages."""
+        if self.sentinels:
+            return f"{self.master} of the sentinels"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.unix_path or f"{host}:{self.port}"
 
 
 def connection_from(given: Given) -> Connection:
     """The connection that the options describe."""
+    sentinels = _sentinels(given)
     url = given.text("redis.url")
     apart = [name for name in ("host", "port", "db", "username", "tls") if given.has(name)]
     if url is not None and apart:
         raise OptionError(f"options redis.url and {apart[0]} exclude each other")
+    led = [name for name in ("redis.url", "host", "port") if given.has(name)]
+    if sentinels and led:
+        raise OptionError(f"options sentinels and {led[0]} exclude each other")
     source = "option redis.url"
-    if url is None and not apart:
+    if url is None and not apart and not sentinels:
         url, source = os.environ.get(URL_VARIABLE) or None, URL_VARIABLE
     address = _from_parts(given) if url is None else _from_url(url, source)
     host = address.get("host", "")
@@ -343,6 +357,8 @@ def connection_from(given: Given) -> Connection:
     return Connection(
         **address,
         source="" if url is None else source,
+        sentinels=sentinels,
+        master=given.text("sentinelMaster") or "",
         password_env=given.text("passwordEnv") or "",
         password_file=given.text("passwordFile") or "",
         tls_ca_file=given.text("tlsCaFile") or "",
@@ -352,6 +368,24 @@ def connection_from(given: Given) -> Connection:
         retries=given.integer("fetchOffset.numRetries", 5, 0),
         retry_ms=given.integer("fetchOffset.retryIntervalMs", 500),
     )
+
+
+def _sentinels(given: Given) -> tuple[tuple[str, int], ...]:
+    """``sentinels``: hosts and ports, with commas between."""
+    text = given.text("sentinels") or ""
+    if bool(text) != given.has("sentinelMaster"):
+        raise OptionError("options sentinels and sentinelMaster go together")
+    found = []
+    for each in text.split(",") if text else []:
+        try:
+            parts = urlsplit(f"//{each.strip()}")
+            port = parts.port or SENTINEL_PORT
+        except ValueError as error:
+            raise OptionError(f"option sentinels: {each.strip()}: {str(error).lower()}") from None
+        if not parts.hostname or parts.path or parts.username is not None:
+            raise OptionError(f"option sentinels: {each.strip()!r} is not host or host:port")
+        found.append((parts.hostname, port))
+    return tuple(found)
 
 
 def _from_parts(given: Given) -> dict[str, Any]:

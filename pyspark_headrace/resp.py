@@ -11,8 +11,9 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import hiredis
 
@@ -60,6 +61,8 @@ class Client:
     """
 
     def __init__(self, connection: Connection) -> None:
+        if connection.sentinels:
+            connection = _master(connection)
         self._timeout_s = connection.timeout_ms / 1000
         self._reader = hiredis.Reader(replyError=ServerError)
         self._asked: Words | None = None
@@ -197,6 +200,50 @@ class Client:
         if data[:1] == b"-":
             raise ServerError(data[1:-2].decode("utf-8", "replace"))
         return data, replies
+
+
+def _master(connection: Connection) -> Connection:
+    """Where the master is, as the first sentinel says that knows it.
+
+    Raises:
+        OptionError: they answer, and none knows such a master.
+        OSError: none answers.
+    """
+    unknown = False
+    trouble: Exception = ConnectionError("no sentinel answers")
+    for host, port in connection.sentinels:
+        asked = Connection(
+            host,
+            port,
+            tls=connection.tls,
+            tls_ca_file=connection.tls_ca_file,
+            tls_cert_file=connection.tls_cert_file,
+            tls_key_file=connection.tls_key_file,
+            secret=False,
+            timeout_ms=connection.timeout_ms,
+            source="option sentinels",
+        )
+        try:
+            client = Client(asked)
+            try:
+                reply = client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", connection.master)
+            finally:
+                client.close()
+        except (OSError, ServerError) as error:
+            trouble = error
+            continue
+        if reply is None:
+            unknown = True
+            continue
+        name, number = cast("list[bytes]", reply)
+        return replace(connection, host=name.decode(), port=int(number), sentinels=(), master="")
+    if unknown:
+        raise OptionError(
+            f"option sentinelMaster: {connection.master}: the sentinels know no such master"
+        )
+    if isinstance(trouble, OSError):
+        raise trouble
+    raise ConnectionError(f"no sentinel answers: {trouble}")
 
 
 class Link:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import pytest
 from conftest import Factory
@@ -13,8 +15,10 @@ from conftest import Factory
 from pyspark_headrace.errors import OptionError, ServerError, UnreachableError
 from pyspark_headrace.options import READ, read_options
 from pyspark_headrace.resp import Link
+from support import judges
 from support.certificates import Certificates
-from support.process import Process, claim_port, free_port
+from support.process import Process, RedisProcess, claim_port, free_port
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -174,3 +178,69 @@ def test_users_and_passwords(
     text = refused()
     assert text.startswith("HEADRACE_URL holds a password")
     assert "word@" not in text
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[tuple[RedisProcess, RedisProcess, int]]:
+    """A master, its replica, and the port of a sentinel that looks after them."""
+    judge = next(judge for judge in judges.JUDGES if judge.name == "redis-8.0")
+    program = judge.program()
+    if program is None:
+        judges.missing("no redis-8.0 to be a sentinel: `make judges` brings it")
+    with RedisProcess(program=program) as master, RedisProcess(program=program) as replica:
+        replica.call("REPLICAOF", "127.0.0.1", str(master.port))
+        wait_until(lambda: replica.info("replication")["master_link_status"] == "up", 30)
+        config = (
+            f"sentinel monitor mine 127.0.0.1 {master.port} 1\n"
+            "sentinel down-after-milliseconds mine 1000\nsentinel failover-timeout mine 5000\n"
+        )
+        with Sentinel(program=program, config=config) as sentinel:
+            wait_until(lambda: b"slaves=1" in words(sentinel.call("INFO", "sentinel")), 30)
+            yield master, replica, sentinel.port
+
+
+class Sentinel(RedisProcess):
+    """The same program, as a sentinel."""
+
+    name = "sentinel"
+
+    def command(self) -> list[str]:
+        return [self._program]
+
+    def spawn(self) -> Self:
+        self.options = ("--sentinel",)
+        return super().spawn()
+
+
+def words(reply: object) -> bytes:
+    assert isinstance(reply, bytes)
+    return reply
+
+
+def test_the_master_that_a_sentinel_knows(
+    watched: tuple[RedisProcess, RedisProcess, int],
+) -> None:
+    """And the one that takes its place."""
+    master, replica, port = watched
+    master.call("XADD", "s", "1-1", "f", "v")
+    wait_until(lambda: replica.call("XLEN", "s") == 1, 30)
+    given = {"sentinels": f"127.0.0.1:{free_port()},127.0.0.1:{port}", "sentinelMaster": "mine"}
+    link = Link(read_options({"path": "s", **given}, READ).connection)
+    assert link.call("CONFIG", "GET", "port") == [b"port", str(master.port).encode()]
+    master.kill()
+    link.connection = replace(link.connection, retries=8)  # type: ignore[misc]
+    assert link.call("XADD", "s", "2-1", "f", "v") == b"2-1"
+    assert link.call("CONFIG", "GET", "port") == [b"port", str(replica.port).encode()]
+    assert link.call("XLEN", "s") == 2
+    link.close()
+    assert refused(**{**given, "sentinelMaster": "other"}) == (
+        "option sentinelMaster: other: the sentinels know no such master"
+    )
+
+
+def test_wrong_sentinels() -> None:
+    both = {"sentinels": "a:1", "sentinelMaster": "m"}
+    assert refused(sentinels="a:1") == "options sentinels and sentinelMaster go together"
+    assert refused(**both, port=7) == "options sentinels and port exclude each other"
+    assert "port out of range" in refused(**{**both, "sentinels": "a:70000"})
+    assert "'a/b' is not host or host:port" in refused(**{**both, "sentinels": "a/b"})
