@@ -332,7 +332,7 @@ def follow_configured(server: Server) -> None:
     """Follow the master that the configuration names, if it names one."""
     words = server.config.replicaof.split()
     if words:
-        server.role.ready_following().follow(words[0], int(words[1]))
+        server.role.ready_following().follow(words[0], int(words[1]), server.role.resumed_db)
 
 
 def settle_heap() -> None:

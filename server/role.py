@@ -14,6 +14,7 @@ from typing import Final
 
 from mypy_extensions import trait
 
+from headrace.persistence.snapshot.stream_place import StreamPlace
 from headrace.server.clients.session import Session
 from headrace.server.waiting.waiters import Parked, Sleeper
 
@@ -118,6 +119,20 @@ class Replicas:
     @abstractmethod
     def backlog(self) -> BacklogFigures | None:
         """What is kept of the stream; None where nothing is."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def place(self) -> StreamPlace | None:
+        """Where in the stream the data is now; None where there is no stream."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def resume(self, place: StreamPlace, follows: bool) -> None:
+        """The data is what it was there, before the process ended.
+
+        Args:
+            follows: it goes on as the data of a master; else it is the master's, under another ID.
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -236,8 +251,12 @@ class Following:
         return self.is_on and self.host.lower() == host.lower() and self.port == port
 
     @abstractmethod
-    def follow(self, host: bytes, port: int) -> None:
-        """Follow this one from now on."""
+    def follow(self, host: bytes, port: int, db: int = 0) -> None:
+        """Follow this one from now on.
+
+        Args:
+            db: the number of the database that the stream of the data is in.
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -284,6 +303,7 @@ class Role:
         second_id: what it was before, up to ``second_offset``.
         replicas: who copies from here; None before the first one.
         following: what it does as a replica; None where it never was one.
+        resumed_db: the database that the stream was in where the last process ended.
         failover: what FAILOVER is doing; failing: what does it; None before the first one.
         make_replicas, make_following, make_failing: make that ready.
     """
@@ -294,6 +314,7 @@ class Role:
         self.second_offset = NO_OFFSET
         self.replicas: Replicas | None = None
         self.following: Following | None = None
+        self.resumed_db = 0
         self.failover = NO_FAILOVER
         self.failing: Failing | None = None
         self.make_failing: Callable[[], Failing] | None = None
@@ -331,6 +352,10 @@ class Role:
     def follows(self) -> bool:
         """Whether this server is a replica."""
         return self.following is not None and self.following.is_on
+
+    def place(self) -> StreamPlace | None:
+        """Where in the stream the data is now; None where there is no stream."""
+        return None if self.replicas is None else self.replicas.place()
 
     def backlog_bytes(self) -> int:
         """How much is kept of the stream."""

@@ -30,6 +30,7 @@ DATABASE: Final = 2
 END: Final = 14
 REGION: Final = 15
 LIBRARY: Final = 38
+STREAM_PLACE: Final = 39
 WRAP: Final = 2**64  # differences that would be negative are written modulo this
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough

@@ -6,9 +6,18 @@ from typing import Final
 
 from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.intake import Malformed
-from headrace.persistence.forms.records import DATABASE, END, HEADER, LIBRARY, NO_DEADLINE, REGION
+from headrace.persistence.forms.records import (
+    DATABASE,
+    END,
+    HEADER,
+    LIBRARY,
+    NO_DEADLINE,
+    REGION,
+    STREAM_PLACE,
+)
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.region import TEXTS_AT, read_region
+from headrace.persistence.snapshot.stream_place import StreamPlace
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import REGION_MAX
@@ -38,6 +47,7 @@ class Decoder(RecordDecoder):
         places_itself: ``place`` is not this one's, and every key has to go through it.
         replaces: keys of the snapshot take the place of those that are there.
         libraries: of functions.
+        stream_place: where this is in the stream of replication; None where that is not said.
     """
 
     def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
@@ -51,7 +61,8 @@ class Decoder(RecordDecoder):
         self.places_itself = False
         self.libraries: Final[list[bytes]] = []
         self._databases: Final = databases
-        self._drop_before_ms: Final = drop_before_ms
+        self._drop_before_ms = drop_before_ms
+        self.stream_place: StreamPlace | None = None
         self._db: Keyspace | None = None
         self._in_graves = False
         self._any_database = False
@@ -63,6 +74,7 @@ class Decoder(RecordDecoder):
         self._names[END] = "end"
         self._names[REGION] = "region"
         self._names[LIBRARY] = "library"
+        self._names[STREAM_PLACE] = "place in a stream"
 
     def take(self, frame: bytes, end: int) -> None:
         """Decode the records in ``frame[:end]`` next; those before must have been decoded.
@@ -138,8 +150,17 @@ class Decoder(RecordDecoder):
             self._region(table)
         elif kind == LIBRARY:
             self.take_library(self.cut(table[0]))
+        elif kind == STREAM_PLACE:
+            self._stream_place(table)
         else:
             super().other_record(kind, table)
+
+    def _stream_place(self, table: list[int]) -> None:
+        """Keys are left out no more: others have them, and are told when they go."""
+        if self.keys or not (table[0] >= 0 and table[1] >= 0):
+            raise self.malformed("a place in a stream in front of all keys")
+        self.stream_place = StreamPlace(self.cut(table[2]), table[0], table[1])
+        self._drop_before_ms = KEEP_ALL
 
     def take_library(self, code: bytes) -> None:
         """A library of functions is complete."""

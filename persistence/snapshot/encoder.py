@@ -19,6 +19,7 @@ from headrace.persistence.forms.records import (
     HEADER,
     LIBRARY,
     REGIONAL_VERSION,
+    STREAM_PLACE,
     VERSION,
     Record,
     Records,
@@ -26,6 +27,7 @@ from headrace.persistence.forms.records import (
 from headrace.persistence.forms.table import form_of, forms, frozen_type, out_of_grave
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
 from headrace.persistence.snapshot.region import region_record
+from headrace.persistence.snapshot.stream_place import StreamPlace
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
 from headrace.storage.regions.region import Region
@@ -42,6 +44,7 @@ class SnapshotEncoder(Encoder):
         is_base: it is the base of an append-only folder, and incr files may follow.
         databases: how many the server has.
         region: which region that is; None without regions.
+        place: where this is in the stream of replication; None where there is none.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class SnapshotEncoder(Encoder):
         is_base: bool,
         databases: int,
         region: Region | None = None,
+        place: StreamPlace | None = None,
     ) -> None:
         super().__init__()
         self._version: Final = version
@@ -58,6 +62,7 @@ class SnapshotEncoder(Encoder):
         self._is_base: Final = is_base
         self._databases: Final = databases
         self._region: Final = region
+        self._place: Final = place
         self._records: Final = Records()
         self._db = -1
         self._made: list[bytes] = []
@@ -86,6 +91,12 @@ class SnapshotEncoder(Encoder):
         self._records.put(header)
         if region is not None:
             self._records.put(region_record(region))
+        place = self._place
+        if place is not None:
+            record = Record(STREAM_PLACE)
+            record.table = [place.offset, place.db]
+            record.add(place.data_id)
+            self._records.put(record)
 
     def add_library(self, code: bytes) -> None:
         """Take a library of functions; see ``Encoder``."""

@@ -221,7 +221,8 @@ def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
     """What makes a snapshot of the state of this moment."""
     now_ms = server.clock.refresh()
     data = server.data
-    return SnapshotEncoder(VERSION.encode(), now_ms, is_base, len(data.dbs), data.region)
+    place = None if is_base else server.role.place()
+    return SnapshotEncoder(VERSION.encode(), now_ms, is_base, len(data.dbs), data.region, place)
 
 
 def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:

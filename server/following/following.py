@@ -88,14 +88,14 @@ class MasterFollowing(Following, LinkUser):
 
     # REPLICAOF
 
-    def follow(self, host: bytes, port: int) -> None:
+    def follow(self, host: bytes, port: int, db: int = 0) -> None:
         """See ``Following``."""
         server = self._server
         self._close()
         if not self.is_on:
             self.is_on = True
             self._knows_stream = self._relay.stop_recording()
-            self._db = 0
+            self._db = db
             server.data.hold_expiry(HELD_BY_MASTER, True)
             server.gate.set(FOLLOWS, True)
             self._unblock_all()

@@ -33,6 +33,7 @@ from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.snapshot.stream_place import StreamPlace
 from headrace.persistence.taker import IntoDatabases
 from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
@@ -66,6 +67,7 @@ class Loader:
         numbered: of a region: what counts its records.
         mends: a torn end is cut off the last file; otherwise it is passed over, and stays.
         start: where to begin in the first file, when it holds commands.
+        stream_place: where a snapshot is in the stream of replication; None where none says that.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Loader:
         self._entries = 0  # of streams, in snapshots
         self.mends = True
         self.start = 0
+        self.stream_place: StreamPlace | None = None
         self._transaction: list[list[bytes]] | None = None
         self._transaction_offset = 0
         self._damaged = False  # the file being read has a damaged end, which is left out
@@ -142,6 +145,7 @@ class Loader:
             status.keys_loaded = snapshot.decoder.keys - snapshot.decoder.expired
             status.keys_expired = snapshot.decoder.expired
             take_back(self._server, self._files[self._file], snapshot.decoder.libraries)
+            self.stream_place = snapshot.decoder.stream_place
             self._done_bytes += snapshot.size_bytes
             snapshot.close()
             self._snapshot = None

@@ -153,7 +153,14 @@ async def load_dump(server: Server, durability: Durability) -> bool:
             f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
             f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
         )
-    return await load(server, Loader(server, durability, [path], size_bytes, True))
+    loader = Loader(server, durability, [path], size_bytes, True)
+    if not await load(server, loader):
+        return False
+    place = loader.stream_place
+    if place is not None and server.data.region is None:
+        server.role.ready_replicas().resume(place, bool(server.config.replicaof))
+        server.role.resumed_db = place.db
+    return True
 
 
 def redis_dump(config: Config) -> bytes:

@@ -15,6 +15,7 @@ import logging
 from typing import Final
 
 from headrace.compat.errors import NO_MASTER_LINK, PSYNC_IN_REGION, CommandError
+from headrace.persistence.snapshot.stream_place import StreamPlace
 from headrace.protocol.replies import Status, encode
 from headrace.server.changes.changes import Changes
 from headrace.server.clients.session import REPLICA, ReplicaFacts, Session
@@ -210,6 +211,23 @@ class AllReplicas(Replicas, Relay):
         self._role.become(data_id)
         self.stream.offset = offset
         self._backlog = Backlog(offset + 1)
+
+    def place(self) -> StreamPlace | None:
+        """See ``Replicas``."""
+        if self._backlog is None:
+            return None
+        following = self._role.following
+        db = following.stream_db() if following is not None and following.is_on else 0
+        self.stream.flush()
+        return StreamPlace(self._role.id, self.stream.offset, db)
+
+    def resume(self, place: StreamPlace, follows: bool) -> None:
+        """See ``Replicas``."""
+        self.begin_at(place.data_id, place.offset)
+        if not follows:
+            self._role.renamed(new_id(), place.offset + 1)
+            self.stream.select_again()
+            self._record(True)
 
     def lead(self, knows_stream: bool) -> None:
         """See ``Relay``."""

@@ -431,3 +431,76 @@ def test_a_replica_evicts_by_itself_only_if_it_is_told_to(
     else:
         wait_until(lambda: int(replica.info("stats")["evicted_keys"]) > 0)
     assert master.call("DBSIZE") == (999 if ignores == "yes" else 1000)
+
+
+# Restarts
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_replica_that_was_restarted_goes_on_where_its_snapshot_is(
+    fresh_server: Factory, master: RedisProcess, crash: bool
+) -> None:
+    options = ("--enable-debug-command", "yes", "--replicaof", f"127.0.0.1 {master.port}")
+    replica = fresh_server(*options, "--save", "" if crash else "3600 1")
+    wait_until(lambda: is_up(replica))
+    with master.client() as client:
+        client.call("SELECT", 5)
+        client.call("SET", "a", "v")
+        client.call("SET", "brief", "v", "PX", 1)
+        wait_until(lambda: have_all(master, replica))
+        if crash:
+            replica.call("SAVE")
+        client.call("SET", "b", "v")
+        replica.restart(crash=crash)
+        client.call("SET", "c", "v")
+    wait_until(lambda: is_up(replica))
+    assert_same(master, replica)
+    assert "Full copy" not in replica.log().rpartition("Ready to accept")[2]
+    assert resumptions(replica) == 1
+
+
+@pytest.mark.once
+def test_replicas_of_a_master_that_was_restarted_go_on(
+    fresh_server: Factory, fresh_redis: Factory
+) -> None:
+    """Its data has another ID, and the one before is its second: as in Redis."""
+    master = fresh_server("--enable-debug-command", "yes", "--save", "3600 1", *AT_ONCE)
+    replica = fresh_redis()
+    follow(replica, master.port)
+    with master.client() as client:
+        client.call("SELECT", 3)
+        client.call("SET", "a", "v")
+        client.call("SET", "brief", "v", "PX", 300)
+    before = master.info("replication")
+    master.restart()
+    wait_until(lambda: is_up(replica))
+    after = master.info("replication")
+    assert after["master_replid"] != before["master_replid"]
+    assert after["master_replid2"] == before["master_replid"]
+    assert int(after["second_repl_offset"]) > int(before["master_repl_offset"])
+    assert master.info("stats")["sync_partial_ok"] == "1"
+    assert master.info("stats")["sync_full"] == "0"
+    with master.client() as client:
+        client.call("SET", "b", "v")
+        client.call("SELECT", 3)
+        wait_until(lambda: client.call("EXISTS", "brief") == b":0\r\n")
+    wait_until(lambda: master.call("DBSIZE") == 1)
+    assert_same(master, replica)
+
+
+@pytest.mark.once
+def test_a_master_that_has_lost_something_does_not_go_on(
+    fresh_server: Factory, fresh_redis: Factory
+) -> None:
+    master = fresh_server("--enable-debug-command", "yes", "--save", "", *AT_ONCE)
+    replica = fresh_redis()
+    follow(replica, master.port)
+    master.call("SET", "a", "v")
+    master.call("SAVE")
+    master.call("SET", "lost", "v")
+    wait_until(lambda: have_all(master, replica))
+    master.restart(crash=True)
+    wait_until(lambda: is_up(replica) and master.info("stats")["sync_full"] == "1")
+    assert replica.call("EXISTS", "lost") == 0
+    assert_same(master, replica)
