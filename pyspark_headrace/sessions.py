@@ -23,7 +23,7 @@ def session(
 
     Args:
         name: shown by Spark.
-        master: of a cluster; without it all cores of this machine, and no web page.
+        master: of a cluster, or ``local[2]``; without it all cores of this machine.
         settings: Spark's own, which have the last word; ``spark.headrace.url`` and
             ``spark.headrace.password`` among them say where the server is.
 
@@ -38,13 +38,12 @@ def session(
     chosen = {
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
     }
-    if not master:
+    if not master or master.startswith("local"):
         chosen |= {
             "spark.driver.extraJavaOptions": QUICK_JVM,
-            "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-            "spark.ui.showConsoleProgress": "false",
         }
     builder = SparkSession.builder.appName(name).master(master or "local[*]")
     given = dict(settings or {})

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 something differs or is behind, 2 it could not be done.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from rich.text import Text
 
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.jobs.running import Progress, message_of, run
+from pyspark_headrace.jobs.supervisor import NO_USE, SUPERVISED, is_final
 from pyspark_headrace.jobs.values import count, drawing, entry_id, seconds, some
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ AGREES: Final = 0
 DIFFERS: Final = 1
 FAILED: Final = 2
 MOST_SHOWN: Final = 40
+# State of any size outside of the JVM's memory; a checkpoint keeps the kind that it began with.
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 Arguments = argparse.Namespace
 
@@ -48,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     _add_replay(jobs)
     _add_reconcile(jobs)
     _add_lag(jobs)
+    _add_run(jobs)
     return top
 
 
@@ -124,7 +129,7 @@ def _reading(arguments: Arguments) -> dict[str, str]:
 def _session(arguments: Arguments, console: Console) -> SparkSession:
     from pyspark_headrace.sessions import session
 
-    settings = {}
+    settings = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
     for setting in arguments.conf:
         name, equals, value = setting.partition("=")
         if not equals:
@@ -547,6 +552,40 @@ def _lag(arguments: Arguments, console: Console) -> int:
         time.sleep(arguments.watch)
 
 
+# run
+
+
+def _add_run(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    job = jobs.add_parser(
+        "run",
+        help="run another job, and start it again when it fails",
+        description="Run another job in a process of its own. Started again, it goes on from its "
+        "checkpoint.\nWrong options and lost entries end it all the same. Example:\n\n"
+        "  headrace-pipeline run --restart totals --stream rides --by rider --follow \\\n"
+        "      --into ride-totals --checkpoint /var/lib/headrace/totals",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    job.set_defaults(does=_supervise)
+    job.add_argument("--restart", action="store_true", help="start it again when it fails")
+    job.add_argument(
+        "--delay", type=seconds, default=1.0, metavar="SECONDS", help="before that; doubles"
+    )
+    job.add_argument(
+        "--most", type=count, default=0, metavar="N", help="give up after so many in a row"
+    )
+    job.add_argument("words", nargs=argparse.REMAINDER, metavar="job", help="with its options")
+
+
+def _supervise(arguments: Arguments, console: Console) -> int:
+    from pyspark_headrace.jobs.supervisor import Supervisor, job_command
+
+    job = parser().parse_args(arguments.words)  # what is wrong with it is told at once
+    if job.job == "run":
+        raise HeadraceError("run runs a job, not itself")
+    most = arguments.most if arguments.restart else 1
+    return Supervisor(job_command(arguments.words), console, arguments.delay, most).run()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a job; the exit code."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -567,4 +606,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (HeadraceError, PySparkException, Py4JError, ImportError, OSError) as error:
         errors = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
         errors.print(f"headrace-pipeline: {message_of(error)}")
-        return FAILED
+        return NO_USE if os.environ.get(SUPERVISED) and is_final(error) else FAILED
