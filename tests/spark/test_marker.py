@@ -53,7 +53,9 @@ def sink_for(process: Process, table: pa.Table, **options: object) -> StreamSink
         "fetchOffset.retryIntervalMs": 1,
         **options,
     }
-    source = HeadraceSource({name: str(value) for name, value in given_.items()})
+    source = HeadraceSource(
+        {name: str(value) for name, value in given_.items() if value is not None}
+    )
     return source.streamWriter(from_arrow_schema(table.schema), False)
 
 
@@ -336,3 +338,49 @@ def test_a_server_killed_under_the_sink(fresh_server: Factory) -> None:
     thread.join(30)
     assert killed.is_set()
     assert entries(server) == list(range(4000))
+
+
+def test_rows_that_cannot_be_written_are_known_again(anyone: Process) -> None:
+    """They have a place in the partition, as all rows have: each goes there once."""
+    anyone.call("SET", "text", "x")
+    keys = ["out", "text", "other", None, "out"] * 20
+    table = pa.table({"key": keys, "n": list(range(100))})
+    options: dict[str, object] = {"stream": None, "errorStream": "errors"}
+    for die_after in (35, 70, -1, -1):
+        if die_after >= 0:
+            with pytest.raises(Crash):
+                write(anyone, table, die_after, **options)
+        else:
+            written = write(anyone, table, **options)
+    assert (written.rows, written.known, written.turned_away) == (100, 100, 40)
+    assert entries(anyone) == [n for n in range(100) if n % 5 in (0, 4)]
+    assert entries(anyone, "other") == list(range(2, 100, 5))
+    errors = anyone.call("XRANGE", "errors", "-", "+")
+    assert isinstance(errors, list)
+    found = [dict(zip(row[0::2], row[1::2], strict=True)) for _, row in errors]
+    assert [int(row[b"n"]) for row in found] == [n for n in range(100) if n % 5 in (1, 3)]
+    assert {row[b"_stream"] for row in found} == {b"text", b""}
+    assert {row[b"_error"] for row in found if row[b"_stream"]} == {b"text is not a stream"}
+
+
+def test_streams_that_the_user_may_not_write(anyone: Process) -> None:
+    """NOPERM turns rows away, too, once each; the marker itself must be allowed."""
+    anyone.call("ACL", "SETUSER", "ada", "on", "nopass", "~out*", "~errors", "~headrace:*", "+@all")
+    table = pa.table({"key": ["out", "secret"] * 30, "n": list(range(60))})
+    options: dict[str, object] = {"stream": None, "errorStream": "errors", "username": "ada"}
+    with pytest.raises(Crash):
+        write(anyone, table, 30, **options)
+    for known in (28, 60):
+        assert write(anyone, table, **options).known >= known
+    assert entries(anyone) == list(range(0, 60, 2))
+    errors = anyone.call("XRANGE", "errors", "-", "+")
+    assert isinstance(errors, list)
+    assert [int(dict(zip(row[0::2], row[1::2], strict=True))[b"n"]) for _, row in errors] == list(
+        range(1, 60, 2)
+    )
+    assert anyone.call("EXISTS", "secret") == 0
+    with pytest.raises(ServerError, match="NOPERM"):
+        write(anyone, table, batch=1, stream=None, username="ada")
+    with pytest.raises(ServerError, match="NOPERM"):
+        write(anyone, table.select(["n"]), batch=2, stream="secret", username="ada")
+    anyone.call("ACL", "DELUSER", "ada")
