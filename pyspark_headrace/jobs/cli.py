@@ -23,7 +23,7 @@ from rich.text import Text
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.jobs.running import Progress, message_of, run
 from pyspark_headrace.jobs.supervisor import NO_USE, SUPERVISED, is_final
-from pyspark_headrace.jobs.values import count, drawing, entry_id, seconds, some
+from pyspark_headrace.jobs.values import count, drawing, entry_id, report, seconds, some
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -417,7 +417,9 @@ def _add_reconcile(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     job.add_argument("--where", default="", help="SQL: which entries count")
     job.add_argument("--tolerance", type=float, default=0.0, help="of totals (default: none)")
-    job.add_argument("--report", type=drawing, metavar="FILE", help="draw it: .png, .svg or .pdf")
+    job.add_argument(
+        "--report", type=report, metavar="FILE", help="write it: .html, .png, .svg or .pdf"
+    )
     job.add_argument(
         "--correct",
         metavar="STREAM",
@@ -427,6 +429,7 @@ def _add_reconcile(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _reconcile(arguments: Arguments, console: Console) -> int:
+    from pyspark_headrace.jobs.page import write_reconciliation
     from pyspark_headrace.jobs.reconcile import corrections, reconcile
     from pyspark_headrace.jobs.reports import draw_reconciliation
 
@@ -442,8 +445,10 @@ def _reconcile(arguments: Arguments, console: Console) -> int:
         rows = found.orderBy("agrees", "key").collect()
     _show_sides(console, [row for row in rows if not row["agrees"]] or rows[:1], list(sides))
     if arguments.report:
-        draw_reconciliation(rows, list(sides), arguments.report)
-        console.print(f"drawn into {arguments.report}")
+        by_page = arguments.report.endswith(".html")
+        tell = write_reconciliation if by_page else draw_reconciliation
+        tell(rows, list(sides), arguments.report)
+        console.print(f"{'written' if by_page else 'drawn'} into {arguments.report}")
     wrong = [row["key"] for row in rows if not row["agrees"]]
     if not wrong:
         console.print(f"{len(rows):,} keys, all agree: {', '.join(sides)}")

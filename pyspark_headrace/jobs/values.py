@@ -43,6 +43,11 @@ def entry_id(text: str) -> str:
     return text
 
 
+def report(text: str) -> str:
+    """The name of a file for a report: a web page, or a drawing."""
+    return text if text.endswith(".html") else drawing(text)
+
+
 def drawing(text: str) -> str:
     """The name of a file to draw into."""
     if not text.endswith((".png", ".svg", ".pdf")):

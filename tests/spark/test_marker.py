@@ -345,7 +345,7 @@ def test_rows_that_cannot_be_written_are_known_again(anyone: Process) -> None:
     anyone.call("SET", "text", "x")
     keys = ["out", "text", "other", None, "out"] * 20
     table = pa.table({"key": keys, "n": list(range(100))})
-    options: dict[str, object] = {"stream": None, "errorStream": "errors"}
+    options: dict[str, Any] = {"stream": None, "errorStream": "errors"}
     for die_after in (35, 70, -1, -1):
         if die_after >= 0:
             with pytest.raises(Crash):
@@ -367,7 +367,7 @@ def test_streams_that_the_user_may_not_write(anyone: Process) -> None:
     """NOPERM turns rows away, too, once each; the marker itself must be allowed."""
     anyone.call("ACL", "SETUSER", "ada", "on", "nopass", "~out*", "~errors", "~headrace:*", "+@all")
     table = pa.table({"key": ["out", "secret"] * 30, "n": list(range(60))})
-    options: dict[str, object] = {"stream": None, "errorStream": "errors", "username": "ada"}
+    options: dict[str, Any] = {"stream": None, "errorStream": "errors", "username": "ada"}
     with pytest.raises(Crash):
         write(anyone, table, 30, **options)
     for known in (28, 60):
