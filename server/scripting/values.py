@@ -24,7 +24,7 @@ from headrace.protocol.replies import (
     Status,
     Verbatim,
 )
-from headrace.protocol.unpacking import unpacked
+from headrace.protocol.unpacking import flat_items, unpacked
 from headrace.server.scripting.arguments import whole
 from headrace.server.scripting.memory import VALUE_BYTES, Memory, text_bytes
 
@@ -131,7 +131,7 @@ class Builders:
 
     def __init__(self, made: Any, table_from: Any) -> None:
         self._status: Final = made[b"status"]
-        self._texts: Final = made[b"texts"]
+        self._list: Final = made[b"list"]
         self._value_of: Final = made[b"value_of"]
         self._value_of_list: Final = made[b"value_of_list"]
         self._table_from: Final = table_from
@@ -151,6 +151,14 @@ class Builders:
             return None if resp3 else False
         if isinstance(reply, Status):
             return self._status(reply.line[1:-2])
+        if isinstance(reply, Packed):
+            items = flat_items(reply.wire)
+            if items is not None and len(items) < _MOST_VALUES:
+                if None not in items:
+                    return self._list_of(items, memory)
+                if not resp3:
+                    items = [False if item is None else item for item in items]
+                    return self._list_of(items, memory)
         parts: list[object] = []
         plain = unpacked(reply)
         if isinstance(plain, bytes | int) and not isinstance(plain, bool):
@@ -162,6 +170,11 @@ class Builders:
         if len(parts) < _MOST_VALUES:
             return self._value_of(*parts)
         return self._value_of_list(self._table_from(parts))
+
+    def _list_of(self, items: list[object], memory: Memory) -> object:
+        """A list of strings, numbers and booleans, which needs nothing that says what each is."""
+        memory.check(text_bytes(items) + VALUE_BYTES * len(items))
+        return self._list(*items)
 
 
 def flatten(parts: list[object], reply: object, resp3: bool) -> None:

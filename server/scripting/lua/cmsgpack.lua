@@ -217,8 +217,16 @@ local function read_array(text, at, size, slots)
   if slots >= MOST_SLOTS - 1 then
     fail("stack overflow (in function mp_decode_to_lua_array)")
   end
+  local kind
   for number = 1, size do
-    list[number], at = read_value(text, at, slots + 2)
+    kind = byte(text, at)
+    if kind and kind >= 0xa0 and kind < 0xc0 and slots < MOST_SLOTS - 2 then -- a short string
+      list[number], at = read_text(text, at + 1, kind - 0xa0)
+    elseif kind == 0xc0 and slots < MOST_SLOTS - 2 then -- nil
+      at = at + 1
+    else
+      list[number], at = read_value(text, at, slots + 2)
+    end
   end
   return list, at
 end

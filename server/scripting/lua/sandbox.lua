@@ -678,7 +678,7 @@ local function status(text)
   return { ok = text }
 end
 
-local function texts(...)
+local function list(...)
   return { ... }
 end
 
@@ -794,5 +794,5 @@ return {
   value_of = value_of,
   value_of_list = value_of_list,
   status = status,
-  texts = texts,
+  list = list,
 }
