@@ -392,6 +392,8 @@ class KeyTable:
         if usage is not None:
             now_ms = usage.of_replaced(stamp >> 1, now_ms)
         page.stamps[place] = _stamped(stamp, now_ms)
+        if self.sized:
+            self._size(slot)
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""

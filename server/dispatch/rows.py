@@ -127,6 +127,7 @@ class Command(CallCounters):
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot say
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.alike_of_any_key = False
+        self.replaces = False
         self.begins_with_key: Final = len(keys) > 0 and keys[0].begin == 1 and abs(arity) > 1
         self.reads_keys: Final = bool(
             flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and (keys or find_keys)
@@ -171,7 +172,9 @@ def command(
     return declare
 
 
-def alike(name: str, of_any_key: bool = False) -> Callable[[AlikeHandler], AlikeHandler]:
+def alike(
+    name: str, of_any_key: bool = False, replaces: bool = False
+) -> Callable[[AlikeHandler], AlikeHandler]:
     """Declare how a command is run for several requests of a pipeline or a transaction at once.
 
     The function is given the requests, the place of the first and where to end. Between these are
@@ -185,12 +188,14 @@ def alike(name: str, of_any_key: bool = False) -> Callable[[AlikeHandler], Alike
 
     Args:
         of_any_key: the second words need not be the same.
+        replaces: values are replaced, and none is changed in place.
     """
 
     def declare(run: AlikeHandler) -> AlikeHandler:
         row = TABLE[name.lower().encode()]
         row.run_alike = run
         row.alike_of_any_key = of_any_key
+        row.replaces = replaces
         return run
 
     return declare

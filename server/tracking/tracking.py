@@ -161,11 +161,11 @@ class ClientTracking(Listener):
         Args:
             by: who is known to have changed it, for those with prefixes.
         """
-        self._invalidate(key, by_caller=True)
+        if self._invalidate(key, by_caller=True):
+            self._settle()
         if self.prefixes.count() and self.prefixes.note(key, by) and not self.is_told_at_end:
             self.is_told_at_end = True
             self._changes.turn.flush_soon()
-        self._settle()
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
         """Nobody is told of that: see ``flushed``."""
@@ -183,15 +183,15 @@ class ClientTracking(Listener):
             self._keys = ReadKeys()
         self._settle()
 
-    def _invalidate(self, key: bytes, by_caller: bool) -> None:
-        """Tell those who have read a key, and forget who they were.
+    def _invalidate(self, key: bytes, by_caller: bool) -> bool:
+        """Tell those who have read a key, and forget who they were; whether there were any.
 
         Args:
             by_caller: the request at hand has changed it, if there is one.
         """
         readers = self._keys.take(key)
         if not readers:
-            return
+            return False
         message = Invalidation([key])
         for reader in readers:
             session = self._trackers.get(reader)
@@ -201,6 +201,7 @@ class ClientTracking(Listener):
                 message.tell(session, self._sessions)
             elif not (by_caller and session.tracking.no_loop):
                 _hold(session, key)
+        return True
 
     # The end of a request, and of a turn
 

@@ -57,7 +57,7 @@ def get_alike(
     return at - first, out.replies()
 
 
-@alike("SET", of_any_key=True)
+@alike("SET", of_any_key=True, replaces=True)
 def set_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
