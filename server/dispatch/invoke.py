@@ -10,7 +10,7 @@ from headrace.compat.errors import CommandError
 from headrace.compat.storage_errors import storage_error_line
 from headrace.protocol.packing import packed_replies
 from headrace.protocol.replies import ErrorReply, PackedReplies
-from headrace.server.clients.session import TRACKED, Session
+from headrace.server.clients.session import IN_SCRIPT, TRACKED, Session
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import key_positions
 from headrace.server.dispatch.redaction import redacted
@@ -231,7 +231,8 @@ def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     threshold_us = config.slowlog_log_slower_than
     if 0 <= threshold_us <= usec and not row.flags & SKIP_SLOWLOG:
         session = call.session
-        server.statistics.slowlog.add(call.argv, at_s, usec, session.address, session.name, config)
+        address = b"" if session.special & IN_SCRIPT else session.address
+        server.statistics.slowlog.add(call.argv, at_s, usec, address, session.name, config)
     event = b"fast-command" if row.flags & FAST else b"command"
     server.statistics.latency.sample(event, at_s, usec // 1000)
 

@@ -139,6 +139,7 @@ class ScriptCalls:
         call = self._call
         session = self.session
         call.db = session.db
+        server.clock.refresh()  # the script's own time is not that of the call
         if not self._held:
             reply = invoke(call, row, argv)
         else:

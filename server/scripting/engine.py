@@ -183,9 +183,12 @@ class ScriptEngine(Scripting):
         """Run what has this name. Returns a ``Failure``, or what ``values.reply_of`` takes."""
         interpreter = world.ready()
         world.calls.begin(call, rights, self.busy.begin(name, interpreter.of_functions, call.argv))
+        clock = self._server.clock
+        began_ns = clock.now_ns
         try:
             return interpreter.run(chunk, keys, words)
         finally:
+            clock.now_ns = began_ns  # what its calls have taken is its time, too
             self.busy.end()
 
     def _rights(self, flags: int, read_only: bool) -> Rights:

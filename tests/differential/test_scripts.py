@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 
 import pytest
 
@@ -74,3 +75,28 @@ def test_random_calls(pair: Pair, seed: int) -> None:
         if number % 100 == 0:
             pair.both("FLUSHALL")
         pair.both("EVAL", scripts.script(), len(KEYS), *KEYS, "11", "arg")
+
+
+def test_each_command_is_charged_with_its_own_time(pair: Pair) -> None:
+    """The time of Lua is that of the script, which is charged with all."""
+    spin = "for _ = 1, 100 do for _ = 1, 20000 do end redis.call('GET', 'k') end "
+    long = "for _ = 1, 20 do redis.call('LRANGE', 'l', 0, -1) end return 1"
+    for client in (pair.ours, pair.real):
+        client.call("RPUSH", "l", *range(5000))
+        client.call("CONFIG", "RESETSTAT")
+        client.call("CONFIG", "SET", "slowlog-log-slower-than", 0)
+        client.call("SLOWLOG", "RESET")
+        client.call("EVAL", spin + long, 0)
+        stats = client.call("INFO", "commandstats")
+        usec = {
+            name: int(re.findall(rb"cmdstat_%b:calls=\d+,usec=(\d+)" % name, stats)[0])
+            for name in (b"eval", b"get", b"lrange")
+        }
+        assert usec[b"get"] < usec[b"eval"] / 5
+        assert usec[b"get"] + usec[b"lrange"] < usec[b"eval"]
+        client.call("CONFIG", "SET", "slowlog-log-slower-than", 10000)
+        logged = client.call_parsed("SLOWLOG", "GET", 10)
+        assert isinstance(logged, list)
+        whose = {entry[3][0].lower(): entry[4] for entry in logged}
+        assert whose[b"lrange"] == b""
+        assert whose[b"eval"] != b""
