@@ -21,6 +21,7 @@ from headrace.server.scripting.calls import (
 )
 from headrace.server.scripting.chance import Chance
 from headrace.server.scripting.errors import LibraryError, ScriptError
+from headrace.server.scripting.matching import MOST_WORK, Matching
 from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory, text_bytes
 from headrace.server.scripting.shebang import FLAGS
 from headrace.server.scripting.structs import pack_double, unpack_double
@@ -91,6 +92,12 @@ def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
         }
         for library, operations in libraries.items()
     }
+
+
+def _matching(busy: Busy) -> dict[bytes, Callable[..., object]]:
+    """What matches patterns that may take for ever."""
+    matching = Matching(busy)
+    return {b"find": matching.find, b"matcher": matching.matcher}
 
 
 class Failure:
@@ -180,7 +187,7 @@ class Interpreter:
                 }
             ),
             b"constants": table(_CONSTANTS),
-            b"patterns": _load(lua, "patterns", complaints),
+            b"patterns": _load(lua, "patterns", complaints, table(_matching(busy)), MOST_WORK),
             b"ours": complaints[b"LIBRARIES"],
             b"text_of": calls.text_of,
             b"error_line": calls.error_line,
