@@ -63,12 +63,17 @@ def memory_stats(call: Call) -> object:
         (b"total.allocated", used),
         (b"startup.allocated", figures.startup),
         (b"replication.backlog", figures.backlog),
+        (b"replica.fullsync.buffer", 0),
         (b"clients.slaves", figures.replicas),
         (b"clients.normal", figures.clients),
+        (b"clients.normal.shared", 0),
+        (b"clients.normal.unshared", call.server.clients.unread_bytes()),
         (b"cluster.links", 0),
         (b"aof.buffer", figures.aof_buffer),
         (b"lua.caches", scripts.script_text_bytes),
         (b"functions.caches", scripts.library_text_bytes),
+        (b"script.VMs", scripts.interpreter_bytes + scripts.functions_bytes),
+        (b"hash.templates", 0),
     ]
     for index, table, expiries in figures.databases:
         main: tuple[object, object] = (b"overhead.hashtable.main", table)
