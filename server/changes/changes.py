@@ -253,8 +253,12 @@ class Changes:
         for listener in self._listeners:
             listener.flushed()
 
-    def report_expired(self) -> None:
-        """Report the keys that were found expired; logs have that in any case."""
+    def report_expired(self, apart: bool = False) -> None:
+        """Report the keys that were found expired; logs have that in any case.
+
+        Args:
+            apart: each is one unit by itself, and no part of what the command does.
+        """
         found = self.expired.copy()
         self.expired.clear()
         held = self._held_kinds
@@ -262,6 +266,8 @@ class Changes:
         for db, key in found:
             self.expired_keys += 1
             self.expiries.expired(self, db, key)
+            if apart:
+                self._end_records()
         self.hold_back(held)
 
     def stamp_next(self) -> None:

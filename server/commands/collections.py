@@ -30,10 +30,10 @@ def store_result(
 
     Args:
         event: what is reported where there are elements.
-        record: what repeats that.
+        record: what repeats either.
     """
     if value.is_empty():
-        call.delete(key, expired_too=True)
+        call.delete(key, record, expired_too=True)
         return
     store(call, key, value)
     call.changed(key, event, record)

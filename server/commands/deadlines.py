@@ -22,28 +22,39 @@ def has_passed(call: Call, moment_ms: int) -> bool:
 
 def delete_expired(call: Call, key: bytes) -> None:
     """Remove a key that is there because its new deadline has passed already."""
-    server = call.server
-    if remove_everywhere(call, key):
-        return
-    name = b"UNLINK" if server.config.lazyfree_lazy_expire else b"DEL"
-    server.data.free_later(call.db.remove(key))
-    call.changed(key, DELETED, [name, key])
+    _delete(call, key, call.server.config.lazyfree_lazy_expire)
 
 
 def expired_at_once(call: Call, key: bytes, there: bool) -> None:
     """Count a value that is not stored, because its time is over, and remove what is ``there``."""
     call.server.changes.expired_keys += 1
     if there:
-        delete_expired(call, key)
+        _delete(call, key, call.server.config.lazyfree_lazy_server_del)
 
 
-def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
-    """Give a key that is there a deadline, recorded as an absolute one."""
+def _delete(call: Call, key: bytes, unlinks: bool) -> None:
+    if remove_everywhere(call, key):
+        return
+    call.server.data.free_later(call.db.remove(key))
+    call.changed(key, DELETED, deletion(key, unlinks))
+
+
+def deletion(key: bytes, unlinks: bool) -> list[bytes]:
+    """The record of a key that goes though nobody has called DEL."""
+    return [b"UNLINK" if unlinks else b"DEL", key]
+
+
+def set_deadline(call: Call, key: bytes, moment_ms: int, record: list[bytes] | None = None) -> None:
+    """Give a key that is there a deadline.
+
+    Args:
+        record: what repeats it, if not PEXPIREAT without a condition.
+    """
     if is_replicated(call, key) and not call.replaying:
         set_deadline_everywhere(call.server, key, max(0, moment_ms))
         return
     call.db.expire_at(key, max(0, moment_ms))
-    call.changed(key, DEADLINE_SET, [b"PEXPIREAT", key, b"%d" % moment_ms])
+    call.changed(key, DEADLINE_SET, record or [b"PEXPIREAT", key, b"%d" % moment_ms])
 
 
 def is_replicated(call: Call, key: bytes) -> bool:

@@ -639,7 +639,7 @@ PROCESS: Final[tuple[Parameter, ...]] = (
     ),
     YesNo("lazyfree-lazy-eviction", False, doc="Record what is evicted as UNLINK, not DEL."),
     YesNo("lazyfree-lazy-expire", False, doc="Record what expires as UNLINK, not DEL."),
-    YesNo("lazyfree-lazy-server-del", False, doc="Kept and shown; freeing is always lazy."),
+    YesNo("lazyfree-lazy-server-del", False, doc="Record as UNLINK, not DEL, what SPOP empties."),
     YesNo("lazyfree-lazy-user-del", False, doc="Kept and shown; DEL always acts as UNLINK."),
     YesNo(
         "lazyfree-lazy-user-flush",

@@ -64,6 +64,10 @@ class Call:
             self.server.statistics.keyspace_hits += 1
         return value
 
+    def report_expired_apart(self) -> None:
+        """Report the keys that a walk found expired: each by itself, except in a transaction."""
+        self.server.changes.report_expired(not self.session.special & IN_MULTI)
+
     def note_hits(self, key: bytes, count: int) -> None:
         """Count so many reads of a key that is there, as ``lookup`` does one."""
         self.server.statistics.keyspace_hits += count
@@ -237,10 +241,13 @@ class Call:
         if server.changes.asks_for_events or server.blocking.key_count:
             self.changed_in(db, key, CREATED, None, count=0)
 
-    def delete(self, key: bytes, expired_too: bool = False) -> bool:
-        """Remove ``key`` and report it, recorded as DEL; False when it was not there.
+    def delete(
+        self, key: bytes, record: list[bytes] | None = None, expired_too: bool = False
+    ) -> bool:
+        """Remove ``key`` and report it; False when it was not there.
 
         Args:
+            record: what repeats it, if not DEL.
             expired_too: a key that has expired, and that nobody has met since, counts as there.
         """
         db = self.db
@@ -251,5 +258,5 @@ class Call:
         if not there:
             return False
         self.server.data.free_later(db.remove(key))
-        self.changed(key, DELETED, [b"DEL", key])
+        self.changed(key, DELETED, record or [b"DEL", key])
         return True

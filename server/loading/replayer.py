@@ -14,7 +14,8 @@ from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
 
-_CONTROLS: Final = (b"select", b"exec", b"discard")  # the latter two have no business here
+# What is run besides writes. PFCOUNT may keep its estimate. EXEC and DISCARD have no business here.
+_RUN_AS_WELL: Final = (b"select", b"pfcount", b"exec", b"discard")
 
 
 class Replayer:
@@ -49,7 +50,7 @@ class Replayer:
                 row = find_recorded_row(self._rows, argv)
             except CommandError as error:
                 return error.line
-        if not row.flags & WRITE and row.name not in _CONTROLS:
+        if not row.flags & WRITE and row.name not in _RUN_AS_WELL:
             return b""  # such as SAVE: it has no part in what the data is
         call.db = self._session.db
         call.now_ms = server.clock.now_ns // 1_000_000

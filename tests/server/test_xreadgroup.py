@@ -411,7 +411,7 @@ CASES: list[tuple[str, list[str]]] = [
     ("XREADGROUP GROUP g a STREAMS s 0", []),
     (
         "XREADGROUP GROUP g n COUNT 1 NOACK STREAMS s >",
-        ["MULTI", "XGROUP CREATECONSUMER s g n", "XGROUP SETID s g 3-0 ENTRIESREAD 3", "EXEC"],
+        ["MULTI", "XGROUP SETID s g 3-0 ENTRIESREAD 3", "XGROUP CREATECONSUMER s g n", "EXEC"],
     ),
     (
         "XREADGROUP GROUP g n COUNT 1 NOACK STREAMS s >",

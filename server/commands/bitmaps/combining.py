@@ -40,7 +40,7 @@ def bitop(call: Call) -> object:
     size = max([len(source) for source in sources])
     target = argv[2]
     if not size:
-        call.delete(target, expired_too=True)
+        call.delete(target, argv, expired_too=True)
         return 0
     # Written into on purpose: as in Redis, the result is ``raw`` whatever it spells.
     result = bytearray()

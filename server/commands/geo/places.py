@@ -46,7 +46,7 @@ def geoadd(call: Call) -> object:
         return _add_one(call, argv)
     if (len(argv) - at) % _TRIPLE or (options & NX and options & XX):
         raise CommandError(SYNTAX)
-    record = [b"ZADD", *argv[1:at]]
+    record = [b"zadd", *argv[1:at]]
     adding = Adding(argv[1], options)
     for start in range(at, len(argv), _TRIPLE):
         longitude, latitude = coordinates(argv[start], argv[start + 1])
@@ -75,7 +75,7 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
         call.put(key, value)
     became = value.put(member, float(score), limits(call))
     if became != SAME:
-        call.changed(key, ADDED, [b"ZADD", key, b"%d" % score, member] if call.recorded else None)
+        call.changed(key, ADDED, [b"zadd", key, b"%d" % score, member] if call.recorded else None)
     return 1 if became == NEW else 0
 
 

@@ -39,6 +39,6 @@ def geoadd_alike(
     if call.notes_changes:
         for each in changed:
             words = requests[each]
-            records.append([b"ZADD", words[1], b"%d" % int(scores[each - first]), words[4]])
+            records.append([b"zadd", words[1], b"%d" % int(scores[each - first]), words[4]])
     call.changed_alike(records, 0, len(records), len(changed))
     return at - first, out.replies()

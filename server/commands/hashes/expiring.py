@@ -85,16 +85,17 @@ def hgetex(call: Call) -> object:
         call.server.changes.expired_parts += len(gone)
         _end(call, key, value, list(gone), chosen)
     elif options.has_alone:
-        report_persisted(call, key, value, chosen)
+        record = [b"HPERSIST", key, b"FIELDS", b"%d" % len(fields), *fields]
+        report_persisted(call, key, value, chosen, record)
     else:
-        report_deadlines(call, key, value, chosen, options.moment_ms)
+        report_deadlines(call, key, value, chosen, fields, options.moment_ms)
     return out.packed()
 
 
 def _end(call: Call, key: bytes, value: Hash, gone: list[bytes], staying: list[bytes]) -> None:
     """Remove fields whose deadline is over; of others that have it already, Redis tells instead."""
     if not staying:
-        delete_fields(call, key, value, gone, is_over=True)
+        delete_fields(call, key, value, gone, None)
         return
     for field in gone:
         value.remove(field)
@@ -247,5 +248,5 @@ def hgetdel(call: Call) -> object:
             out.text(found)
             gone[field] = None
     if not drop_expired(call, key, value, expired):
-        delete_fields(call, key, value, list(gone))
+        delete_fields(call, key, value, list(gone), [b"HDEL", key, *fields])
     return out.packed()

@@ -59,7 +59,8 @@ def _set_all(call: Call) -> int:
 )
 def hsetnx(call: Call) -> object:
     """Reply: 1 when the field was set, 0 when it was there."""
-    _, key, field, text = call.argv
+    argv = call.argv
+    _, key, field, text = argv
     value = changeable(call, key)
     if value is not None:
         expired: dict[bytes, None] = {}
@@ -70,7 +71,7 @@ def hsetnx(call: Call) -> object:
     value = made(call, key, value)
     value.put(field, text, call.server.data.hash_limits)
     note_deadlines(call, key, value)
-    call.changed(key, FIELDS_SET, [b"HSET", key, field, text])
+    call.changed(key, FIELDS_SET, argv)
     if call.listened:
         call.name_parts([field])
     return 1
@@ -113,9 +114,9 @@ def hmget(call: Call) -> object:
 @command("HDEL", arity=-3, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("hash",))
 def hdel(call: Call) -> object:
     """Reply: how many fields were there."""
-    key = call.argv[1]
-    value = changeable(call, key)
-    return 0 if value is None else len(delete_fields(call, key, value, call.argv[2:]))
+    argv = call.argv
+    value = changeable(call, argv[1])
+    return 0 if value is None else len(delete_fields(call, argv[1], value, argv[2:], argv))
 
 
 @command("HLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("hash",))

@@ -102,11 +102,11 @@ def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
                 timed.expire_at(field, max(1, moment_ms))
     if gone:
         call.server.changes.expired_parts += len(gone)
-        delete_fields(call, key, value, list(gone), is_over=True)
+        delete_fields(call, key, value, list(gone), None)
     if chosen and past:
         report(call, key, FIELD_DEADLINES_SET, None, chosen)
     elif chosen:
-        report_deadlines(call, key, value, chosen, moment_ms, condition)
+        report_deadlines(call, key, value, chosen, chosen, moment_ms, condition)
     return replies
 
 
@@ -115,14 +115,19 @@ def report_deadlines(
     key: bytes,
     value: Hash,
     fields: list[bytes],
+    recorded: list[bytes],
     moment_ms: int,
     condition: bytes = b"",
 ) -> None:
-    """Report that fields have got a deadline, under a condition that they have met."""
+    """Report that fields have got a deadline, under a condition that they have met.
+
+    Args:
+        recorded: the fields that the record names: those, and maybe some that are not there.
+    """
     record = [b"HPEXPIREAT", key, b"%d" % moment_ms]
     if condition:
         record.append(condition)
-    record += [b"FIELDS", b"%d" % len(fields), *fields]
+    record += [b"FIELDS", b"%d" % len(recorded), *recorded]
     report(call, key, FIELD_DEADLINES_SET, record, fields)
     note_deadlines(call, key, value)
 
@@ -275,12 +280,13 @@ def hpersist(call: Call) -> object:
             replies.append(SET)
             chosen.append(field)
     if chosen:
-        report_persisted(call, key, value, chosen)
+        report_persisted(call, key, value, chosen, call.argv)
     return replies
 
 
-def report_persisted(call: Call, key: bytes, value: Hash, fields: list[bytes]) -> None:
+def report_persisted(
+    call: Call, key: bytes, value: Hash, fields: list[bytes], record: list[bytes]
+) -> None:
     """Report that fields have lost their deadlines."""
-    record = [b"HPERSIST", key, b"FIELDS", b"%d" % len(fields), *fields]
     report(call, key, FIELDS_PERSISTED, record, fields)
     note_deadlines(call, key, value)

@@ -121,18 +121,18 @@ def note_deadlines(call: Call, key: bytes, value: Hash) -> None:
 
 
 def delete_fields(
-    call: Call, key: bytes, value: Hash, fields: list[bytes], is_over: bool = False
+    call: Call, key: bytes, value: Hash, fields: list[bytes], record: list[bytes] | None
 ) -> list[bytes]:
     """Remove fields, and report those that were there, which are returned; maybe the key goes.
 
     Args:
-        is_over: they go because they were given a deadline that has passed; see ``record_each``.
+        record: what repeats it; None where they go because they were given a deadline that has
+            passed. See ``record_each``.
     """
     gone = [field for field in fields if value.remove(field)]
     if gone:
-        if is_over:
+        if record is None:
             record_each(call, key, gone)
-        record = None if is_over else [b"HDEL", key, *gone]
         report(call, key, FIELDS_DELETED, record, gone)
         if not drop_empty(call, key, value):
             note_deadlines(call, key, value)

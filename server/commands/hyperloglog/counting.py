@@ -14,9 +14,7 @@ from headrace.server.commands.hyperloglog.values import (
 )
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
-from headrace.storage.string.hyperloglog.dense import HEADER
 from headrace.storage.string.hyperloglog.sketch import (
-    ESTIMATE,
     Union,
     add,
     forget_estimate,
@@ -61,7 +59,7 @@ def pfadd(call: Call) -> object:
     acl=("hyperloglog",),
 )
 def pfcount(call: Call) -> object:
-    """The estimate of a single one is kept in its string, which is a change, recorded as such.
+    """The estimate of a single one is kept in its string, which is a change, and recorded.
 
     Reply: about how many different elements all of them together have been given.
     """
@@ -86,8 +84,7 @@ def _count_one(call: Call, key: bytes) -> int:
         _take(union, bytes(sketch))
         number = union.estimate()
         keep_estimate(sketch, number)
-        kept = bytes(sketch[ESTIMATE:HEADER])
-        call.changed(key, ESTIMATED, [b"SETRANGE", key, b"%d" % ESTIMATE, kept])
+        call.changed(key, ESTIMATED, call.argv)
     return number
 
 

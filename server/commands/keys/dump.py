@@ -17,7 +17,7 @@ from headrace.persistence.aof.rewrite import key_commands
 from headrace.persistence.forms.dumped import dump_value, load_value
 from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.replies import OK
-from headrace.server.commands.deadlines import has_passed, report_replaced
+from headrace.server.commands.deadlines import expired_at_once, has_passed, report_replaced
 from headrace.server.commands.keys.accesses import (
     counts_frequency,
     use_as_counted,
@@ -105,9 +105,7 @@ def restore(call: Call) -> object:
         if moment_ms > INT64_MAX:  # in Redis the sum is negative then, and has passed
             moment_ms = 1
     if moment_ms and has_passed(call, moment_ms):
-        if there:
-            call.delete(key)
-        call.server.changes.expired_keys += 1
+        expired_at_once(call, key, there)
         return OK
     if in_region(call) and restored_in_region(call, key, value, moment_ms):
         return OK

@@ -81,7 +81,10 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     if has_passed(call, moment_ms):
         delete_expired(call, key)
     else:
-        set_deadline(call, key, moment_ms)
+        record = call.argv
+        if unit_ms != 1 or base_ms:
+            record = [b"PEXPIREAT", key, b"%d" % moment_ms, *record[3:]]
+        set_deadline(call, key, moment_ms, record)
     return 1
 
 

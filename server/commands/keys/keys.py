@@ -62,32 +62,33 @@ _NONE: Final = Status(b"none")
 @command("DEL", arity=-2, flags=WRITE, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
 def del_(call: Call) -> object:
     """Reply: how many were there."""
-    return _delete(call, b"DEL")
+    return _delete(call)
 
 
 @command("UNLINK", arity=-2, flags=WRITE | FAST, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
 def unlink(call: Call) -> object:
     """As DEL; large values are always freed in the background."""
-    return _delete(call, b"UNLINK")
+    return _delete(call)
 
 
-def _delete(call: Call, name: bytes) -> object:
+def _delete(call: Call) -> object:
     if in_region(call):
-        return delete_in_region(call, name)
-    deleted = _delete_some(call, call.argv[1:])
+        return delete_in_region(call, call.name().upper())
+    deleted = _delete_some(call, call.argv, 1, len(call.argv))
     if deleted:
-        call.record([name, *deleted])
-    return len(deleted)
+        call.record(call.argv)
+    return deleted
 
 
-def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
-    """Delete keys and report each; returns those that were there, which are to be recorded."""
+def _delete_some(call: Call, argv: list[bytes], low: int, high: int) -> int:
+    """Delete the keys ``argv[low:high]`` and report each; how many were there."""
     db = call.db
-    deleted: list[bytes] = []
-    for key in keys:
+    deleted = 0
+    for at in range(low, high):
+        key = argv[at]
         if db.entry(key, call.now_ms) is not None:
             call.server.data.free_later(db.remove(key))
-            deleted.append(key)
+            deleted += 1
             call.changed(key, DELETED, None)
     return deleted
 
@@ -107,8 +108,8 @@ class _Deletion(Lengthy):
 
     def change(self, call: Call, low: int, high: int) -> None:
         """Delete some."""
-        self.note(call, deleted := _delete_some(call, self.argv[low:high]))
-        self._deleted += len(deleted)
+        self._deleted += _delete_some(call, self.argv, low, high)
+        self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
         """How many were there."""

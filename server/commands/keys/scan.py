@@ -41,6 +41,7 @@ def scan(call: Call) -> object:
             continue
         if options.kind is None or face(entry.value).type_name() == options.kind:
             keys.append(key)
+    call.report_expired_apart()
     return [b"%d" % cursor, keys]
 
 
@@ -102,5 +103,7 @@ def randomkey(call: Call) -> object:
     while len(db):
         key = db.at(generator().randrange(len(db))).key
         if call.db.entry(key, call.now_ms) is not None:
+            call.report_expired_apart()
             return key
+    call.report_expired_apart()
     return None

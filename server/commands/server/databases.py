@@ -42,7 +42,7 @@ def flushdb(call: Call) -> object:
     _check_mode(call)
     call.server.changes.flushed()
     removed = _flush(call, call.db)
-    call.record([b"FLUSHDB"], count=removed)
+    call.record(call.argv, count=removed)
     return OK
 
 
@@ -58,7 +58,7 @@ def flushall(call: Call) -> object:
     if durability.is_on and not call.replaying and durability.saving.flushed():
         removed = 0  # they are not counted as changes since the snapshot
     # Recorded even where there was nothing: what a file that is read again holds is not known.
-    call.record([b"FLUSHALL"], count=removed)
+    call.record(call.argv, count=removed)
     return OK
 
 

@@ -9,6 +9,7 @@ from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.collections import drop_empty
+from headrace.server.commands.deadlines import deletion
 from headrace.server.commands.randomness import LOOK_EVERY, generator, random_bits
 from headrace.server.commands.sets.events import TAKEN
 from headrace.server.commands.sets.values import (
@@ -70,7 +71,8 @@ def _spop_some(call: Call) -> object:
         reply = all_members(call, value)
         call.server.data.free_later(call.db.remove(key))
         call.changed(key, TAKEN, None, count=size)
-        call.changed(key, DELETED, [b"DEL", key], count=0)
+        unlinks = call.server.config.lazyfree_lazy_server_del
+        call.changed(key, DELETED, deletion(key, unlinks), count=0)
         return reply
     taken = _take(call, value, count)
     call.changed(key, TAKEN, None, count=count)

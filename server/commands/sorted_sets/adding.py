@@ -10,7 +10,6 @@ from mypy_extensions import i64
 from headrace.compat.errors import NOT_A_FLOAT, SYNTAX, CommandError
 from headrace.compat.floats import parse_double
 from headrace.compat.sorted_set_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
-from headrace.protocol.doubles import double
 from headrace.server.commands.sorted_set_keys import (
     ADDED,
     CH,
@@ -122,9 +121,8 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
 
 
 def _increased(call: Call, adding: Adding) -> object:
-    """Report one increment, recorded as what came of it; the reply."""
+    """Report one increment; the reply."""
     score = adding.score
     if adding.added or adding.updated:
-        record = [b"ZADD", adding.key, double(score), adding.members[0]]
-        call.changed(adding.key, INCREASED, record)
+        call.changed(adding.key, INCREASED, call.argv)
     return None if isnan(score) else score

@@ -39,20 +39,25 @@ class Popping:
         self.greatest: Final = greatest
         self.count = 0
 
-    def take(self, key: bytes, value: SortedSet, most: int, counted: bool) -> list[bytes]:
+    def take(
+        self, key: bytes, value: SortedSet, most: int, counted: bool, verbatim: bool = False
+    ) -> list[bytes]:
         """Take up to ``most`` members of a set, and report it; runs of them.
 
         Args:
             counted: the record has their number, because more than one was asked for.
+            verbatim: the record is the request.
         """
         size = value.size()
         self.count = count = min(most, size)
         first = size - count if self.greatest else 0
         taken = value.take(first, first + count)
-        record = [b"ZPOPMAX" if self.greatest else b"ZPOPMIN", key]
-        if counted:
-            record.append(b"%d" % count)
         call = self._call
+        record = call.argv
+        if not verbatim:
+            record = [b"ZPOPMAX" if self.greatest else b"ZPOPMIN", key]
+            if counted:
+                record.append(b"%d" % count)
         call.changed(key, GREATEST_POPPED if self.greatest else LEAST_POPPED, record, count)
         drop_if_empty(call, key, value)
         return taken
@@ -86,7 +91,7 @@ def _pop(call: Call, greatest: bool) -> object:
     if value is None or not most:
         return []
     popping = Popping(call, greatest)
-    runs = popping.take(key, value, most, counted)
+    runs = popping.take(key, value, most, counted, verbatim=True)
     resp3 = call.session.resp3
     if counted:
         return members_reply(resp3, span_of(runs), greatest, True)

@@ -9,7 +9,6 @@ from librt.vecs import append, vec
 
 from headrace.compat.errors import CommandError
 from headrace.compat.floats import parse_double
-from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.commands.sorted_set_keys import limits, put_together
@@ -55,7 +54,7 @@ def zadd_alike(
 def zincrby_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
-    """Members that are there; recorded as what came of it."""
+    """Members that are there."""
     if not call.needs_no_events_of_any() or not limits(call).elements:  # then small ones turn large
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True, element_at=3)
@@ -73,7 +72,7 @@ def zincrby_alike(
             break
         if score != old:
             value.change(words[3], old, score)
-            changed.append([b"ZADD", words[1], double(score), words[3]])
+            changed.append(words)
         out.double(score)
         at += 1
     call.changed_alike(changed, 0, len(changed), len(changed))

@@ -30,34 +30,27 @@ def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Gr
     return stream, group
 
 
-def consumer_seen(
-    call: Call, key: bytes, group: Group, name: bytes, gets_nothing: bool = False
-) -> Consumer:
+def consumer_seen(call: Call, key: bytes, group: Group, name: bytes) -> Consumer:
     """The consumer that is at work, made where it is missing; it is seen now.
 
-    A consumer that is made here is reported but not recorded, unless it ``gets_nothing``: the
-    record of what it gets makes it. If it turns out to get nothing, ``note_idle_consumer`` records
-    it.
+    A consumer that is made here is reported but not recorded: the record of what it gets makes it.
+    If it turns out to get nothing, ``record_consumer`` records it.
     """
     consumer = group.consumers.get(name)
     if consumer is None:
         consumer = group.create_consumer(name, call.now_ms)
-        record = consumer_record(key, group, name) if gets_nothing else None
-        call.changed(key, CONSUMER_CREATED, record)
+        call.changed(key, CONSUMER_CREATED, None)
     consumer.seen_ms = call.now_ms
     return consumer
 
 
-def note_idle_consumer(call: Call, key: bytes, group: Group, consumer: Consumer) -> None:
-    """Record a consumer that was made by a call that gave it nothing."""
-    if consumer.active_ms == NEVER:
-        record = consumer_record(key, group, consumer.name)
+def record_consumer(
+    call: Call, key: bytes, group: Group, consumer: Consumer, always: bool = False
+) -> None:
+    """Record a consumer that this call has made, if it was given nothing, or ``always``."""
+    if always or consumer.active_ms == NEVER:
+        record = [b"XGROUP", b"CREATECONSUMER", key, group.name, consumer.name]
         call.changed(key, PENDING_CHANGED, record, count=0)
-
-
-def consumer_record(key: bytes, group: Group, name: bytes) -> list[bytes]:
-    """The command that makes a consumer."""
-    return [b"XGROUP", b"CREATECONSUMER", key, group.name, name]
 
 
 def note_claim(

@@ -24,7 +24,7 @@ from headrace.server.commands.streams.group_args import (
     claim_record,
     claims_are_awaited,
     consumer_seen,
-    note_idle_consumer,
+    record_consumer,
 )
 from headrace.server.commands.streams.group_waiting import EntryForGroup
 from headrace.server.commands.streams.read_options import (
@@ -129,14 +129,14 @@ def xreadgroup(call: Call) -> object:
     for source in sources:
         group = source.group
         known = len(group.consumers)
-        consumer = consumer_seen(call, source.key, group, options.consumer, options.noack)
+        consumer = consumer_seen(call, source.key, group, options.consumer)
         made = len(group.consumers) > known
         if source.after is None:
             _read_new(reading, source, consumer)
         else:
             _read_history(reading, source, source.after, consumer)
-        if made and not options.noack:
-            note_idle_consumer(call, source.key, group, consumer)
+        if made:
+            record_consumer(call, source.key, group, consumer, options.noack)
         if reading.is_full():
             break
     if reading.reply.streams:

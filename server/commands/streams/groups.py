@@ -128,11 +128,7 @@ def xgroup_create(call: Call) -> object:
         call.put(key, stream)
     entries_read = min(options.entries_read, stream.entries_added)
     stream.groups[name] = Group(name, position[0], position[1], entries_read)
-    record = argv
-    if argv[4] == b"$":
-        record = argv.copy()
-        record[4] = b"%d-%d" % position
-    call.changed(key, GROUP_CREATED_WITH_STREAM if created else GROUP_CREATED, record)
+    call.changed(key, GROUP_CREATED_WITH_STREAM if created else GROUP_CREATED, argv)
     if created:
         record_limits(call, key, stream)
     return OK

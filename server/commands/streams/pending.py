@@ -31,9 +31,9 @@ from headrace.server.commands.streams.group_args import (
     group_of,
     group_to_use,
     note_claim,
-    note_idle_consumer,
     note_position,
     note_purge,
+    record_consumer,
 )
 from headrace.server.commands.streams.regional.grouping import note_acknowledged, with_namesakes
 from headrace.server.commands.streams.regional.moving import refuse_elsewhere
@@ -404,7 +404,7 @@ def xclaim(call: Call) -> object:
     if raised:
         note_position(call, key, group)
     if made:
-        note_idle_consumer(call, key, group, consumer)
+        record_consumer(call, key, group, consumer)
     return _claimed_reply(call, stream, group, claimed, options.just_id)
 
 
@@ -511,7 +511,7 @@ def xautoclaim(call: Call) -> object:
         _claimed(call, key, group, consumer, nack)
         claimed.append(Claim(nack, part))
     if made:
-        note_idle_consumer(call, key, group, consumer)
+        record_consumer(call, key, group, consumer)
     rest = group.pel.from_id(ms, seq, 1)
     next_id = format_id(rest[0].ms, rest[0].seq) if rest else b"0-0"
     return [next_id, _claimed_reply(call, stream, group, claimed, options.just_id), deleted]

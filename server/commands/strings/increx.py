@@ -23,7 +23,7 @@ from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
-from headrace.server.commands.deadlines import expired_at_once
+from headrace.server.commands.deadlines import delete_expired
 from headrace.server.commands.string_keys import writable
 from headrace.server.commands.strings.editing import integer_of, long_double_of, replace
 from headrace.server.commands.strings.events import INCREASED, INCREASED_BY_FLOAT
@@ -191,7 +191,9 @@ def _set(
     if options.enx and found is not None and found.expire_ms != NO_EXPIRY:
         moment_ms = -1
     if moment_ms >= 0 and options.expiry.has_passed(call, moment_ms):
-        expired_at_once(call, key, found is not None)
+        call.server.changes.expired_keys += 1
+        if found is not None:
+            delete_expired(call, key)
         return
     replace(call, key, found, value)
     record = [b"SET", key, text]

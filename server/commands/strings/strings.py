@@ -46,7 +46,7 @@ def get(call: Call) -> object:
     acl=("string",),
 )
 def set_(call: Call) -> object:
-    """Recorded with an absolute deadline and without its condition.
+    """Recorded as it came, but with an absolute deadline, or else without GET.
 
     With a deadline that has passed the key goes, and nothing is stored.
 
@@ -66,17 +66,22 @@ def set_(call: Call) -> object:
         reply = string_at(call, key)
     if options.condition != ALWAYS and not _may_set(call, key, options):
         return reply if options.get else None
-    if moment_ms >= 0:
-        if not options.has_passed(call, moment_ms):
-            _set_until(call, key, argv[2], moment_ms)
-        else:
-            expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
-    elif options.ttl:
-        store(call, key, encode_string(argv[2]), True)
-        call.changed(key, SET, [b"SET", key, argv[2], b"KEEPTTL"])
+    if moment_ms < 0:
+        store(call, key, encode_string(argv[2]), bool(options.ttl))
+        call.changed(key, SET, _without_get(argv) if options.get else argv)
+    elif options.has_passed(call, moment_ms):
+        expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
     else:
-        _set(call, key, argv[2])
+        record = argv
+        if options.ttl != b"PXAT":
+            record = [*argv[:3], b"PXAT", b"%d" % moment_ms]
+        _set_until(call, key, argv[2], moment_ms, record)
     return reply
+
+
+def _without_get(argv: list[bytes]) -> list[bytes]:
+    """A SET without its option GET."""
+    return argv[:3] + [word for word in argv[3:] if word.upper() != b"GET"]
 
 
 def _set_options(argv: list[bytes]) -> StringOptions:
@@ -105,14 +110,8 @@ def _may_set(call: Call, key: bytes, options: StringOptions) -> bool:
     return holds(found, options.condition, options.expected, WRONGTYPE)
 
 
-def _set(call: Call, key: bytes, value: bytes) -> None:
-    store(call, key, encode_string(value))
-    call.changed(key, SET, [b"SET", key, value])
-
-
-def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int) -> None:
+def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int, record: list[bytes]) -> None:
     store_until(call, key, encode_string(value), moment_ms)
-    record = [b"SET", key, value, b"PXAT", b"%d" % moment_ms]
     call.changed(key, SET, record)
     report_deadline(call, key)
 
@@ -122,34 +121,42 @@ def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int) -> None:
 )
 def setnx(call: Call) -> object:
     """Reply: 1 when it was set, 0 when the key was there."""
-    key = call.argv[1]
+    argv = call.argv
+    key = argv[1]
     if call.db.entry(key, call.now_ms) is not None:
         return 0
-    _set(call, key, call.argv[2])
+    store(call, key, encode_string(argv[2]))
+    call.changed(key, SET, argv)
     return 1
 
 
 @command("SETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
 def setex(call: Call) -> object:
     """Reply: OK."""
-    argv = call.argv
-    _set_until(call, argv[1], argv[3], deadline_ms(call, b"EX", argv[2]))
-    return OK
+    return _setex(call, b"EX")
 
 
 @command("PSETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
 def psetex(call: Call) -> object:
     """Reply: OK."""
-    argv = call.argv
-    _set_until(call, argv[1], argv[3], deadline_ms(call, b"PX", argv[2]))
+    return _setex(call, b"PX")
+
+
+def _setex(call: Call, unit: bytes) -> object:
+    _, key, time, value = call.argv
+    moment_ms = deadline_ms(call, unit, time)
+    record = [b"SET", key, value, b"PXAT", b"%d" % moment_ms]
+    _set_until(call, key, value, moment_ms, record)
     return OK
 
 
 @command("GETSET", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def getset(call: Call) -> object:
     """Reply: the old value or nil."""
-    old = string_at(call, call.argv[1])
-    _set(call, call.argv[1], call.argv[2])
+    _, key, value = call.argv
+    old = string_at(call, key)
+    store(call, key, encode_string(value))
+    call.changed(key, SET, [b"SET", key, value])
     return old
 
 
