@@ -131,6 +131,11 @@ class RequestParser:
             size += self._bulk_size - self._big_missing
         return size
 
+    @property
+    def room_bytes(self) -> int:
+        """How much more of the argument at hand there is room for, where that was made before."""
+        return 0 if self._big is None else self._big_missing
+
     def take(self) -> list[list[bytes]]:
         """The next complete requests, oldest first; empty when more bytes are needed.
 

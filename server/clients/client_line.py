@@ -2,8 +2,9 @@
 
 The fields are those of Redis. Where our buffers are of another kind, the figure that comes closest
 is shown: ``obl`` is what waits in the session, ``omem`` what the transport holds because the peer
-does not read; there is no static reply buffer, so ``rbs`` and ``rbp`` are 0. The request at hand
-counts as the calling client's ``qbuf`` and ``argv-mem``.
+does not read; there is no static reply buffer, so ``rbs`` and ``rbp`` are 0. ``qbuf-free`` is the
+room that was made for a large argument of which a part has come. The request at hand counts as the
+calling client's ``qbuf`` and ``argv-mem``.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ class ClientMemory:
 
     def __init__(self, session: Session, argv: list[bytes] | None = None) -> None:
         self.input_bytes = session.peer.pending_input_bytes()
+        self.room_bytes = session.peer.input_room_bytes()
         self.argv_bytes = 0
         argument_count = 0
         if argv is not None:
@@ -158,7 +160,7 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"multi=%d" % (-1 if transaction is None else len(transaction.requests)),
         b"watch=%d" % len(session.watched),
         b"qbuf=%d" % memory.input_bytes,
-        b"qbuf-free=0",
+        b"qbuf-free=%d" % memory.room_bytes,
         b"argv-mem=%d" % memory.argv_bytes,
         b"multi-mem=%d" % memory.queued_bytes,
         b"rbs=0",

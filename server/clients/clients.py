@@ -21,7 +21,7 @@ def held_by(session: Session) -> int:
     Complexity: O(1), but for the replies at hand and the requests that wait.
     """
     held = session.peer.pending_output_bytes() + int(session.waiting_bytes)
-    held += session.peer.pending_input_bytes()
+    held += session.peer.pending_input_bytes() + session.peer.input_room_bytes()
     if session.out:
         held += max(0, size_of(session.out) - UNCOUNTED_BYTES)
     if session.transaction is not None:

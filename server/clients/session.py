@@ -99,6 +99,10 @@ class Peer:
         """Bytes received that no request was made of yet."""
         return 0
 
+    def input_room_bytes(self) -> int:
+        """Bytes that were announced, and for which there is room already."""
+        return 0
+
 
 NOBODY: Final = Peer()
 

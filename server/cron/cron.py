@@ -240,7 +240,7 @@ def look_at_client(server: Server, session: Session, now_ms: int) -> None:
             server.clients.recent_max_output_bytes, output_bytes
         )
         session.peer.bound_output()
-    input_bytes = session.peer.pending_input_bytes()
+    input_bytes = session.peer.pending_input_bytes() + session.peer.input_room_bytes()
     server.clients.recent_max_input_bytes = max(server.clients.recent_max_input_bytes, input_bytes)
 
 

@@ -375,6 +375,10 @@ class Connection(Peer):
         """Bytes received and not run."""
         return self._parser.pending_bytes + self._queued_bytes()
 
+    def input_room_bytes(self) -> int:
+        """Bytes announced, with room for them."""
+        return self._parser.room_bytes
+
     def _queued_bytes(self) -> int:
         """Bytes of the requests that are parsed and not run; counted once where none is."""
         if not self._queue:

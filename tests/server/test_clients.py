@@ -149,6 +149,37 @@ def test_others_in_a_transaction_and_blocked(server: ServerProcess, client: RawC
         assert other != mine
 
 
+def memory(asking: RawClient, name: int) -> tuple[int, int, int]:
+    """What the query buffer of a client holds, its room, and what the client takes in all."""
+    line = listed(asking, "ID", str(name))[0]
+    return int(line["qbuf"]), int(line["qbuf-free"]), int(line["tot-mem"])
+
+
+def announce(asking: RawClient, sender: RawClient) -> None:
+    """Send a large argument in pieces, and look what room there is for it."""
+    size = 1_000_000
+    name = number(sender)
+    before = memory(asking, name)[2]
+    sender.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % size)
+    eventually(lambda: memory(asking, name)[1] >= size)
+    assert memory(asking, name)[2] >= before + size
+    sender.send(b"x" * (size // 2))
+    eventually(lambda: memory(asking, name)[0] >= size // 2)
+    held, room, total = memory(asking, name)
+    assert size <= held + room < size * 1.1
+    assert total >= before + size * 0.98  # Redis has grown a buffer that it had before
+    sender.send(b"x" * (size // 2) + b"\r\n")
+    assert sender.read() == b"+OK\r\n"
+
+
+def test_room_for_a_large_argument(pair: Pair, server: Process, redis_server: Process) -> None:
+    """It is there, and counts, as soon as the argument is announced, until that has come."""
+    with server.client() as sender:
+        announce(pair.ours, sender)
+    with redis_server.client() as sender:
+        announce(pair.real, sender)
+
+
 def test_list_filters(server: ServerProcess, client: RawClient) -> None:
     with server.client() as subscriber:
         subscriber.call("SUBSCRIBE", "news")
