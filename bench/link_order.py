@@ -22,6 +22,7 @@ import argparse
 import random
 import re
 import subprocess
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,6 @@ from typing import Final
 
 from mypyc.namegen import exported_name, make_module_translation_map
 
-import headrace
 from bench.flame import FRAME, sample
 from bench.instructions import WARM, Callgrind, send
 from bench.measure import Shape
@@ -100,7 +100,7 @@ def run_by_types(command: str) -> Iterator[tuple[str, set[str]]]:
 
 def compiled_modules() -> list[str]:
     """The modules of the installed build that are compiled: each has an extension module."""
-    package = Path(headrace.__file__).parent
+    package = Path(sysconfig.get_path("platlib"), "headrace")  # not the checkout's
     places = [path.relative_to(package.parent) for path in package.rglob("*.so")]
     names = [".".join([*path.parts[:-1], path.name.partition(".")[0]]) for path in places]
     return [name for name in names if not name.endswith("__mypyc")]

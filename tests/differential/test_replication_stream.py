@@ -27,8 +27,26 @@ KEPT = {
         "XADD k 1-1 f v;XGROUP CREATE k g 0 => XCLAIM k g d 0 1-1",
         "XADD k 1-1 f v;XGROUP CREATE k g 0 => XAUTOCLAIM k g d 0 0",
     ),
-    "Redis's own record is an error when it is run, because EX stands beside PXAT": (
+    "servers before Redis 8.4 do not know the command, or the condition": (
+        "SET k v => SET k w IFEQ v",
+        "SET k v => SET k w IFEQ v PXAT @100000",
+        "SET k v => SET k w IFEQ v GET",
+        "SET k v => SET k w IFDNE 0123456789abcdef",
+        "SET k v => DELEX k",
+        "SET k v => delex k",
+        "SET k v => MSETEX 1 k w PXAT 1",
+        "MSETEX 2 a 1 b 2 EX 100",
+        "MSETEX 2 a 1 b 2 NX PX 100000",
+        "MSETEX 2 a 1 b 2",
+        "MSETEX 2 a 1 b 2 PX 100000 NX",
+        "MSETEX 2 a 1 b 2 EXAT @s100",
+        "MSETEX 2 a 1 a 2 pxat @100000",
         "MSETEX 2 a 1 b 2 EX 100 EX 200",
+        "MSET a 1 b 2 => MSETEX 2 a 1 b 2 XX",
+        "MSET a 1 b 2 => MSETEX 2 a 1 b 2 XX KEEPTTL",
+        "MSETEX 1 a 1 KEEPTTL",
+        "MSETEX 2 a 1 b 2 PXAT @100000",
+        "MSETEX 2 a 1 b 2 PXAT 1",
     ),
     "here a hash that was imported is one like any other": (
         "HIMPORT PREPARE n f g;HIMPORT SET k n 1 2",
@@ -85,7 +103,7 @@ def test_records(master: Process, judging: Process, family: str) -> None:
 def test_what_is_freed_lazily(master: Process, judging: Process, parameter: str) -> None:
     for each in (master, judging):
         each.call("CONFIG", "SET", parameter, "yes")
-    assert not differing(master, judging, "lazy freeing")
+    assert set(differing(master, judging, "lazy freeing")) == kept("lazy freeing")
 
 
 @pytest.mark.parametrize("family", CASES)

@@ -83,7 +83,7 @@ def delex(call: Call) -> object:
     if len(argv) not in (2, 4):
         raise CommandError(wrong_arity(call.name()))
     if len(argv) == 2:
-        return 1 if call.delete(argv[1], argv) else 0
+        return 1 if call.delete(argv[1]) else 0
     found = call.counted_entry(argv[1])
     if found is None:
         return 0

@@ -143,7 +143,7 @@ def mset_lengthy(call: Call) -> Lengthy | None:
     tips=_SHARDED_OK,
 )
 def msetex(call: Call) -> object:
-    """Recorded as it came, but with PXAT in the place of EX and PX.
+    """Recorded as SETs, which any version can read.
 
     Reply: 1, or 0 when NX met a key that is there or XX one that is not: none is set.
     """
@@ -155,13 +155,9 @@ def msetex(call: Call) -> object:
         raise CommandError(WRONG_PAIR_COUNT)
     pairs = [(args.word(), args.word()) for _ in range(count)]
     options = StringOptions()
-    relative: list[int] = []  # where EX and PX stand
     while args.left:
         option = args.option()
-        if options.take_ttl(args, option, b"KEEPTTL"):
-            if option in (b"EX", b"PX"):
-                relative.append(args.at - 2)
-        elif not options.take_existence(option):
+        if not (options.take_existence(option) or options.take_ttl(args, option, b"KEEPTTL")):
             raise CommandError(SYNTAX)
     moment_ms = options.deadline_ms(call)
     if options.condition != ALWAYS:
@@ -171,24 +167,17 @@ def msetex(call: Call) -> object:
                 return 0
     for key, value in pairs:
         _set_one(call, key, value, moment_ms, bool(options.ttl))
-    call.record(_with_deadline(call.argv, relative, moment_ms))
     return 1
 
 
-def _with_deadline(argv: list[bytes], places: list[int], moment_ms: int) -> list[bytes]:
-    """A request with PXAT and a moment at some places, or as it is where there are none."""
-    if not places:
-        return argv
-    record = argv.copy()
-    for at in places:
-        record[at : at + 2] = [b"PXAT", b"%d" % moment_ms]
-    return record
-
-
 def _set_one(call: Call, key: bytes, value: bytes, moment_ms: int, keep_ttl: bool) -> None:
+    record = [b"SET", key, value]
     if moment_ms >= 0:
         store_until(call, key, encode_string(value), moment_ms)
+        record += [b"PXAT", b"%d" % moment_ms]
         report_deadline(call, key)
     else:
         store(call, key, encode_string(value), keep_ttl)
-    call.changed(key, SET, None)
+        if keep_ttl:
+            record.append(b"KEEPTTL")
+    call.changed(key, SET, record)

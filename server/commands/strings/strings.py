@@ -48,6 +48,8 @@ def get(call: Call) -> object:
 def set_(call: Call) -> object:
     """Recorded as it came, but with an absolute deadline, or else without GET.
 
+    What compares is left out of the record: it has held, and Redis before 8.4 does not know it.
+
     With a deadline that has passed the key goes, and nothing is stored.
 
     Reply: OK, or nil when the condition kept the key as it was; with GET the old value or nil.
@@ -66,14 +68,19 @@ def set_(call: Call) -> object:
         reply = string_at(call, key)
     if options.condition != ALWAYS and not _may_set(call, key, options):
         return reply if options.get else None
+    compares = options.condition > IF_THERE
     if moment_ms < 0:
         store(call, key, encode_string(argv[2]), bool(options.ttl))
-        call.changed(key, SET, _without_get(argv) if options.get else argv)
+        if compares:
+            record = [*argv[:3], b"KEEPTTL"] if options.ttl else argv[:3]
+        else:
+            record = _without_get(argv) if options.get else argv
+        call.changed(key, SET, record)
     elif options.has_passed(call, moment_ms):
         expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
     else:
         record = argv
-        if options.ttl != b"PXAT":
+        if compares or options.ttl != b"PXAT":
             record = [*argv[:3], b"PXAT", b"%d" % moment_ms]
         _set_until(call, key, argv[2], moment_ms, record)
     return reply
