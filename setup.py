@@ -87,6 +87,7 @@ STAYS_PYTHON = {
         "server/commands/server/modules.py",
     ),
     "is for people, or for monitors that ask once a second": (
+        "server/commands/replication/failover.py",
         "server/commands/server/debug.py",
         "server/commands/server/hotkeys.py",
         "server/commands/server/hotkeys_answers.py",
@@ -94,6 +95,7 @@ STAYS_PYTHON = {
         "server/commands/server/cluster_answers.py",
         "server/commands/server/debug_protocol.py",
         "server/commands/server/debug_structures.py",
+        "server/commands/server/hotkeys.py",
         "server/commands/server/latency.py",
         "server/commands/server/lolwut.py",
         "server/commands/server/slowlog.py",

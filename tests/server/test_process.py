@@ -276,11 +276,11 @@ def test_the_largest_clients_make_room(fresh_server: Factory) -> None:
     server = fresh_server("--maxmemory-clients", "3mb", "--hz", "100")
     small, large, spared = server.client(), server.client(), server.client()
     spared.call("CLIENT", "NO-EVICT", "on")
-    for client, size in ((small, 500_000), (large, 1_900_000), (spared, 900_000)):
-        client.send(b"*2\r\n$3\r\nGET\r\n$2000000\r\n" + b"x" * size)
+    for client, size in ((small, 600_000), (large, 2_000_000), (spared, 900_000)):
+        client.send(b"*2\r\n$3\r\nGET\r\n$%d\r\n" % size + b"x" * (size - 100_000))
     assert large.rest_until_close() == b""
     assert spared.silent()
-    small.send(b"x" * 1_500_000 + b"\r\n")
+    small.send(b"x" * 100_000 + b"\r\n")
     assert small.read() == b"$-1\r\n"
     assert server.info("stats")["evicted_clients"] == "1"
     for client in (small, large, spared):
