@@ -6,7 +6,7 @@ A server that has just been woken finds little of itself in the processor's cach
 then should be in few pages: spread over the whole library, a pipelined XADD takes a tenth longer.
 Linux's ``perf`` looks at the compiled server while one workload after another runs, and the
 functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads: what
-all commands run through comes first, and what is one command's own is together. What commands on
+most commands run through comes first, and what is one command's own is together. What commands on
 values of other types run is what valgrind meets, because it misses nothing. What runs at a start
 comes behind, as valgrind met it: a server that nobody asks has then fetched few other pages,
 and its memory is less by them.
@@ -168,8 +168,10 @@ def write(requests: Sequence[str], start: Iterable[str], path: Path) -> None:
         requests: what requests run through, in order.
         start: what a start runs.
     """
-    besides = sorted(set(start) - set(requests))
-    lines = [HEADER, *(f"{name}\n" for name in requests)]
+    started = set(start)
+    besides = sorted(started - set(requests))
+    # What a start runs, too, comes last of it: before that, a start then fetches nothing.
+    lines = [HEADER, *(f"{name}\n" for name in sorted(requests, key=started.__contains__))]
     lines += [AT_START, *(f"{name}\n" for name in besides)]
     path.write_text("".join(lines))
 

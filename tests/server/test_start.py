@@ -100,7 +100,7 @@ def test_an_empty_server_is_small(fresh_server: Factory) -> None:
     server = fresh_server()
     told = Path(f"/proc/{server.pid}/status").read_text()
     (resident_kib,) = (line.split()[1] for line in told.splitlines() if line.startswith("VmRSS"))
-    most_mib = 33 if build_kind() == "compiled" else 34
+    most_mib = 32 if build_kind() == "compiled" else 34
     assert int(resident_kib) < most_mib * 1024
 
 
