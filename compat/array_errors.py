@@ -14,6 +14,7 @@ BAD_COUNT: Final = b"ERR invalid COUNT"
 LIMIT_NOT_POSITIVE: Final = b"ERR LIMIT must be positive"
 UNKNOWN_OPERATION: Final = b"ERR unknown operation"
 TOO_MANY_PREDICATES: Final = b"ERR too many predicates, maximum is 250"
+REGEX_TOO_LONG: Final = b"ERR regular expression is too long, maximum is 2048 bytes"
 MATCH_NEEDS_VALUE: Final = b"ERR MATCH requires a value argument"
 
 

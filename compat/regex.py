@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Final
 
 EMPTY: Final = b"regular expression is empty"
-TOO_LONG: Final = b"regular expression is too long, maximum is 2048 bytes"
 BACK_REFERENCE: Final = b"regular expression backreferences are not supported"
 _INVALID: Final = b"invalid regular expression: %b"
 _NO_PARENTHESIS: Final = _INVALID % b"Missing ')'"
@@ -35,7 +34,6 @@ _TOO_LARGE: Final = _INVALID % b"Out of memory"
 
 _MOST_PLACES: Final = 4096
 _MOST_REPEATS: Final = 255
-MOST_BYTES: Final = 2048  # of a pattern
 _KEPT_STEPS: Final = 20_000
 _UNLIMITED: Final = -1
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import importlib
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
-from headrace.compat.array_errors import TOO_MANY_PREDICATES, bad_regex
+from headrace.compat.array_errors import REGEX_TOO_LONG, TOO_MANY_PREDICATES
 from headrace.compat.errors import SYNTAX, CommandError
-from headrace.compat.glob import Glob, compiled
-from headrace.compat.regex import MOST_BYTES, TOO_LONG, BadRegex, Regex
 from headrace.protocol.packing import Packer
+from headrace.server.commands.arrays.predicates import Glob, Predicate, Text
 from headrace.server.commands.arrays.ranges import limit_of, slots_of
 from headrace.server.commands.arrays.values import ACL, READ_KEY, add_number, array_at, index_of
 from headrace.server.dispatch.args import Args
@@ -22,51 +19,9 @@ from headrace.storage.array.piece import element
 
 _LAST: Final = -1  # the last index of the array
 _MOST_PREDICATES: Final = 250
+_MOST_PATTERN_BYTES: Final = 2048  # of a regular expression
+_EXPRESSIONS: Final = "headrace.server.commands.arrays.expressions"
 _PREDICATES: Final = (b"EXACT", b"MATCH", b"GLOB", b"RE")
-
-
-@mypyc_attr(allow_interpreted_subclasses=False)
-class _Predicate:
-    """What an element may be like."""
-
-    @abstractmethod
-    def holds(self, string: bytes) -> bool:
-        """Whether it is."""
-        raise NotImplementedError
-
-
-class _Text(_Predicate):
-    def __init__(self, text: bytes, whole: bool, ignore_case: bool) -> None:
-        self._text: Final = text.lower() if ignore_case else text
-        self._whole: Final = whole
-        self._ignore_case: Final = ignore_case
-
-    def holds(self, string: bytes) -> bool:
-        """The text is the element, or within it."""
-        if self._ignore_case:
-            string = string.lower()
-        return string == self._text if self._whole else self._text in string
-
-
-class _Glob(_Predicate):
-    def __init__(self, pattern: bytes, ignore_case: bool) -> None:
-        self._glob: Final[Glob] = compiled(pattern, ignore_case)
-
-    def holds(self, string: bytes) -> bool:
-        """The pattern takes the element."""
-        return self._glob.matches(string)
-
-
-class _Regex(_Predicate):
-    def __init__(self, pattern: bytes, ignore_case: bool) -> None:
-        try:
-            self._regex: Final = Regex(pattern, ignore_case)
-        except BadRegex as error:
-            raise CommandError(bad_regex(error.text)) from None
-
-    def holds(self, string: bytes) -> bool:
-        """It fits somewhere in the element."""
-        return self._regex.fits(string)
 
 
 class _Options:
@@ -99,16 +54,18 @@ class _Options:
     def _ask(self, name: bytes, word: bytes) -> None:
         if len(self._asked) == _MOST_PREDICATES:
             raise CommandError(TOO_MANY_PREDICATES)
-        if name == b"RE" and len(word) > MOST_BYTES:
-            raise CommandError(bad_regex(TOO_LONG))
+        if name == b"RE" and len(word) > _MOST_PATTERN_BYTES:
+            raise CommandError(REGEX_TOO_LONG)
         self._asked.append((name, word))
 
-    def _predicate(self, name: bytes, word: bytes) -> _Predicate:
+    def _predicate(self, name: bytes, word: bytes) -> Predicate:
         if name == b"GLOB":
-            return _Glob(word, self._ignore_case)
+            return Glob(word, self._ignore_case)
         if name == b"RE":
-            return _Regex(word, self._ignore_case)
-        return _Text(word, name == b"EXACT", self._ignore_case)
+            expressions = importlib.import_module(_EXPRESSIONS)  # late, because few ask for them
+            found: Predicate = expressions.Expression(word, self._ignore_case)
+            return found
+        return Text(word, name == b"EXACT", self._ignore_case)
 
     def hold(self, string: bytes) -> bool:
         """Whether one of the predicates holds, or all."""
