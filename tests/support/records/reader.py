@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from support.client import Argument, RawClient
+from support.following import Copy
 from support.process import Process
 from support.records.cases import Case
 from support.waiting import wait_until
@@ -23,58 +24,22 @@ _NEAR_MS: Final = 10**7  # a moment is one where it is so near to now
 _STEP_MS: Final = 10_000  # moments are told apart by so much
 
 
-class StreamReader:
-    """A link to a server as a replica has it.
+class StreamReader(Copy):
+    """A link to a server as a replica has it, behind the copy.
 
     Args:
         process: the server.
     """
 
     def __init__(self, process: Process) -> None:
-        self._client = process.client(timeout_s=30)
-        self._client.send_command("PSYNC", "?", -1)
-        reply = self._read_line()
-        assert reply.startswith(b"+FULLRESYNC"), reply
-        self._skip_copy()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._client.close()
-
-    def _read_line(self) -> bytes:
-        """A line that is not empty; while a copy is made there are some that are."""
-        line = b""
-        while not line.strip():
-            line = b""
-            while not line.endswith(b"\n"):
-                line += self._receive(1)
-        return line.strip()
-
-    def _skip_copy(self) -> None:
-        line = self._read_line()
-        assert line.startswith(b"$"), line
-        left = int(line[1:])
-        while left:
-            left -= len(self._receive(left))
-
-    def _receive(self, size: int) -> bytes:
-        received = self._client.sock.recv(size)
-        assert received, "the link was closed"
-        return received
+        super().__init__(process.port)
+        self.sync(b"PSYNC ? -1\r\n")
 
     def until_end(self) -> list[Record]:
         """The records up to the end of a case, as ``plain`` has them."""
         records: list[Record] = []
         while True:
-            words = self._client.read_parsed()
-            assert isinstance(words, list), words
+            words = self.record()
             name = words[0].upper()
             if name == b"PUBLISH" and words[1] == _CHANNEL:
                 return records
@@ -127,7 +92,7 @@ class Stage:
         traceback: TracebackType | None,
     ) -> None:
         self._client.close()
-        self._reader.__exit__(kind, value, traceback)
+        self._reader.client.close()
 
     def play(self, case: Case) -> list[Record]:
         """Empty the server and play a case; the records that its lines leave."""
