@@ -50,7 +50,7 @@ def connect(connection: Connection) -> socket.socket:
             raise OptionError(
                 f"{connection.where()} does not speak TLS, which {connection.tls_option} asks for"
             ) from None
-        if "CERTIFICATE_REQUIRED" in str(broken) or "HANDSHAKE_FAILURE" in str(broken):
+        if _lacks_certificate(broken):
             raise _wants_certificate(connection) from None
         raise
     wrapped.settimeout(timeout_s)
@@ -61,6 +61,11 @@ def _trusted(connection: Connection) -> str:
     if connection.tls_ca_file:
         return f"tlsCaFile {connection.tls_ca_file} holds what is"
     return "tlsCaFile names a file of what is"
+
+
+def _lacks_certificate(error: Exception) -> bool:
+    """Whether the server has refused a client that shows no certificate, or a wrong one."""
+    return "CERTIFICATE_REQUIRED" in str(error) or "HANDSHAKE_FAILURE" in str(error)
 
 
 def _wants_certificate(connection: Connection) -> OptionError:
@@ -76,8 +81,7 @@ def explain(connection: Connection, error: Exception) -> OptionError | None:
     if connection.unix_path:
         return None
     if connection.tls:
-        asked = "CERTIFICATE_REQUIRED" in str(error) or "HANDSHAKE_FAILURE" in str(error)
-        return _wants_certificate(connection) if asked else None
+        return _wants_certificate(connection) if _lacks_certificate(error) else None
     if isinstance(error, ConnectionRefusedError | TimeoutError) or not _speaks_tls(connection):
         return None
     return OptionError(

@@ -537,40 +537,20 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         raise OptionError(
             "which streams? Give one of subscribe (names), subscribePattern, assign, or load(name)"
         )
-    keys: tuple[str, ...] = ()
-    starts: dict[str, Bound] = {}
-    ends: dict[str, Bound] = {}
-    if which in ("subscribe", "path"):
-        keys = _names(given.text(which) or "", which)
-    elif which == "paths":
-        keys = tuple(sorted(set(json.loads(given.text(which) or ""))))
-    elif which == "assign":
-        keys, starts, ends = _assigned(given)
+    keys, starts, ends = _subscribed(given, which)
     start = EARLIEST if use == READ else LATEST
-    started_by = given.only_one_of(
-        "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"
+    started_by = _only_bound(
+        given, which, "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"
     )
-    if which == "assign" and started_by:
-        raise OptionError(f"options assign and {started_by} exclude each other")
-    if started_by == "startingOffsets":
-        start, starts = _offsets(given, "startingOffsets", start)
-    elif started_by:
-        start, starts = _start_by_time(given, started_by, start)
+    if started_by:
+        start, starts = _beginning(given, started_by, start)
     end = LATEST
-    ended_by = given.only_one_of("endingOffsets", "endingTimestamp")
-    if which == "assign" and ended_by:
-        raise OptionError(f"options assign and {ended_by} exclude each other")
-    if ended_by == "endingOffsets":
-        end, ends = _offsets(given, "endingOffsets", LATEST)
-        if end == EARLIEST or EARLIEST in ends.values():
-            raise OptionError("option endingOffsets: earliest is no end")
-    elif ended_by:
-        moment = parse_moment(given.text(ended_by) or "", ended_by)
-        end = Bound(id=before((moment, 0)))
-    for option, named in (("startingOffsets", starts), ("endingOffsets", ends)):
-        strangers = [] if which == "subscribePattern" else sorted(set(named) - set(keys))
-        if strangers:
-            raise OptionError(f"option {option} names {strangers[0]}, which is not subscribed to")
+    ended_by = _only_bound(given, which, "endingOffsets", "endingTimestamp")
+    if ended_by:
+        end, ends = _ending(given, ended_by)
+    if which != "subscribePattern":
+        _refuse_strangers("startingOffsets", starts, keys)
+        _refuse_strangers("endingOffsets", ends, keys)
     encoding = given.choice("encoding", ("utf-8", "latin-1"))
     min_rows = given.integer("minOffsetsPerTrigger", 0)
     max_rows = given.integer("maxOffsetsPerTrigger", 0)
@@ -601,6 +581,52 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         poll_ms=given.integer("pollTimeoutMs", 200, 0),
         mirror_group=given.text("mirrorGroup") or "",
     )
+
+
+Bounds = dict[str, Bound]
+
+
+def _subscribed(given: Given, which: str) -> tuple[tuple[str, ...], Bounds, Bounds]:
+    """The streams that are named, and where each of them starts and ends if that is said there."""
+    if which == "assign":
+        return _assigned(given)
+    if which == "paths":
+        return tuple(sorted(set(json.loads(given.text(which) or "")))), {}, {}
+    if which == "subscribePattern":
+        return (), {}, {}
+    return _names(given.text(which) or "", which), {}, {}
+
+
+def _only_bound(given: Given, which: str, *options: str) -> str:
+    """Which of these options is given; empty for none."""
+    found = given.only_one_of(*options)
+    if which == "assign" and found:
+        raise OptionError(f"options assign and {found} exclude each other")
+    return found
+
+
+def _beginning(given: Given, option: str, start: Bound) -> tuple[Bound, Bounds]:
+    """Where reading starts: by default, and of the streams that are named."""
+    if option == "startingOffsets":
+        return _offsets(given, option, start)
+    return _start_by_time(given, option, start)
+
+
+def _ending(given: Given, option: str) -> tuple[Bound, Bounds]:
+    """Where reading ends: by default, and of the streams that are named."""
+    if option != "endingOffsets":
+        moment = parse_moment(given.text(option) or "", option)
+        return Bound(id=before((moment, 0))), {}
+    end, ends = _offsets(given, option, LATEST)
+    if end == EARLIEST or EARLIEST in ends.values():
+        raise OptionError("option endingOffsets: earliest is no end")
+    return end, ends
+
+
+def _refuse_strangers(option: str, named: Bounds, keys: tuple[str, ...]) -> None:
+    strangers = sorted(set(named) - set(keys))
+    if strangers:
+        raise OptionError(f"option {option} names {strangers[0]}, which is not subscribed to")
 
 
 def _mode(given: Given) -> str:

@@ -584,7 +584,7 @@ def _add_run(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def _supervise(arguments: Arguments, console: Console) -> int:
     from pyspark_headrace.jobs.supervisor import Supervisor, job_command
 
-    job = parser().parse_args(arguments.words)  # what is wrong with it is told at once
+    job = parser().parse_args(arguments.words)  # a wrong option ends this here, before a start
     if job.job == "run":
         raise HeadraceError("run runs a job, not itself")
     most = arguments.most if arguments.restart else 1
