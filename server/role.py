@@ -353,6 +353,14 @@ class Role:
         """Whether this server is a replica."""
         return self.following is not None and self.following.is_on
 
+    def stream_db(self) -> int:
+        """The number of the database that the stream of a master is in.
+
+        It is 0 where there is no master: a stream of our own begins by saying its database.
+        """
+        following = self.following
+        return following.stream_db() if following is not None and following.is_on else 0
+
     def place(self) -> StreamPlace | None:
         """Where in the stream the data is now; None where there is no stream."""
         return None if self.replicas is None else self.replicas.place()

@@ -95,7 +95,7 @@ class AllReplicas(Replicas, Relay):
         return None
 
     def has_all(self, replica: Replica) -> bool:
-        """Whether it has told that it has the stream up to its end."""
+        """Whether it has acknowledged the stream up to its end."""
         return replica.state == ONLINE and replica.acked == self.stream.end
 
     def info(self) -> list[bytes]:
@@ -216,10 +216,8 @@ class AllReplicas(Replicas, Relay):
         """See ``Replicas``."""
         if self._backlog is None:
             return None
-        following = self._role.following
-        db = following.stream_db() if following is not None and following.is_on else 0
         self.stream.flush()
-        return StreamPlace(self._role.id, self.stream.offset, db)
+        return StreamPlace(self._role.id, self.stream.offset, self._role.stream_db())
 
     def resume(self, place: StreamPlace, follows: bool) -> None:
         """See ``Replicas``."""

@@ -1,8 +1,8 @@
 """The snapshot with which a replica begins: an RDB file, made as any snapshot is, without a pause.
 
-It goes straight to replicas that can take it so, which is ``SocketSyncJob``. Or it is written to a
-file that nobody finds in the folder afterwards, and sent from the disk: a slow replica costs no
-memory then but for the changes that come behind it, which is ``FileSyncJob``.
+``SocketSyncJob`` sends it straight to the replicas that can take it so. ``FileSyncJob`` writes it
+to a file that nobody finds in the folder afterwards, and it is sent from the disk. A slow replica
+then costs no memory, except for the changes that come behind it.
 """
 
 from __future__ import annotations
@@ -118,18 +118,13 @@ class SyncJob(SnapshotJob):
             [
                 *(*first, b"headrace-ver", VERSION.encode(), b"redis-bits", b"64"),
                 *(b"ctime", b"%d" % int(time.time()), b"aof-base", b"0"),
-                *(b"repl-stream-db", b"%d" % self._stream_db()),
+                *(b"repl-stream-db", b"%d" % self.server.role.stream_db()),
                 *(b"repl-id", self.server.role.id),
                 *(b"repl-offset", b"%d" % self.server.role.offset()),
             ],
         )
         self.rdb = encoder
         return encoder
-
-    def _stream_db(self) -> int:
-        """The database that the stream is in; a stream of our own begins by saying it."""
-        following = self.server.role.following
-        return following.stream_db() if following is not None and following.is_on else 0
 
     def ended(self, failure: str) -> None:
         """See ``SnapshotJob``."""
@@ -167,8 +162,8 @@ class FileSyncJob(SyncJob):
 class SocketSyncJob(SyncJob):
     """One that goes to the replicas while it is being made.
 
-    They are told the version of its form before all keys have been seen. Where a value needs a
-    newer one, the job fails, and the next one can begin with that.
+    The version of its form is sent before all keys have been seen. Where a value needs a newer one,
+    the job fails, and the next one can begin with that.
 
     Args:
         version: of Redis's form, to begin with; 0 is the lowest.

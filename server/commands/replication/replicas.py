@@ -55,13 +55,14 @@ def psync(call: Call) -> object:
 def _take_over(call: Call) -> None:
     """The master of this server wants it to be the master."""
     role = call.server.role
-    if role.following is None or not role.following.is_on:
+    following = role.following
+    if following is None or not following.is_on:
         raise CommandError(errors.FAILOVER_TO_MASTER)
     if call.argv[1] != role.id:
         raise CommandError(errors.FAILOVER_OF_OTHER_DATA)
     log.info("Failover request received for replid %s.", role.id.decode())
     call.server.config.replicaof = b""
-    role.following.lead()
+    following.lead()
 
 
 @command("REPLCONF", arity=-1, flags=ADMIN | NOSCRIPT | LOADING | STALE | ALLOW_BUSY)
