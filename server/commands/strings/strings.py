@@ -46,9 +46,7 @@ def get(call: Call) -> object:
     acl=("string",),
 )
 def set_(call: Call) -> object:
-    """Recorded as it came, but with an absolute deadline, or else without GET.
-
-    What compares is left out of the record: it has held, and Redis before 8.4 does not know it.
+    """Recorded as ``_record`` says.
 
     With a deadline that has passed the key goes, and nothing is stored.
 
@@ -68,27 +66,29 @@ def set_(call: Call) -> object:
         reply = string_at(call, key)
     if options.condition != ALWAYS and not _may_set(call, key, options):
         return reply if options.get else None
-    compares = options.condition > IF_THERE
     if moment_ms < 0:
         store(call, key, encode_string(argv[2]), bool(options.ttl))
-        if compares:
-            record = [*argv[:3], b"KEEPTTL"] if options.ttl else argv[:3]
-        else:
-            record = _without_get(argv) if options.get else argv
-        call.changed(key, SET, record)
+        call.changed(key, SET, _record(argv, options, moment_ms))
     elif options.has_passed(call, moment_ms):
         expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
     else:
-        record = argv
-        if compares or options.ttl != b"PXAT":
-            record = [*argv[:3], b"PXAT", b"%d" % moment_ms]
-        _set_until(call, key, argv[2], moment_ms, record)
+        _set_until(call, key, argv[2], moment_ms, _record(argv, options, moment_ms))
     return reply
 
 
-def _without_get(argv: list[bytes]) -> list[bytes]:
-    """A SET without its option GET."""
-    return argv[:3] + [word for word in argv[3:] if word.upper() != b"GET"]
+def _record(argv: list[bytes], options: StringOptions, moment_ms: int) -> list[bytes]:
+    """As it came, but with an absolute deadline, or else without GET.
+
+    What compares is left out: it has held, and Redis before 8.4 does not know it.
+    """
+    if moment_ms >= 0:
+        is_exact = options.ttl == b"PXAT" and not options.compares
+        return argv if is_exact else [*argv[:3], b"PXAT", b"%d" % moment_ms]
+    if options.compares:
+        return [*argv[:3], b"KEEPTTL"] if options.ttl else argv[:3]
+    if options.get:
+        return argv[:3] + [word for word in argv[3:] if word.upper() != b"GET"]
+    return argv
 
 
 def _set_options(argv: list[bytes]) -> StringOptions:

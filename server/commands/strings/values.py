@@ -54,6 +54,11 @@ class StringOptions:
         self.ttl = b""
         self.time = b""
 
+    @property
+    def compares(self) -> bool:
+        """Whether the condition looks at the value, and not only whether there is one."""
+        return self.condition > IF_THERE
+
     def take_ttl(self, args: Args, option: bytes, alone: bytes) -> bool:
         """Take ``option`` if it is about expiry; each may be repeated, but no two may meet.
 
