@@ -133,7 +133,7 @@ class RequestParser:
 
     @property
     def room_bytes(self) -> int:
-        """How much more of the argument at hand there is room for, where that was made before."""
+        """How many bytes of a large argument are still to come; the room for them is there."""
         return 0 if self._big is None else self._big_missing
 
     def take(self) -> list[list[bytes]]:

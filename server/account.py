@@ -2,10 +2,9 @@
 
 It is no measurement. Each key is counted with what its parts take (``storage.costs``), each client
 with what it holds, the backlog of replication with its bytes, and a constant stands for the
-server's own tables. So the figure falls when keys
-go, is the same for the same data, and says exactly how much room is left. The interpreter and its
-code are not in it, nor what the allocator holds back: the resident set of the process is reported
-beside it.
+server's own tables. So the figure falls when keys go, is the same for the same data, and says
+exactly how much room is left. The interpreter and its code are not in it, nor what the allocator
+holds back: the resident set of the process is reported beside it.
 
 While ``maxmemory`` is set, what each key takes is kept with it, and a change of a key corrects the
 sum. When that begins, keys that are there already are counted in slices, and until then those that
@@ -75,8 +74,8 @@ class Account:
 
     def used(self) -> int:
         """All of it, in bytes."""
-        used = STARTUP_BYTES + self.keys_bytes() + self.clients_bytes()
-        used += self._role.backlog_bytes()
+        of_clients = self.clients_bytes() + self._role.backlog_bytes()
+        used = STARTUP_BYTES + self.keys_bytes() + of_clients
         if used > self.peak_bytes:
             self.peak_bytes = used
             self.peak_s = self._clock.now_ns // 1_000_000_000

@@ -106,7 +106,7 @@ class Evicting:
     Attributes:
         short: there was none to be made before the command at hand.
         has_more: there is more to evict, between commands.
-        room_bytes: how much was left below the limit before the command at hand.
+        room_bytes: how much was left below the limit before the present command.
     """
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Evicting:
     def fits_until(self, requests: list[list[bytes]], at: int, end: int) -> int:
         """Where requests stop before which the limit is kept, whatever those before them add.
 
-        The one at ``at`` is the command at hand.
+        The one at ``at`` is the present command.
         """
         raise NotImplementedError
 
@@ -164,7 +164,7 @@ class Ending:
 
     @abstractmethod
     def await_with(self, session: Session) -> None:
-        """A client waits for the end: it is told if there is none."""
+        """A client waits for the end: it gets an error if there is none."""
         raise NotImplementedError
 
     @abstractmethod

@@ -156,7 +156,7 @@ class Decoder(RecordDecoder):
             super().other_record(kind, table)
 
     def _stream_place(self, table: list[int]) -> None:
-        """Keys are left out no more: others have them, and are told when they go."""
+        """From here on expired keys stay: replicas have them, and need the record of their end."""
         if self.keys or not (table[0] >= 0 and table[1] >= 0):
             raise self.malformed("a place in a stream in front of all keys")
         self.stream_place = StreamPlace(self.cut(table[2]), table[0], table[1])

@@ -3,8 +3,8 @@
 The fields are those of Redis. Where our buffers are of another kind, the figure that comes closest
 is shown: ``obl`` is what waits in the session, ``omem`` what the transport holds because the peer
 does not read; there is no static reply buffer, so ``rbs`` and ``rbp`` are 0. ``qbuf-free`` is the
-room that was made for a large argument of which a part has come. The request at hand counts as the
-calling client's ``qbuf`` and ``argv-mem``.
+room for the rest of a large argument of which a part has come. The request that is being run counts
+as the calling client's ``qbuf`` and ``argv-mem``.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ LIMITED: Final = 1 << 16  # its user may not do everything
 IN_SCRIPT: Final = 1 << 17  # the session that scripts have
 REPLICA: Final = 1 << 18  # it copies the data: it tells how far it is, and asks for nothing
 TRACKED: Final = 1 << 19  # what it reads is remembered, or it is told of what changes
-FROM_MASTER: Final = 1 << 21  # it stands for the master, whose commands run here
 CACHING: Final = 1 << 20  # CLIENT CACHING says something of its next request
+FROM_MASTER: Final = 1 << 21  # it stands for the master, whose commands run here
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # What stands in the way of running a session's next request.

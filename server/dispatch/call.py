@@ -150,8 +150,8 @@ class Call:
     def needs_no_events(self) -> bool:
         """Whether it is enough to say which requests have changed their keys.
 
-        Clients that wait for a key may want more. One that tracks is told of its own changes behind
-        each reply, unless it has asked not to be.
+        Clients that wait for a key may want more. One that tracks gets the invalidations of its own
+        changes behind each reply, unless it has called with NOLOOP.
         """
         server = self.server
         changes = server.changes

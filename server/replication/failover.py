@@ -2,7 +2,7 @@
 
 Requests that write are held back until the replica has all that there is. Then this server follows
 it, and asks for the stream with the word FAILOVER, by which the other one becomes a master. When it
-has answered, those requests are told that this is a replica.
+has answered, those requests get the error that this is a replica.
 """
 
 from __future__ import annotations

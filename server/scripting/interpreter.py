@@ -95,7 +95,7 @@ def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
 
 
 def _matching(busy: Busy) -> dict[bytes, Callable[..., object]]:
-    """What matches patterns that may take for ever."""
+    """What matches patterns that may take very long."""
     matching = Matching(busy)
     return {b"find": matching.find, b"matcher": matching.matcher}
 

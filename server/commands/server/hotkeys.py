@@ -16,7 +16,7 @@ _OF_GET: Final = ("nondeterministic_output", _SPECIAL, "response_policy:special"
 
 
 def answer(call: Call) -> object:
-    """What the subcommand at hand answers."""
+    """What the subcommand answers."""
     answers = importlib.import_module(_ANSWERS)  # late, because few servers are asked for them
     reply: object = answers.ANSWERS[call.name()](call)
     return reply
