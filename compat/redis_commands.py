@@ -1,6 +1,6 @@
 """The commands of Redis, by the chapter of its manual, each with the version that brought it.
 
-As COMMAND DOCS of Redis 8.10 tells them. Of containers, such as XINFO, the subcommands stand here.
+As COMMAND DOCS of Redis 8.10 lists them. Of containers, such as XINFO, the subcommands stand here.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ SAVE_FAILED: Final = 1 << 6  # the last snapshot failed, and writes are to be re
 NO_REPLICAS: Final = 1 << 7  # as many as min-replicas-to-write asks for: NOREPLICAS
 LENGTHY_AT_WORK: Final = 1 << 8  # a request is being run in slices, and some have to wait for it
 
-REGION_REFUSES: Final = 1 << 9  # a region that does not know yet what it has told others: AASTART
+REGION_REFUSES: Final = 1 << 9  # a region that does not know yet what others have of it: AASTART
 HALF_JOINED: Final = 1 << 10  # what is in memory has some of a copy, and is of no moment
 STRICT_SLOTS: Final = 1 << 12  # the keys of a request have to be of one slot: CROSSSLOT
 SCRIPT_AT_WORK: Final = 1 << 11  # a script has run for so long that others are refused: BUSY

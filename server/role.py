@@ -103,7 +103,7 @@ class Replicas:
 
     @abstractmethod
     def good(self) -> int:
-        """How many have told of late how far they are; see ``min-replicas-max-lag``."""
+        """How many have reported of late how far they are; see ``min-replicas-max-lag``."""
         raise NotImplementedError
 
     @abstractmethod

@@ -195,7 +195,7 @@ class Server:
         clients: all clients.
         users: who they may be; denials: what they were refused.
         changes: where changes become known; watches, tracking and key_events listen there.
-        tracking: clients that are told when what they have read changes.
+        tracking: clients that are notified when what they have read changes.
         account: what data and clients take.
         statistics: what is counted and measured.
         host: the process.

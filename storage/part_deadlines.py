@@ -1,7 +1,7 @@
 """When parts of values expire: of each key that has some, the first deadline.
 
-Whoever changes a value tells the keyspace, which has one of these. It goes where the keys go, when
-databases are swapped or emptied.
+Whoever changes a value notifies the keyspace, which has one of these. It goes where the keys go,
+when databases are swapped or emptied.
 """
 
 from __future__ import annotations

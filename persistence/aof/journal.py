@@ -89,7 +89,7 @@ class Journal(AppendOnlyFile):
         self.index = LogFile(path)
         is_new = self._prepare(path)
         super().__init__(path, older_bytes, base_bytes)
-        self.begins_synced = True  # its first lines tell what came before
+        self.begins_synced = True  # its first lines say what came before
         self._begun(is_new)
         backlog.begin(region.origin, region.count + 1)
         for origin, number in region.known().items():  # what is known is in other files

@@ -27,7 +27,7 @@ class RdbEncoder(Encoder):
 
     Args:
         version: of the form; see ``Form.rdb_version`` and ``Form.fits_valkey``.
-        notes: names and values in turn, which tell who wrote it; ``redis-ver`` comes first.
+        notes: names and values in turn, which say who wrote it; ``redis-ver`` comes first.
     """
 
     def __init__(self, version: int, notes: list[bytes]) -> None:

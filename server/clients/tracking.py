@@ -6,20 +6,20 @@ from typing import Final
 
 
 class Tracking:
-    """How a client is told of changes to what it has read, while its ``TRACKED`` bit is set.
+    """How a client is notified of changes to what it has read, while its ``TRACKED`` bit is set.
 
     Args:
         client_id: whose it is; scripts read for their callers.
 
     Attributes:
         redirect: the ID of the client that gets the messages; 0: this one.
-        broadcast: it is told of all keys that begin with one of its prefixes, read or not.
+        broadcast: it is notified of all keys that begin with one of its prefixes, read or not.
         opt_in: only what is read after CLIENT CACHING YES counts.
         opt_out: what is read after CLIENT CACHING NO does not.
-        no_loop: it is not told of what it has changed itself.
+        no_loop: it is not notified of what it has changed itself.
         broken: a message could not be sent, because the client that gets them has left.
         prefixes: see ``broadcast``.
-        held: keys that the request at hand has changed; None for all. It is told behind the reply.
+        held: keys that the request at hand has changed; None for all; sent behind the reply.
     """
 
     def __init__(self, client_id: int) -> None:

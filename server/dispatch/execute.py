@@ -213,7 +213,7 @@ def _run_tracked(
     at: int,
     end: int,
 ) -> int:
-    """As ``run``, for a client that is told of what changes, or may be at the end of EXEC."""
+    """As ``run``, for a client that is notified of what changes, or may be at the end of EXEC."""
     tracking = dispatcher.server.tracking
     tracking.caller = session
     at = run(dispatcher, session, row, requests, at, end)

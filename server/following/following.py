@@ -79,7 +79,7 @@ class MasterFollowing(Following, LinkUser):
         now_ms = self._server.clock.monotonic_ms()
         self._io_ms = now_ms
         self._retry_ms = now_ms
-        self._told_ms = now_ms
+        self._acked_ms = now_ms
         self._down_since_ms = 0  # 0: there never was a link
         self._up_since_ms = now_ms
         self._away_ms = 0  # in all: without a link, between two
@@ -292,7 +292,7 @@ class MasterFollowing(Following, LinkUser):
         applier.take(data)
         if applier.asked:
             applier.asked = False
-            self._tell(link)
+            self._acknowledge(link)
 
     # A full copy
 
@@ -340,11 +340,11 @@ class MasterFollowing(Following, LinkUser):
         link.describe(self._applier.session)
         self._server.clients.master = self._applier.session
         self._server.gate.set(LINK_DOWN, False)
-        self._tell(link)
+        self._acknowledge(link)
 
-    def _tell(self, link: Link) -> None:
-        """Tell the master how far we are."""
-        self._told_ms = self._server.clock.monotonic_ms()
+    def _acknowledge(self, link: Link) -> None:
+        """Report to the master how far we are."""
+        self._acked_ms = self._server.clock.monotonic_ms()
         offset = self._server.role.offset()
         words = [b"REPLCONF", b"ACK", b"%d" % offset]
         aof = self._dispatcher.durability.files.aof
@@ -369,11 +369,11 @@ class MasterFollowing(Following, LinkUser):
             self._io_ms = now_ms
         if now_ms - self._io_ms > self._server.config.repl_timeout * 1000:
             self.lost(link, "it was silent for too long (repl-timeout)")
-        elif now_ms - self._told_ms >= RETRY_MS:
+        elif now_ms - self._acked_ms >= RETRY_MS:
             if self._state == CONNECTED:
-                self._tell(link)
+                self._acknowledge(link)
             elif self._state in (RECEIVING, LOADING):
-                self._told_ms = now_ms
+                self._acked_ms = now_ms
                 link.send(_SIGN_OF_LIFE)
 
     # What there is to know

@@ -19,7 +19,7 @@ class MasterLink(Link, asyncio.Protocol):
 
     Args:
         encrypt: makes the protocol of an encrypted connection: of the one inside, the host, and
-            what is told why there is no connection; None for a plain one.
+            what is called with the reason where there is none; None for a plain one.
     """
 
     def __init__(self, user: LinkUser, encrypt: Encrypt | None) -> None:

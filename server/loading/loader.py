@@ -426,9 +426,9 @@ def refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
         PersistenceError: keys would be missing.
     """
     if left:
-        told = [f"{found.count} x {name}" for name, found in sorted(left.items())]
+        counts = [f"{found.count} x {name}" for name, found in sorted(left.items())]
         raise PersistenceError(
-            f"{os.fsdecode(path)} holds what is not known here: {', '.join(told)}. To leave that "
+            f"{os.fsdecode(path)} holds what is not known here: {', '.join(counts)}. To leave that "
             f"out: headrace import {os.fsdecode(path)} --skip-unsupported --dir NEW-FOLDER"
         )
 

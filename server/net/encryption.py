@@ -93,7 +93,7 @@ class Encryption:
         """The protocol of a connection to another server, which carries that of ``link``.
 
         Args:
-            failed: told why there will be no connection.
+            failed: called with the reason why there will be no connection.
         """
         factory = self._factory
         assert factory is not None

@@ -55,7 +55,7 @@ class Supervision:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.sendto(lines.encode(), socket.MSG_DONTWAIT, address)
         except OSError as error:
-            log.warning("systemd cannot be told how the server is: %s", error)
+            log.warning("systemd cannot be notified of the server's state: %s", error)
 
 
 def _kind(asked: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.server.regions.exchange import RecordLog, Source
-from headrace.server.regions.hello import BadHello, Hello, hello_of, read_hello, refusal, told
+from headrace.server.regions.hello import BadHello, Hello, as_reply, hello_of, read_hello, refusal
 from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers, epoch_of, region_of
@@ -86,7 +86,7 @@ class Caller:
         try:
             hello = read_hello(words)
         except BadHello as error:
-            raise told(error) from None
+            raise as_reply(error) from None
         line = refusal(region, hello, region.count, True)
         if not line or line.startswith(b"AAAHEAD"):
             self.called = hello

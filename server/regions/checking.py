@@ -22,13 +22,13 @@ log: Final = logging.getLogger("headrace")
 
 NEWEST: Final = 200  # entries that are compared of each lane
 _KEYS_LOOKED_AT: Final = 100  # for one that is shared
-_BEATS: Final = 10  # between two fingerprints that are told
+_BEATS: Final = 10  # between two fingerprints that are sent
 
 Check = tuple[bytes, bytes]  # a key, and its fingerprint
 
 
 class _Turn:
-    """What another region is told next.
+    """What another region is sent next.
 
     Attributes:
         next_ms: not before this moment, of the clock that only measures.
@@ -41,7 +41,7 @@ class _Turn:
 
 
 class Checking:
-    """What this region tells and hears of fingerprints.
+    """What this region sends and receives of fingerprints.
 
     Attributes:
         made: how many fingerprints of others were compared.
@@ -56,7 +56,7 @@ class Checking:
         self._server: Final = server
         self._turns: Final[dict[int, _Turn]] = {}
 
-    def told(self, peer: int, given_away: Numbers) -> list[object]:
+    def next_for(self, peer: int, given_away: Numbers) -> list[object]:
         """What is added to an answer that says up to where the log goes; mostly nothing.
 
         Args:
@@ -79,7 +79,7 @@ class Checking:
         return []
 
     def heard(self, peer: int, known: Numbers, check: Check) -> None:
-        """A peer that knows this has told a fingerprint, and all that it wrote has been applied."""
+        """A peer that knows this has sent a fingerprint, and all that it wrote has been applied."""
         server = self._server
         key, theirs = check
         if server.gate.reasons & HALF_JOINED or known != region_of(server).known():

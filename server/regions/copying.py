@@ -137,7 +137,7 @@ class Copying:
         self._old_base = -1  # the number of the base that is to be replaced; -1: no copy is left
         self._next_ms = 0
         self._retry_ms = RETRY_MS
-        self._told = ""  # why there was no copy, as the log has told last
+        self._logged = ""  # why there was no copy, as logged last
 
     def begin(self, peer: Peer, now_ms: int) -> None:
         """Take a copy from a peer, unless one is being taken."""
@@ -154,7 +154,7 @@ class Copying:
         peer.is_copied = True
         file = CopyFile(os.path.join(directory.path, name), self._worker, self.look)
         self._file = file
-        if not self._told:
+        if not self._logged:
             log.warning(
                 "Region %d: its log begins later than what is needed: a full copy is taken",
                 peer.region,
@@ -220,7 +220,7 @@ class Copying:
         self.peer = None
         self._file = None
         self._retry_ms = RETRY_MS
-        self._told = ""
+        self._logged = ""
 
     def _write_replaced(self) -> None:
         """A copy has replaced what is here: nothing else happens before that is in the files."""
@@ -327,9 +327,9 @@ class Copying:
             self._retry_ms = min(2 * self._retry_ms, MOST_RETRY_MS)
         if peer is not None:
             peer.is_copied = False
-            if reason != self._told:
+            if reason != self._logged:
                 log.warning("Region %d: no copy of it could be taken: %s", peer.region, reason)
-        self._told = reason
+        self._logged = reason
         if file is not None:
             self._worker.give(_Discard(file.file))
 

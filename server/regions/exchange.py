@@ -196,7 +196,7 @@ class Source:
         Args:
             promise_ms: every ID that this region makes behind the end of its log has more
                 milliseconds.
-            checks: what knows which fingerprint to tell, if any.
+            checks: what knows which fingerprint to send, if any.
         """
         self._told_end = self._has_all()
         if not self._told_end:
@@ -204,7 +204,7 @@ class Source:
         numbers = given_away(self._log)
         end: list[object] = [END, encode_numbers(numbers), promise_ms]
         if checks is not None:
-            end += checks.told(self.hello.region, numbers)
+            end += checks.next_for(self.hello.region, numbers)
         return [*items, end]
 
     def _take_read(self) -> list[Piece]:

@@ -193,7 +193,7 @@ def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
 
     Args:
         sent: how many records this origin has given away, or may.
-        is_asked: the other side asks, so it is told; else this side has asked.
+        is_asked: the other side asks, so it is answered; else this side has asked.
     """
     newest = newest_version()
     if hello.version < LOWEST_VERSION:
@@ -234,6 +234,6 @@ def _numbers(word: bytes) -> Numbers:
         raise BadHello("what it knows is no number vector") from None
 
 
-def told(error: BadHello) -> CommandError:
+def as_reply(error: BadHello) -> CommandError:
     """The error for who has sent such words."""
     return CommandError(errors.aa_malformed(str(error).encode()))

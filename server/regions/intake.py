@@ -89,7 +89,7 @@ class Intake(Inlet):
         self._queue.append(_Waiting(piece, giver))
 
     def drop_all(self) -> None:
-        """Forget what waits; nobody is told."""
+        """Forget what waits; nobody is notified."""
         self._queue.clear()
         self._places.clear()
 

@@ -19,8 +19,8 @@ PLAINTEXT: Final = (
     "it is on another machine, and what is exchanged is not encrypted (aa-tls, aa-allow-plaintext)"
 )
 
-# Makes the protocol of an encrypted connection: of the one inside, the host, and what is told why
-# there is no connection.
+# Makes the protocol of an encrypted connection: of the one inside, the host, and what is called
+# with the reason where there is none.
 Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
 
 

@@ -45,7 +45,7 @@ class Peer:
     Attributes:
         region: its number.
         address: where it is.
-        paused: an operator has told to leave it alone.
+        paused: an operator has asked to leave it alone.
         conversation: the connection that pulls in the background; None while there is none.
         hello: how it has introduced itself last.
         known: what it has said last that it knows.
@@ -75,7 +75,7 @@ class Peer:
         self.is_copied = False
         self._delay_ms = FIRST_DELAY_MS
         self._next_ms = 0  # not to be tried before
-        self._told = ""  # the failure that the log has told last
+        self._logged = ""  # the failure that was logged last
         self._in_vain = False  # the last connection has ended, and nothing has come since then
         self._records = 0  # that had come by then
 
@@ -135,9 +135,9 @@ class Peer:
             if self._in_vain and puller is not None and not self._is_of_use(puller):
                 return
             self._in_vain = False
-            if self._told != ANSWERS:
+            if self._logged != ANSWERS:
                 log.info("Region %d answers", self.region)
-            self._told = ANSWERS
+            self._logged = ANSWERS
             self.failure = ""
             self.refused = False
             self.behind = False
@@ -165,8 +165,8 @@ class Peer:
         self._delay_ms = min(2 * self._delay_ms, MOST_DELAY_MS)
         if self.paused or conversation.reason.startswith(LOADING):
             return  # it will be over in a moment
-        if conversation.reason != self._told:
-            self._told = conversation.reason
+        if conversation.reason != self._logged:
+            self._logged = conversation.reason
             what_to_do = advice(conversation.reason)
             if what_to_do:
                 log.warning("Region %d: %s. %s", self.region, conversation.reason, what_to_do)

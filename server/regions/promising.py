@@ -65,7 +65,7 @@ def note_promise(region: Region, number: int, epoch: int, known: Numbers, promis
         known: what it has said it knows.
     """
     region.promised_in[number] = max(epoch, region.promised_in.get(number, 0))
-    region.told[number] = known
+    region.reported[number] = known
     if promise_ms > region.promises.get(number, 0):
         region.promises[number] = promise_ms
         if region.refusal:  # it may be a new one, of which nobody has waited for a promise

@@ -24,7 +24,7 @@ class Retention:
         self._durability: Final = durability
         self._callers: Final = callers
         self._next_ms = 0
-        self._told = 0  # files that have gone
+        self._reported = 0  # files that have gone
 
     def look(self, now_ms: int) -> None:
         """See what they have, if it is time; now_ms is monotonic."""
@@ -35,11 +35,11 @@ class Retention:
         others = [member for member in self._region.members() if member != self._region.id]
         kept.is_kept = bool(others)
         self._durability.keeping.acknowledged(least([self._of(member) for member in others]))
-        if kept.let_go > self._told:
-            self._told = kept.let_go
-            self._tell(kept, others)
+        if kept.let_go > self._reported:
+            self._reported = kept.let_go
+            self._report(kept, others)
 
-    def _tell(self, kept: KeptLog, others: list[int]) -> None:
+    def _report(self, kept: KeptLog, others: list[int]) -> None:
         """The log has become too long: say who will need a full copy."""
         own = self._region.origin
         for member in others:

@@ -5,7 +5,7 @@ missing: the files are whole, and all other regions have said that they know no 
 another one begins. IDs have to be unique, too, even against entries that are lost and were never
 sent. So where entries may be lost, another generation begins, which stands in every ID.
 
-What others have forgotten rests on what this region had told them that it has. Where its files may
+What others have forgotten rests on what this region had reported to have. Where its files may
 be older than that, or are gone, it takes no writes until it knows all that the others do.
 
 This decides. It asks nobody, and there is no clock here; see ``server.loading.region_door``.
@@ -173,5 +173,5 @@ def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
 
 
 def _next_epoch(known: int, now_ms: int) -> int:
-    """An epoch above all that are known, and above those that nobody has told of."""
+    """An epoch above all that are known, and above those that nobody has reported."""
     return max(known + 1, (now_ms - EPOCHS_SINCE_MS) // SECOND_MS)

@@ -1,4 +1,4 @@
-"""What a region has on its disk: what it tells others that it will not lose, or promises."""
+"""What a region has on its disk: what it assures others that it will not lose, or promises."""
 
 from __future__ import annotations
 

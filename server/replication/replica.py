@@ -1,4 +1,4 @@
-"""One replica: what it has been sent, and what it has told of that."""
+"""One replica: what it has been sent, and what it has acknowledged."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Replica:
     Args:
         facts: what it has said of itself.
         counters: of what leaves.
-        acknowledges: it tells how far it is; one that came with SYNC need not.
+        acknowledges: it reports how far it is; one that came with SYNC need not.
         on_online: is called when it gets the stream.
         now_ms: of ``monotonic_ms``, as all moments here.
 
     Attributes:
         state: see above; since_ms: when it came.
         is_behind: it has not read most of what it was sent of a snapshot that is being made.
-        acked: how much of the stream it has; acked_ms: when it told so last; on_disk: how much of
+        acked: how much of the stream it has; acked_ms: when it said so last; on_disk: how much of
             the stream is on its disk, where it says so.
     """
 
@@ -176,7 +176,7 @@ class Replica:
             file.readers -= 1
             file.close_if_unread()
 
-    # What it tells
+    # What it reports
 
     def acknowledge(self, offset: int, on_disk: int, now_ms: int) -> None:
         """It has so much of the stream; ``on_disk`` is below 0 where it does not say that."""
@@ -200,5 +200,5 @@ class Replica:
             self._read_ms = now_ms
 
     def lag_s(self, now_ms: int) -> int:
-        """How long it has told nothing."""
+        """How long it has reported nothing."""
         return max(0, now_ms - self.acked_ms) // 1000

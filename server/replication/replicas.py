@@ -141,7 +141,7 @@ class AllReplicas(Replicas, Relay):
 
     # The stream
 
-    def tell(self, db: int, record: list[bytes]) -> None:
+    def feed(self, db: int, record: list[bytes]) -> None:
         """See ``Replicas``."""
         if self._records:
             self._changes.unfinished = True
@@ -275,8 +275,8 @@ class AllReplicas(Replicas, Relay):
         if pieces is not None:
             counters.partial_syncs += 1
             log.info("Replica %s:%d goes on from offset %d", name, facts.port, offset)
-            told = b"CONTINUE %b" % self._role.id if facts.psync2 else b"CONTINUE"
-            session.deliver_wire(encode(Status(told)))
+            status = b"CONTINUE %b" % self._role.id if facts.psync2 else b"CONTINUE"
+            session.deliver_wire(encode(Status(status)))
             replica.go_online(pieces, now_ms)
             return
         counters.full_syncs += 1
@@ -315,10 +315,10 @@ class AllReplicas(Replicas, Relay):
             session.peer.abort()
             self._server.session_closed(session)
 
-    # What replicas tell
+    # What replicas report
 
     def acknowledge(self, session: Session, offset: int, on_disk: int) -> None:
-        """A replica tells how far it is."""
+        """A replica reports how far it is."""
         replica = self._replicas.get(session)
         if replica is not None:
             was_late = replica.lag_s(self._server.clock.monotonic_ms()) > 1

@@ -60,7 +60,7 @@ class ReplicaWaits:
         self.look()
 
     def look(self) -> None:
-        """Answer those for whom it has come true, and note what the others are told at the end."""
+        """Answer those for whom it has come true, and note what the others get at the end."""
         still: list[_Wait] = []
         for wait in self._waits:
             if wait.over:

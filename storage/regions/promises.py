@@ -1,6 +1,6 @@
 """Promises: up to which millisecond a region makes no more IDs.
 
-A region tells with all that it gives what it promises. That holds for whoever has all that the
+A region sends its promise with all that it gives. That holds for whoever has all that the
 region wrote before. So no ID can come any more up to the least of what all regions have promised,
 unless it was made in an earlier life of a region, and the end of that life's records is lost where
 they were made, but not everywhere. Three things rule that out:

@@ -42,8 +42,8 @@ class Region:
         id: its number, 1 to 15.
         epoch, origin: who it is now.
         generation: how many times a tail may have been lost; it stands in every ID.
-        nonce: tells apart two lives that took the same epoch.
-        process: tells this process from any other one; empty where nobody needs that.
+        nonce: distinguishes two lives that took the same epoch.
+        process: distinguishes this process from any other one; empty where nobody needs that.
         caught: the nonce of the latest epoch in which it has caught up with the others.
         database: the name of what all regions share.
         mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
@@ -67,11 +67,11 @@ class Region:
         promises: up to which millisecond a region makes no more IDs, all that it wrote before being
             here.
         promised_in: in which epoch each of them has promised, the latest.
-        told: what each of them said it knew, when its promise was noted last.
+        reported: what each of them said it knew, when its promise was noted last.
         partings: the records that have let regions take part no more, since this start.
         asked_ms, others_asked_ms: when somebody wanted to know here, or may have wanted to know in
             another region, what is stable; of the clock that nobody sets.
-        beaten_ms: when it told others so.
+        beaten_ms: when it said so to the others.
         stable_readers: keys for which somebody waits until more is stable.
         synced: what is known here and on the disk.
         garbage: keys that are there, and remember what may be forgotten once all regions know of
@@ -109,7 +109,7 @@ class Region:
         self.synced_promise_ms = 0
         self.promises: dict[int, int] = {}
         self.promised_in: dict[int, int] = {}
-        self.told: dict[int, Numbers] = {}
+        self.reported: dict[int, Numbers] = {}
         self.partings: Numbers = {}
         self.asked_ms = NEVER_MS
         self.others_asked_ms = NEVER_MS
@@ -145,8 +145,8 @@ class Region:
         """
         if len(self.members()) < 2:
             return False
-        told = self.beats.get(self.id)
-        numbers: Numbers = {} if told is None else told.numbers
+        beat = self.beats.get(self.id)
+        numbers: Numbers = {} if beat is None else beat.numbers
         if not covers_all(numbers, self.partings) and covers_all(self.synced, self.partings):
             return True
         if not remembers:
@@ -157,7 +157,7 @@ class Region:
             wanted = max(1, self.garbage_known.get(origin, 0))
             if numbers.get(origin, 0) < min(number, wanted):
                 return True
-        return told is None
+        return beat is None
 
     def members(self) -> list[int]:
         """The regions that take part, this one included."""
@@ -247,9 +247,9 @@ class Region:
         vectors = [self.known()]
         epochs = {self.id: self.epoch}
         for member in others:
-            if member not in self.told:
+            if member not in self.reported:
                 return False
-            vectors.append(self.told[member])
+            vectors.append(self.reported[member])
             epochs[member] = self.promised_in.get(member, 0)
         if not all(covers_all(numbers, self.partings) for numbers in vectors):
             return False  # somebody may still learn more from who takes part no more
@@ -258,7 +258,7 @@ class Region:
     def forget_promises(self) -> None:
         """Less is here than there was: nothing is stable so far."""
         self.promises.clear()
-        self.told.clear()
+        self.reported.clear()
         self._stable_ms = NO_STABLE_MS
 
     def tells_promise_ms(self) -> int:

@@ -25,7 +25,7 @@ class Contents(EntryLog):
     """The entries of one stream, its groups and its IDMP map.
 
     Attributes:
-        serial: tells it from every other stream that this process has ever held.
+        serial: distinguishes it from every other stream that this process has ever held.
         groups: consumer groups by name.
         idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
         idmp: the IDMP map; None while nothing was ever recorded.

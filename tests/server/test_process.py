@@ -80,7 +80,7 @@ def test_systemd_is_not_told_of_an_end_that_does_not_come(
 def test_a_supervisor_that_is_not_there(fresh_server: Factory) -> None:
     environment = {"NOTIFY_SOCKET": "/nowhere/at/all"}
     server = fresh_server("--supervised", "systemd", environment=environment)
-    assert "systemd cannot be told" in server.log()
+    assert "systemd cannot be notified" in server.log()
     server = fresh_server("--supervised", "systemd", environment={"NOTIFY_SOCKET": ""})
     assert "there is no NOTIFY_SOCKET" in server.log()
     server = fresh_server("--supervised", "auto", environment={"NOTIFY_SOCKET": ""})

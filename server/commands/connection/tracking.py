@@ -33,7 +33,7 @@ _ACL: Final = ("connection",)
 
 @command("CLIENT|TRACKING", arity=-3, flags=_FLAGS, acl=_ACL)
 def client_tracking(call: Call) -> object:
-    """Be told when what this client has read changes, or no longer. Reply: OK.
+    """Be notified when what this client has read changes, or no longer. Reply: OK.
 
     Raises: options that exclude each other, or what holds already.
     Source: networking.c, clientCommand; tracking.c.

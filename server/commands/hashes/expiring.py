@@ -93,7 +93,7 @@ def hgetex(call: Call) -> object:
 
 
 def _end(call: Call, key: bytes, value: Hash, gone: list[bytes], staying: list[bytes]) -> None:
-    """Remove fields whose deadline is over; of others that have it already, Redis tells instead."""
+    """Remove fields whose deadline is over; of others that have it, Redis reports instead."""
     if not staying:
         delete_fields(call, key, value, gone, None)
         return

@@ -110,22 +110,22 @@ def sunsubscribe(call: Call) -> object:
 @command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST)
 def publish(call: Call) -> object:
     """Reply: how many times it was delivered."""
-    _tell_replicas(call)
+    _feed_replicas(call)
     return call.server.clients.pubsub.publish(call.argv[1], call.argv[2])
 
 
 @command("SPUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST, keys=(KeySpec("NOT_KEY"),))
 def spublish(call: Call) -> object:
     """Reply: how many times it was delivered."""
-    _tell_replicas(call)
+    _feed_replicas(call)
     return call.server.clients.pubsub.publish_shard(call.argv[1], call.argv[2])
 
 
-def _tell_replicas(call: Call) -> None:
+def _feed_replicas(call: Call) -> None:
     """Let those who listen at replicas hear it, too."""
     replicas = call.server.role.replicas
     if replicas is not None:
-        replicas.tell(call.db.index, call.argv)
+        replicas.feed(call.db.index, call.argv)
 
 
 container("PUBSUB")

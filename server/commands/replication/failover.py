@@ -44,7 +44,7 @@ class Wanted:
 def failover(call: Call) -> object:
     """Begin, or with ABORT give up, to make a replica the master.
 
-    Reply: OK, when it has begun; INFO tells how it goes on.
+    Reply: OK, when it has begun; INFO says how it goes on.
     Raises: in a cluster and in a region, where there is no such replica, and while one is going on.
     """
     server = call.server

@@ -63,7 +63,7 @@ def _myshardid(call: Call, node: ClusterNode) -> object:
 
 
 def _ip(call: Call, node: ClusterNode) -> bytes:
-    """The address of the node, as the client of a call is told it."""
+    """The address of the node, as the client of a call sees it."""
     session = call.session
     return node.ip(b"" if session.unix_socket else session.local_address)
 

@@ -109,7 +109,7 @@ def note_position(call: Call, key: bytes, group: Group) -> None:
 def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
     """The XCLAIM that makes ``nack``, which has a consumer, what it is.
 
-    In a region it does not say how far the group has come: one ID does not tell that.
+    In a region it does not say how far the group has come: one ID does not say that.
     """
     assert nack.consumer is not None
     record = [

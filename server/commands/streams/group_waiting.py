@@ -96,7 +96,7 @@ class GroupReaders(ExclusiveLine):
         if stream is None or group is None or has_new(stream, group):
             return self._arrivals.first()
         if group.places is not None and group.places.elsewhere(stream) != HERE:
-            return self._arrivals.first()  # it is told so
+            return self._arrivals.first()  # it is answered so
         if not self._claimers:
             return None
         since_ms = claimable_since(stream, group)

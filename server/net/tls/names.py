@@ -1,4 +1,4 @@
-"""Names in certificates, which are told as ``ssl.SSLSocket.getpeercert`` tells them."""
+"""Names in certificates, in the form of ``ssl.SSLSocket.getpeercert``."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Door:
         return True
 
     def opened(self, transport: TlsTransport) -> None:
-        """The handshake is complete: the protocol may be told."""
+        """The handshake is complete: the protocol may be notified."""
 
     def refused(self, transport: TlsTransport, reason: str) -> None:
         """The handshake has failed."""
@@ -84,7 +84,7 @@ class TlsTransport(Handshaking):
         self._is_open = False  # the handshake is complete
         self._is_held = False  # nothing is read while it waits for its turn in the handshake
         self._is_closing = False
-        self._is_over = False  # the protocol has been told, or need not be
+        self._is_over = False  # the protocol has been notified, or need not be
         self._backlog: deque[bytes] = deque()
         self._backlog_at = 0  # what is gone of its first piece
         self._backlog_bytes = 0
@@ -164,7 +164,7 @@ class TlsTransport(Handshaking):
             self._push()
             return
         except (OSError, ValueError) as error:
-            self._push()  # the peer is told why, too
+            self._push()  # the peer hears why, too
             self.give_up(words_of(error))
             return
         self._push()

@@ -13,7 +13,7 @@ An origin that is the same as the one before stands there as 0. A stream that ha
 remembered stays as it is.
 
 There may be millions of graves. So a grave is the text itself, and no object that holds it. It is
-told from a string by where it lies.
+distinguished from a string by where it lies.
 """
 
 from __future__ import annotations

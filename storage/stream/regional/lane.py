@@ -63,7 +63,7 @@ class Lane:
         return self.last() <= self.deleted
 
     def is_dead(self) -> bool:
-        """Whether it may be forgotten once nobody can tell of it any more.
+        """Whether it may be forgotten once nobody can speak of it any more.
 
         One that is known by a removal that came before its entries is not: what it removes is
         still to come.

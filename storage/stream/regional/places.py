@@ -1,11 +1,11 @@
 """How far a group has read a stream of several lanes.
 
 Of each lane, the group has been given all up to its **place**, or it is not for the group because
-it is not above the **start**, or it is **acknowledged** elsewhere: that is told by intervals, which
+it is not above the **start**, or it is **acknowledged** elsewhere: that is held as intervals, which
 are the same in every region (``births.Create``). New entries of a lane have higher IDs than all
 that came of it. So nothing comes behind the place, however late it is.
 
-The **prefix** is what this region may tell the others to be acknowledged. Of each lane it ends at
+The **prefix** is what this region may report to the others as acknowledged. Of each lane it ends at
 the place, or below the lowest pending ID whose entry is still there. It begins where the group
 began to be given entries of the lane: what lies below that, this region knows nothing about. What
 goes with its consumer was given and not acknowledged, so the prefix begins above that (``let_go``).
@@ -291,7 +291,7 @@ def lowest_pending(stream: Lanes, group: Group) -> ID | None:
 def let_go(stream: Lanes, group: Group, held: NacksById) -> None:
     """What a consumer holds is to be pending no more, and nobody has acknowledged it.
 
-    The others are not to be told that it is acknowledged: where they read, it is given again.
+    The others must not hear that it is acknowledged: where they read, it is given again.
     """
     places = places_of(group)
     names = list(places.place)

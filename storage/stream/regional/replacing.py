@@ -1,8 +1,8 @@
 """The state of a stream gives way to another region's, and what is local stays.
 
 This is for a region whose files are of an earlier time. What the others have forgotten since then
-rests on what it had told them. So a stream that was joined would have entries again that were
-deleted; what is here has to go altogether.
+rests on what it had reported to them. So a stream that was joined would have entries again that
+were deleted; what is here has to go altogether.
 """
 
 from __future__ import annotations

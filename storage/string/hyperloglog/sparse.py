@@ -205,7 +205,7 @@ def raise_by_sparse(highest: vec[i64], data: bytes) -> None:
 
 
 def described(data: bytes) -> bytes:
-    """The runs of a sparse string as PFDEBUG DECODE tells them."""
+    """The runs of a sparse string as PFDEBUG DECODE shows them."""
     words: list[bytes] = []
     at = HEADER
     while at < len(data):
