@@ -146,7 +146,7 @@ class Replicas:
         raise NotImplementedError
 
     @abstractmethod
-    def tell(self, db: int, record: list[bytes]) -> None:
+    def feed(self, db: int, record: list[bytes]) -> None:
         """Let them have what is no change of the data, and so stands in no file."""
         raise NotImplementedError
 
