@@ -163,18 +163,6 @@ class Interpreter:
         memory.watch(lua)
         table = lua.table_from
         complaints = _load(lua, "complaints")
-        settings = _load(lua, "json_settings", complaints)
-        doubles = table({b"pack_double": pack_double, b"unpack_double": unpack_double})
-        libraries = {
-            b"cjson": _load(
-                lua,
-                "cjson",
-                _load(lua, "json_encoder", complaints, settings),
-                _load(lua, "json_decoder", complaints, settings),
-                settings,
-            ),
-            b"cmsgpack": _load(lua, "cmsgpack", complaints, doubles),
-        }
         ending = _Ending(busy, memory)
         native = _native(complaints[b"native"], memory)
         self._native: Final = [each for library in native.values() for each in library.values()]
@@ -195,7 +183,9 @@ class Interpreter:
             b"refusal_of_function": refusal_of_function,
             b"end_script": ending.end_script,
         }
-        made = _load(lua, "sandbox", table(server), table(libraries), _load(lua, "tail_calls"))
+        made = _load(
+            lua, "sandbox", table(server), _libraries(lua, complaints), _load(lua, "tail_calls")
+        )
         self._compile: Final = made[b"compile"]
         self._run: Final = made[b"run"]
         self._compile_library: Final = made[b"compile_library"]
@@ -318,6 +308,21 @@ class _Ending:
         if self._busy.is_to_end():
             raise ScriptError(self._busy.refusal())
         return False
+
+
+def _libraries(lua: Any, complaints: Any) -> Any:
+    """The libraries that are written in Lua, by name."""
+    settings = _load(lua, "json_settings", complaints)
+    encode = _load(lua, "json_encoder", complaints, settings)
+    decode = _load(lua, "json_decoder", complaints, settings)
+    doubles = lua.table_from({b"pack_double": pack_double, b"unpack_double": unpack_double})
+    pack = _load(lua, "msgpack_encoder", doubles)
+    unpack = _load(lua, "msgpack_decoder", complaints, doubles)
+    libraries = {
+        b"cjson": _load(lua, "cjson", encode, decode, settings),
+        b"cmsgpack": _load(lua, "cmsgpack", complaints, pack, unpack),
+    }
+    return lua.table_from(libraries)
 
 
 def _load(lua: Any, name: str, *arguments: object) -> Any:

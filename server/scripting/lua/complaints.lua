@@ -6,7 +6,8 @@
 local error, getinfo = error, debug.getinfo
 local LIBRARIES = { ["@cjson.lua"] = true, ["@json_encoder.lua"] = true,
   ["@json_decoder.lua"] = true, ["@json_settings.lua"] = true, ["@cmsgpack.lua"] = true,
-  ["@patterns.lua"] = true, ["@complaints.lua"] = true }
+  ["@msgpack_encoder.lua"] = true, ["@msgpack_decoder.lua"] = true, ["@patterns.lua"] = true,
+  ["@complaints.lua"] = true }
 
 -- What stands before the error of a function that is called at this level.
 local function place_of(level)
