@@ -51,9 +51,10 @@ def test_libraries(
     use(server, [python, FOLDER / "programs" / f"use_{name}.py"], tmp_path)
 
 
+@pytest.mark.parametrize("name", ["locks", "stores"])
 def test_libraries_of_npm(
-    node_modules: Path, fresh_server: Callable[..., ServerProcess], tmp_path: Path
+    name: str, node_modules: Path, fresh_server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:
     server = fresh_server("--appendonly", "yes", "--appendfsync", "always")
-    program = FOLDER / "node" / "use_locks.js"
+    program = FOLDER / "node" / f"use_{name}.js"
     use(server, ["node", program], tmp_path, NODE_PATH=str(node_modules))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from frameworks.conftest import FOLDER
+from frameworks.workplace import Workplace
 
 from support.process import ServerProcess
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
 JOBS = 20
-PATIENCE_S = 60.0
 # Whether a job that a killed worker had begun is done by another. Celery gives it back when a
 # worker starts, if that is late enough, or after minutes; taskiq on a stream behind a new job that
 # comes late enough; kombu after minutes; rq notes that it has failed; those that are False
@@ -32,81 +28,13 @@ FRAMEWORKS = {
     "pydocket": True,
     "redis_om": True,
     "rq": False,
+    "rq_scheduler": False,
+    "streaq": True,
     "taskiq": False,
     "taskiq_streams": None,
 }
 FROM_NPM = ("bee_queue", "bull", "bullmq")  # there it always is
 REQUIREMENTS = {"taskiq_streams": "taskiq"}  # where those of another one do
-
-
-class Workplace:
-    """Runs the programs of one framework.
-
-    Args:
-        command: the program.
-        told: the file to which its programs write.
-        environment: more variables.
-    """
-
-    def __init__(
-        self, command: list[Path | str], port: int, told: Path, **environment: str
-    ) -> None:
-        self._command = command
-        self._told = told
-        self._environment = {
-            **os.environ,
-            "HEADRACE_PORT": str(port),
-            "HEADRACE_TOLD": str(told),
-            "PYTHONPATH": str(FOLDER / "programs"),  # and nothing of ours
-            **environment,
-        }
-        told.touch()
-
-    def produce(self, count: int) -> None:
-        done = subprocess.run(
-            [*self._command, "produce", str(count)],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
-        assert done.returncode == 0, done.stderr
-
-    @contextlib.contextmanager
-    def worker(self, *, holds: bool = False) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker that runs until the end of the block; one that holds never ends a job."""
-        log = self._told.with_suffix(f".{holds}.log")
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                [*self._command, "work"],
-                env={**self._environment, "HEADRACE_HOLDS": str(int(holds))},
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-    def numbers(self, what: str) -> list[int]:
-        """The jobs of which this was told, in its order."""
-        lines = [line.split() for line in self._told.read_text().splitlines()]
-        return [int(number) for _, kind, number in lines if kind == what]
-
-    def wait_for(self, what: str, count: int) -> None:
-        self._wait(what, lambda numbers: len(numbers) >= count)
-
-    def wait_for_all(self, what: str, expected: set[int]) -> None:
-        self._wait(what, lambda numbers: set(numbers) >= expected)
-
-    def _wait(self, what: str, is_enough: Callable[[list[int]], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_enough(self.numbers(what)):
-            logs = "\n".join(log.read_text() for log in self._told.parent.glob("*.log"))
-            assert time.monotonic() < deadline, f"{what}: {self.numbers(what)}\n{logs[-4000:]}"
-            time.sleep(0.05)
 
 
 def kill_a_worker(server: ServerProcess, place: Workplace, *, is_given_back: bool | None) -> None:
