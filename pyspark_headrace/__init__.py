@@ -3,8 +3,8 @@
 Spark finds it by itself: it imports every installed module whose name starts with ``pyspark_`` and
 registers its ``DefaultSource``. So ``spark.readStream.format("headrace")`` needs no registration.
 
-What a job imports by name: ``session`` (a Spark session set up for this source), ``LagListener``,
-and the functions of ``pyspark_headrace.jobs``.
+What a job imports by name: ``session`` (a Spark session set up for this source), ``LagListener``
+and ``lags_in`` (how far a query is behind), and the functions of ``pyspark_headrace.jobs``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pyspark_headrace.listener import LagListener
+    from pyspark_headrace.listener import LagListener, lags_in
     from pyspark_headrace.sessions import session
     from pyspark_headrace.source import HeadraceSource as DefaultSource
 
 __version__ = "0.2.0"  # the server's, from the same checkout
-__all__ = ["DefaultSource", "LagListener", "session"]
+__all__ = ["DefaultSource", "LagListener", "lags_in", "session"]
 
 _HOMES: Final = {
     "DefaultSource": ("source", "HeadraceSource"),
     "LagListener": ("listener", "LagListener"),
+    "lags_in": ("listener", "lags_in"),
     "session": ("sessions", "session"),
 }
 

@@ -1,8 +1,9 @@
-"""How far queries are behind: in entries and in milliseconds, after every batch.
+"""How far queries are behind: in entries, bytes and milliseconds, after every batch.
 
-Spark's own progress holds it already, for the source reports where its streams end:
-``sources[0].latestOffset`` less ``endOffset``. A ``LagListener`` does the subtraction and passes it
-on to the log, a function, a file for Prometheus, or a consumer group that mirrors the query.
+Spark's own progress holds it as it was when a batch was planned, for the source reports where its
+streams end: ``sources[0].latestOffset`` less ``endOffset``. A ``LagListener`` does the subtraction,
+or asks the server once more when the batch is done. It passes the lag on to the log, a function, a
+file for Prometheus, or a consumer group that mirrors the query.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    SourceProgress,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 
 from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.lag import Behind, lags_between, lags_now
 from pyspark_headrace.mirror import mirror
-from pyspark_headrace.offsets import VERSIONS, Positions, from_offset
+from pyspark_headrace.offsets import VERSIONS, Offset, Positions, from_offset
 from pyspark_headrace.options import CONNECTION_NAMES, WRITE, Given, connection_from
 from pyspark_headrace.resp import Link
+from pyspark_headrace.server import Server
 
 log = logging.getLogger("pyspark_headrace")
 
@@ -38,8 +43,7 @@ class Lag:
 
     Attributes:
         query: its name, or its id.
-        entries: how many are still to be read; None when the ranks are not known.
-        ms: between the last entry read and the last one there is.
+        entries, bytes, ms: what is left to read, see ``Behind``; None where it is not known.
         lost: entries that went before they were read, ever.
         rows: of the whole query in this batch.
         rows_per_s: likewise.
@@ -50,36 +54,58 @@ class Lag:
     batch: int
     key: str
     entries: int | None
-    ms: int
+    bytes: int | None
+    ms: int | None
     lost: int
     rows: int
     rows_per_s: float
     batch_ms: int
 
 
-def lags_between(read: Positions, there: Positions) -> dict[str, tuple[int | None, int]]:
-    """For each stream how many entries and milliseconds lie between two positions."""
-    found: dict[str, tuple[int | None, int]] = {}
-    for key, position in read.items():
-        latest = there.get(key, position)
-        entries = latest.n - position.n if latest.n >= 0 and position.n >= 0 else None
-        if latest.id <= position.id:
-            found[key] = (0, 0)
-        else:
-            found[key] = (entries, latest.id[0] - position.id[0])
-    return found
-
-
-def positions_in(text: str | None) -> Positions:
-    """An offset as progress shows it; nothing where it is of another source."""
-    if not text:
-        return {}
+def _offset_in(text: str | None) -> Offset:
+    """An offset as progress shows it; an empty one where it is of another source."""
     try:
-        offset: Any = json.loads(text)
+        offset: Any = json.loads(text or "null")
     except ValueError:
         return {}
     ours = isinstance(offset, dict) and "k" in offset and offset.get("v") in VERSIONS
-    return from_offset(offset) if ours else {}
+    return offset if ours else {}
+
+
+def positions_in(text: str | None) -> Positions:
+    """The positions of an offset as progress shows it; none where it is of another source."""
+    offset = _offset_in(text)
+    return from_offset(offset) if offset else {}
+
+
+def lags_in(progress: StreamingQueryProgress) -> list[Lag]:
+    """How far a query is behind each stream, as it was seen when the batch was planned."""
+    found: list[Lag] = []
+    for source in progress.sources:
+        read = positions_in(source.endOffset)
+        left = lags_between(read, positions_in(source.latestOffset))
+        found += _lags_of(progress, read, left)
+    return found
+
+
+def _lags_of(
+    progress: StreamingQueryProgress, read: Positions, left: Mapping[str, Behind]
+) -> list[Lag]:
+    return [
+        Lag(
+            query=progress.name or str(progress.id),
+            batch=progress.batchId,
+            key=key,
+            entries=behind.entries,
+            bytes=behind.bytes,
+            ms=behind.ms,
+            lost=read[key].lost,
+            rows=progress.numInputRows,
+            rows_per_s=progress.processedRowsPerSecond or 0.0,
+            batch_ms=progress.batchDuration,
+        )
+        for key, behind in left.items()
+    ]
 
 
 class LagListener(StreamingQueryListener):
@@ -90,7 +116,9 @@ class LagListener(StreamingQueryListener):
         prometheus_file: rewritten after every batch, for the text file collector of an exporter.
         mirror_group: a consumer group to be set to where the query stands. Unlike the source's
             option of this name it is set after the last batch too.
-        options: those of the source, where ``mirror_group`` is to be found.
+        options: those of the source. With them the server is asked when a batch is done; without
+            them lag is what was left when the batch was planned, and ``bytes`` are not known.
+            Queries that read from another server are not asked about.
     """
 
     def __init__(
@@ -103,14 +131,15 @@ class LagListener(StreamingQueryListener):
         self._on_lag: Final = on_lag
         self._file: Final = None if prometheus_file is None else Path(prometheus_file)
         self._group: Final = mirror_group
-        self._link: Link | None = None
-        if mirror_group:
+        self._server: Server | None = None
+        if mirror_group or options is not None:
             reach = {
                 name: value
                 for name, value in (options or {}).items()
                 if name.lower() in CONNECTION_NAMES
             }
-            self._link = Link(connection_from(Given(reach, WRITE)))
+            self._server = Server(Link(connection_from(Given(reach, WRITE))))
+        self._asks: Final = options is not None
         self._lags: dict[tuple[str, str], Lag] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
@@ -124,46 +153,43 @@ class LagListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Compare where the query stands with where the streams end."""
-        progress = event.progress
-        query = progress.name or str(progress.id)
         found: list[Lag] = []
-        for source in progress.sources:
+        for source in event.progress.sources:
             read = positions_in(source.endOffset)
-            lags = lags_between(read, positions_in(source.latestOffset))
-            for key, (entries, ms) in lags.items():
-                lag = Lag(
-                    query=query,
-                    batch=progress.batchId,
-                    key=key,
-                    entries=entries,
-                    ms=ms,
-                    lost=read[key].lost,
-                    rows=progress.numInputRows,
-                    rows_per_s=progress.processedRowsPerSecond or 0.0,
-                    batch_ms=progress.batchDuration,
-                )
-                found.append(lag)
-                self._lags[query, key] = lag
-            if self._link is not None and read:
-                self._mirror(self._link, read)
+            if not read:
+                continue
+            left = self._ask(source, read)
+            if left is None:
+                left = lags_between(read, positions_in(source.latestOffset))
+            found += _lags_of(event.progress, read, left)
         if found:
+            self._lags.update({(lag.query, lag.key): lag for lag in found})
             self._tell(found)
 
-    def _mirror(self, link: Link, read: Positions) -> None:
+    def _ask(self, source: SourceProgress, read: Positions) -> dict[str, Behind] | None:
+        """What the server says is left, and let the group mirror the query; None: nothing."""
+        server = self._server
+        if server is None:
+            return None
+        label = server.link.connection.label
+        if _offset_in(source.latestOffset).get("at", label) != label:
+            return None  # another server's
         try:
-            mirror(link, self._group, read)
+            if self._group:
+                mirror(server.link, self._group, read)
+            return lags_now(server, read) if self._asks else None
         except (HeadraceError, OSError) as error:
-            log.warning("mirror_group %s: %s", self._group, error)
+            log.warning("lag at %s: %s", label, error)
+            return None
 
     def _tell(self, found: list[Lag]) -> None:
         for lag in found:
             log.info(
-                "%s: batch %d, %s: %s entries and %d ms behind, %.0f rows/s",
+                "%s: batch %d, %s: %s entries, %s bytes and %s ms behind, %.0f rows/s",
                 lag.query,
                 lag.batch,
                 lag.key,
-                "?" if lag.entries is None else lag.entries,
-                lag.ms,
+                *("?" if figure is None else figure for figure in (lag.entries, lag.bytes, lag.ms)),
                 lag.rows_per_s,
             )
         if self._on_lag is not None:
@@ -189,11 +215,12 @@ def prometheus_text(lags: Iterable[Lag]) -> str:
                 lines.append(f"headrace_{name}{{{labels}}} {number}")
 
     metric("lag_entries", "gauge", "Entries the query has not read yet.", lambda lag: lag.entries)
+    metric("lag_bytes", "gauge", "Size of these, about.", lambda lag: lag.bytes)
     metric(
         "lag_seconds",
         "gauge",
         "From the last entry read to the last there is.",
-        lambda lag: lag.ms / 1000,
+        lambda lag: None if lag.ms is None else lag.ms / 1000,
     )
     metric("lost_entries_total", "counter", "Entries gone before being read.", lambda lag: lag.lost)
     metric("batch_seconds", "gauge", "Duration of the last batch.", lambda lag: lag.batch_ms / 1000)

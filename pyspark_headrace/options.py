@@ -326,6 +326,11 @@ class Connection:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.unix_path or f"{host}:{self.port}"
 
+    @property
+    def label(self) -> str:
+        """The address and the database, for people: no user and no secret."""
+        return f"{self.where()}/{self.db}" if self.db else self.where()
+
 
 def connection_from(given: Given) -> Connection:
     """The connection that the options describe."""

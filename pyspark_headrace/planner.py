@@ -15,6 +15,7 @@ from typing import Final
 
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.ids import ID_MAX, LEAST, StreamID, format_id
+from pyspark_headrace.lag import Behind, behind, together
 from pyspark_headrace.loss import numbers_contradict, removed_amid, removed_unread
 from pyspark_headrace.offsets import Cut, Piece, Position, Positions, Sight
 from pyspark_headrace.options import Bound, ReadOptions
@@ -67,6 +68,7 @@ class Planner:
         self._known_at_s = float("-inf")
         self._targets: dict[str, tuple[StreamID, int]] | None = None
         self._figures: dict[str, Figures] = {}
+        self._entry_bytes: dict[str, int] = {}
         self._seen: dict[str, Sight] = {}
         self._resting: Final = Resting(server.link)
         self._at_rest: tuple[Positions, Positions] = ({}, {})
@@ -132,6 +134,13 @@ class Planner:
                 if figures.exists
             }
         return self._report
+
+    def behind(self, read: Positions) -> Behind:
+        """What the streams were found to hold behind these positions."""
+        return together(
+            behind(read.get(key, Position(LEAST)), figures, self._entry_bytes.get(key, 1))
+            for key, figures in self._figures.items()
+        )
 
     def latest(self, start: Positions, most: int) -> Positions | None:
         """Where the next batch ends; None when there is nothing for one.
@@ -271,6 +280,7 @@ class Planner:
             counts = [_estimate(each) for each in waiting.values()]
         rows = dict(zip(waiting, counts, strict=True))
         weights = self._weights(rows, {key: each.figures for key, each in waiting.items()})
+        self._entry_bytes.update(weights)
         for key, each in waiting.items():
             backlogs[key] = replace(each, rows=rows[key], weight=weights[key])
         return backlogs

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 import pyarrow as pa
@@ -179,10 +180,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
         self._initial: Offset | None = None
         self._known: list[tuple[Offset, Positions]] = []
-        self._reported: tuple[Positions, Offset] | None = None
+        self._end: Positions = {}  # of the batch that was planned last
+        self._reported: tuple[Positions, Positions, Offset] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_planner": None, "_known": [], "_reported": None}
+        return {**self.__dict__, "_planner": None, "_known": [], "_end": {}, "_reported": None}
 
     def _positions(self, offset: Offset) -> Positions:
         """What an offset says; comparing it with those that are known is faster than reading."""
@@ -225,6 +227,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
         positions = self._positions(start)
         found = self._plan().latest(positions, most)
+        self._end = positions if found is None else found
         if found is None:
             return start
         counts = deal(pieces_between(positions, found), self._options)
@@ -233,11 +236,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """What the streams held when ``latestOffset`` looked: less the batch's end, the lag."""
+        """What the streams held when ``latestOffset`` looked, on which server, and what is left.
+
+        Spark shows it as it is in the progress of a query, and does nothing else with it.
+        """
         found = self._plan().report()
-        if self._reported is None or self._reported[0] is not found:
-            self._reported = (found, to_offset(found))
-        return self._reported[1] if found else None
+        known = self._reported
+        if known is None or known[0] is not found or known[1] is not self._end:
+            lag = asdict(self._plan().behind(self._end))
+            told = {**to_offset(found), "lag": lag, "at": self._options.connection.label}
+            self._reported = known = (found, self._end, told)
+        return known[2] if found else None
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """The pieces that stand in ``end``; the same ones when a batch is repeated."""

@@ -57,6 +57,7 @@ def test_the_examples_run(
     assert len(examples) >= 8
     for body in examples:
         code = body.replace('format("headrace")', f'format("headrace").option("port", "{port}")')
+        code = code.replace('{"host": "localhost"}', f'{{"port": "{port}"}}')
         code = code.replace("OPTIONS (", f"OPTIONS (port '{port}', ")
         code = code.replace("/tmp/headrace", str(tmp_path))
         exec(compile(code, "docs/spark.md", "exec"), names)

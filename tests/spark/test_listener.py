@@ -10,13 +10,8 @@ from typing import Any
 
 import pytest
 
-from pyspark_headrace.listener import (
-    Lag,
-    LagListener,
-    lags_between,
-    positions_in,
-    prometheus_text,
-)
+from pyspark_headrace.lag import NOTHING, UNKNOWN, Behind, lags_between
+from pyspark_headrace.listener import Lag, LagListener, positions_in, prometheus_text
 from pyspark_headrace.offsets import Position, to_offset
 from support.client import RawClient
 from support.process import Process, free_port
@@ -45,8 +40,13 @@ def event(read: dict[str, Position], there: dict[str, Position], **more: Any) ->
 def test_differences() -> None:
     read = {"a": Position((100, 1), 40), "b": Position((9, 0), 3), "c": Position((5, 0))}
     there = {"a": Position((350, 0), 47), "b": Position((9, 0), 3), "c": Position((8, 0), 4)}
-    assert lags_between(read, there) == {"a": (7, 250), "b": (0, 0), "c": (None, 3)}
-    assert lags_between(read, {}) == {"a": (0, 0), "b": (0, 0), "c": (0, 0)}
+    assert lags_between(read, there) == {
+        "a": Behind(7, None, 250),
+        "b": NOTHING,
+        "c": Behind(None, None, 3),
+    }
+    assert lags_between(read, {}) == dict.fromkeys(read, UNKNOWN)  # Spark does not always report
+    assert lags_between({"a": Position((0, 0), 0)}, there) == {"a": Behind(47, None, None)}
 
 
 @pytest.mark.parametrize("text", [None, "", "nonsense", "7", '{"k":{}}', '{"v":2,"k":{}}', "[]"])
@@ -62,9 +62,9 @@ def test_what_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         listener.onQueryProgress(
             event(read, {"a": Position((350, 0), 47), 'b"\n': Position((2, 0), 9)})
         )
-    assert told[0] == Lag("copies", 7, "a", 7, 250, 2, 10, 100.0, 50)
+    assert told[0] == Lag("copies", 7, "a", 7, None, 250, 2, 10, 100.0, 50)
     assert told[1].entries is None
-    assert "batch 7, a: 7 entries and 250 ms behind" in caplog.text
+    assert "batch 7, a: 7 entries, ? bytes and 250 ms behind" in caplog.text
     text = (tmp_path / "lag.prom").read_text()
     assert 'headrace_lag_entries{query="copies",stream="a"} 7\n' in text
     assert 'headrace_lag_seconds{query="copies",stream="a"} 0.25\n' in text
@@ -75,7 +75,7 @@ def test_what_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert told[-1].query == "x"
     listener.onQueryProgress(event({}, {}, sources=[]))
     assert len(told) == 3
-    assert prometheus_text([]).count("# TYPE") == 5
+    assert prometheus_text([]).count("# TYPE") == 6
 
 
 def test_a_group_mirrors_the_query(server: Process, client: RawClient) -> None:
@@ -89,8 +89,8 @@ def test_a_group_mirrors_the_query(server: Process, client: RawClient) -> None:
         assert isinstance(groups, list)
         facts = dict(zip(groups[0][0::2], groups[0][1::2], strict=True))
         assert (facts[b"name"], facts[b"lag"]) == (b"spark", 10 - rank)
-    assert listener._link is not None
-    listener._link.close()
+    assert listener._server is not None
+    listener._server.link.close()
 
 
 def test_a_server_that_is_away_is_no_matter(caplog: pytest.LogCaptureFixture) -> None:
@@ -102,5 +102,5 @@ def test_a_server_that_is_away_is_no_matter(caplog: pytest.LogCaptureFixture) ->
     )
     with caplog.at_level(logging.WARNING):
         listener.onQueryProgress(event({"a": Position((1, 1), 1)}, {}))
-    assert "mirror_group spark" in caplog.text
+    assert "lag at localhost:" in caplog.text
     assert len(told) == 1

@@ -274,6 +274,8 @@ def test_a_stream_reader_travels_and_asks_nothing_before_it_must(server: Process
     assert isinstance(pickle.loads(pickle.dumps(source.streamReader(SCHEMA))), StreamReader)
     with server.client() as client:
         add(client, "s", *[f"{n}-1" for n in range(1, 6)])
+        memory = client.call_parsed("MEMORY", "USAGE", "s")
+        assert isinstance(memory, int)
     source = HeadraceSource(
         {
             "port": str(server.port),
@@ -295,7 +297,12 @@ def test_a_stream_reader_travels_and_asks_nothing_before_it_must(server: Process
     assert limit == ReadMaxRows(3)
     end = reader.latestOffset(start, limit)
     assert end == {"k": {"s": f"3-1 n=3 rows=3 seen=5,,5-1,{marks}"}, "v": 2}
-    assert reader.reportLatestOffset() == {"k": {"s": "5-1 n=5"}, "v": 2}
+    assert reader.reportLatestOffset() == {
+        "k": {"s": "5-1 n=5"},
+        "v": 2,
+        "lag": {"entries": 2, "bytes": 2 * (memory // 5), "ms": 2},
+        "at": f"localhost:{server.port}",
+    }
     worker: StreamReader = pickle.loads(pickle.dumps(reader))
     batches = [batch for each in reader.partitions(start, end) for batch in worker.read(each)]
     assert sum(batch.num_rows for batch in batches) == 3
