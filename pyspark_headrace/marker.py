@@ -24,9 +24,10 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final, cast
 
+from pyspark_headrace.client import Client, encode
 from pyspark_headrace.errors import ServerError, UnsafeWriteError
 from pyspark_headrace.pipe import ANY_ID, Request
-from pyspark_headrace.resp import Client, Link, encode
+from pyspark_headrace.resp import Link
 from pyspark_headrace.slots import slot_of
 
 _BECAUSE: Final = "because of: "
@@ -164,9 +165,9 @@ class MarkedPipe:
                 return found
         self._watching = None
         mark = encode(("SET", self._key, wanted.text(), *self._life))
-        again = encode(("WATCH", self._key)) + encode(("GET", self._key))
+        again = client.request(("WATCH", self._key)) + client.request(("GET", self._key))
         words = b"".join([words for _, words in rows])
-        client.send(encode(("MULTI",)) + words + mark + encode(("EXEC",)) + again)
+        client.send(client.request(("MULTI",)) + words + mark + encode(("EXEC",)) + again)
         queued = [client.read() for _ in range(len(rows) + 2)]
         done, watched, text = (client.read() for _ in range(3))
         refused = next((reply for reply in queued if isinstance(reply, ServerError)), done)

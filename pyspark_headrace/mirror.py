@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from pyspark_headrace.client import Words
 from pyspark_headrace.errors import ServerError
 from pyspark_headrace.ids import format_id
 from pyspark_headrace.offsets import Position
-from pyspark_headrace.resp import Link, Words
+from pyspark_headrace.resp import Link
 
 log = logging.getLogger("pyspark_headrace")
 

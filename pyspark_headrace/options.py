@@ -38,6 +38,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "username": _EVERYWHERE,
     "passwordEnv": _EVERYWHERE,
     "passwordFile": _EVERYWHERE,
+    "clusterNodes": _EVERYWHERE,
     "sentinels": _EVERYWHERE,
     "sentinelMaster": _EVERYWHERE,
     "tls": _EVERYWHERE,
@@ -268,6 +269,7 @@ class Connection:
     username: str = ""
     password_env: str = ""
     password_file: str = ""
+    cluster_nodes: tuple[tuple[str, int], ...] = ()  # to be asked where the address is away
     sentinels: tuple[tuple[str, int], ...] = ()
     master: str = ""  # what they call the server that is wanted
     tls: bool = False
@@ -334,12 +336,14 @@ class Connection:
 
 def connection_from(given: Given) -> Connection:
     """The connection that the options describe."""
-    sentinels = _sentinels(given)
+    sentinels = _hosts(given, "sentinels", SENTINEL_PORT)
+    if bool(sentinels) != given.has("sentinelMaster"):
+        raise OptionError("options sentinels and sentinelMaster go together")
     url = given.text("redis.url")
     apart = [name for name in ("host", "port", "db", "username", "tls") if given.has(name)]
     if url is not None and apart:
         raise OptionError(f"options redis.url and {apart[0]} exclude each other")
-    led = [name for name in ("redis.url", "host", "port") if given.has(name)]
+    led = [name for name in ("redis.url", "host", "port", "clusterNodes") if given.has(name)]
     if sentinels and led:
         raise OptionError(f"options sentinels and {led[0]} exclude each other")
     source = "option redis.url"
@@ -362,6 +366,7 @@ def connection_from(given: Given) -> Connection:
     return Connection(
         **address,
         source="" if url is None else source,
+        cluster_nodes=_hosts(given, "clusterNodes", DEFAULT_PORT),
         sentinels=sentinels,
         master=given.text("sentinelMaster") or "",
         password_env=given.text("passwordEnv") or "",
@@ -375,20 +380,18 @@ def connection_from(given: Given) -> Connection:
     )
 
 
-def _sentinels(given: Given) -> tuple[tuple[str, int], ...]:
-    """``sentinels``: hosts and ports, with commas between."""
-    text = given.text("sentinels") or ""
-    if bool(text) != given.has("sentinelMaster"):
-        raise OptionError("options sentinels and sentinelMaster go together")
+def _hosts(given: Given, name: str, default_port: int) -> tuple[tuple[str, int], ...]:
+    """An option that holds hosts and ports, with commas between."""
+    text = given.text(name) or ""
     found = []
     for each in text.split(",") if text else []:
         try:
             parts = urlsplit(f"//{each.strip()}")
-            port = parts.port or SENTINEL_PORT
+            port = parts.port or default_port
         except ValueError as error:
-            raise OptionError(f"option sentinels: {each.strip()}: {str(error).lower()}") from None
+            raise OptionError(f"option {name}: {each.strip()}: {str(error).lower()}") from None
         if not parts.hostname or parts.path or parts.username is not None:
-            raise OptionError(f"option sentinels: {each.strip()!r} is not host or host:port")
+            raise OptionError(f"option {name}: {each.strip()!r} is not host or host:port")
         found.append((parts.hostname, port))
     return tuple(found)
 

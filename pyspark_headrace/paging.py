@@ -18,10 +18,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
+from pyspark_headrace.client import PASSING, Client, Words
 from pyspark_headrace.columnar import Page, read_page
 from pyspark_headrace.errors import OversizeError, ServerError
 from pyspark_headrace.ids import StreamID, after, format_id, parse_id, upto
-from pyspark_headrace.resp import Link, Words
+from pyspark_headrace.resp import Link
 from pyspark_headrace.slots import slot_of
 
 log = logging.getLogger("pyspark_headrace")
@@ -98,7 +99,15 @@ class Pages:
     def _ask(self, count: int) -> tuple[bytes, list[object]]:
         words = self._words(count)
         most_bytes = MOST if count > 1 else 0
-        return self._link.run(lambda client: client.page(words, self._then, most_bytes), self._slot)
+        return self._link.run(lambda client: self._page(client, words, most_bytes), self._slot)
+
+    def _page(self, client: Client, words: Words, most_bytes: int) -> tuple[bytes, list[object]]:
+        """A page and what belongs to it; neither where a key is moved in between."""
+        data, replies = client.page(words, self._then, most_bytes)
+        for reply in replies:
+            if isinstance(reply, ServerError) and reply.code in PASSING:
+                raise reply
+        return data, replies
 
     def _words(self, count: int) -> Words:
         if self._link.limits_replies:

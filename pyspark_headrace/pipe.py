@@ -15,9 +15,10 @@ from typing import Final, cast
 
 import hiredis
 
+from pyspark_headrace.client import PASSING, Client
 from pyspark_headrace.errors import ServerError, UnreachableError
 from pyspark_headrace.options import Connection
-from pyspark_headrace.resp import MOST_DELAY_MS, PASSING, Client, Link
+from pyspark_headrace.resp import MOST_DELAY_MS, Link
 
 log = logging.getLogger("pyspark_headrace")
 
@@ -154,7 +155,8 @@ class Pipe:
 class RoutedPipe:
     """Sends requests to the nodes of a cluster, a window at a time, and hands out their replies.
 
-    A window in which a key has moved to another node is sent again as a whole.
+    Rows of a stream that has moved to another node are sent there. When a connection breaks, what
+    was sent on it and is of this window is sent again as a whole.
 
     Args:
         on_reply: see ``Pipe``.
@@ -172,7 +174,7 @@ class RoutedPipe:
             UnreachableError: it did not come back in time.
         """
         streams = [stream for stream, _ in window]
-        replies = self._link.ask([words for _, words in window], lambda: streams)
+        replies = self._link.ask([words for _, words in window], lambda: streams, once=True)
         for stream, reply in zip(streams, replies, strict=True):
             if isinstance(reply, ServerError):
                 raise ServerError(f"{reply} (stream {stream.decode('utf-8', 'replace')})")

@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pyspark_headrace.client import encode
 from pyspark_headrace.errors import ServerError
 from pyspark_headrace.ids import format_id
 from pyspark_headrace.offsets import Position, Positions
-from pyspark_headrace.resp import Link, encode
+from pyspark_headrace.resp import Link
 from pyspark_headrace.server import has_commands
 
 FEW: Final = 100

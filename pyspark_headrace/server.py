@@ -10,11 +10,12 @@ from functools import partial
 from hashlib import blake2b
 from typing import Final, cast
 
+from pyspark_headrace.client import Client, Word, Words
 from pyspark_headrace.errors import HeadraceError, NotAStreamError, ServerError
 from pyspark_headrace.ids import GREATEST, LEAST, StreamID, after, format_id, parse_id, upto
 from pyspark_headrace.offsets import Cut, Mark, Position, Sight
 from pyspark_headrace.paging import Pages
-from pyspark_headrace.resp import Client, Link, Word, Words
+from pyspark_headrace.resp import Link
 from pyspark_headrace.slots import slot_of
 
 log = logging.getLogger("pyspark_headrace")

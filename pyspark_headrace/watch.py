@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from pyspark_headrace.client import Words
 from pyspark_headrace.columnar import Page
 from pyspark_headrace.errors import DataLossError
 from pyspark_headrace.ids import StreamID, format_id, parse_id
 from pyspark_headrace.loss import GO_ON, Turn, is_older, turn_of
 from pyspark_headrace.offsets import Piece, Position, Sight
 from pyspark_headrace.options import ReadOptions
-from pyspark_headrace.resp import Link, Words
+from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Figures, Look, Server, figures_of, marks_of, newest_of
 
 log = logging.getLogger("pyspark_headrace")

@@ -20,6 +20,7 @@ from pyspark_headrace.source import HeadraceSource
 from pyspark_headrace.writer import Written
 from support import judges
 from support.cluster import RealCluster, real_cluster
+from support.process import Process, free_port
 from support.spark_query import Query
 from support.spark_task import task
 from support.waiting import wait_until
@@ -125,6 +126,26 @@ def test_one_database(cluster: RealCluster) -> None:
     link.close()
 
 
+def test_other_nodes_to_ask(cluster: RealCluster, server: Process) -> None:
+    """Where the address leads nowhere; and not where there is no cluster."""
+    other = f"127.0.0.1:{cluster.masters[1].port}"
+    for given in ({"port": free_port()}, {"host": "localhost", "port": cluster.port}):
+        options = read_options(
+            {"path": "s", "clusterNodes": other, **{k: str(v) for k, v in given.items()}}, READ
+        )
+        link = Link(options.connection)
+        assert link.call("XADD", KEYS[0], "1-1", "f", "v") == b"1-1"
+        link.call("DEL", KEYS[0])
+        link.close()
+    options = read_options({"path": "s", "port": str(server.port), "clusterNodes": other}, READ)
+    link = Link(options.connection)
+    with pytest.raises(OptionError, match=rf"clusterNodes: \S+:{server.port} is no node"):
+        link.call("PING")
+    link.close()
+    with pytest.raises(OptionError, match="clusterNodes: 'a/b' is not host or host:port"):
+        read_options({"path": "s", "clusterNodes": "a/b"}, READ)
+
+
 def test_rows_for_all_nodes(cluster: RealCluster) -> None:
     table = pa.table({"key": [KEYS[n % 30] for n in range(300)], "n": list(range(300))})
     assert write(cluster, table).rows == 300
@@ -151,23 +172,6 @@ def test_markers_lie_beside_their_stream(cluster: RealCluster) -> None:
         write(cluster, table, stream="out", errorStream="errors", identity="marker")
 
 
-def move_slot(cluster: RealCluster, key: str) -> None:
-    """Give the slot of a key, and what is in it, to the next node."""
-    slot = str(slot_of(key))
-    source = cluster.owner(key)
-    target = cluster.masters[(cluster.masters.index(source) + 1) % 3]
-    ids = {}
-    for node in (source, target):
-        name = node.call("CLUSTER", "MYID")
-        assert isinstance(name, bytes)
-        ids[node.port] = name.decode()
-    target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source.port])
-    source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target.port])
-    source.call("MIGRATE", "127.0.0.1", str(target.port), key, "0", "5000")
-    for node in (target, source, *cluster.masters):
-        node.call("CLUSTER", "SETSLOT", slot, "NODE", ids[target.port])
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_slots_that_move(name: str) -> None:
     """Between two batches, and between two windows of a sink."""
@@ -182,7 +186,8 @@ def test_slots_that_move(name: str) -> None:
         )
         query.run()
         for key in KEYS[:6]:
-            move_slot(cluster, key)
+            with cluster.moving(key):
+                pass
         client = Link(query.options.connection)
         client.pipeline([("XADD", key, "*", "f", "2") for key in KEYS])
         query.run()
@@ -207,22 +212,22 @@ def test_a_node_that_is_killed(name: str) -> None:
             ),
             30,
         )
+        others = {"clusterNodes": f"127.0.0.1:{cluster.masters[1].port}"}
         query = Query(
             cluster.masters[0],
             subscribe=None,
             subscribePattern="t:*",
             startingOffsets="earliest",
-            **{"fetchOffset.numRetries": 8},
+            **{**others, "fetchOffset.numRetries": 8},
         )
         query.run()
-        dead = cluster.masters[2]
-        dead.kill()
+        cluster.masters[0].kill()
         writer = Link(query.options.connection)
         writer.pipeline([("XADD", key, "*", "f", "2") for key in KEYS])
         query.run()
         assert all(values[0] == "1" and "2" in values for values in query.values.values())
         assert set(query.values) == set(KEYS)
         table = pa.table({"key": KEYS * 10, "n": list(range(300))})
-        assert write(cluster, table).rows == 300
+        assert write(cluster, table, 0, **others).rows == 300
         query.close()
         writer.close()

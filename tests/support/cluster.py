@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -48,9 +49,7 @@ class RealCluster:
             self.masters[0].call("CLUSTER", "MEET", "127.0.0.1", str(node.port), str(bus))
         wait_until(lambda: all(self._knows(node) for node in self.nodes), START_TIMEOUT_S)
         for master, replica in zip(self.masters, self.replicas, strict=False):
-            name = master.call("CLUSTER", "MYID")
-            assert isinstance(name, bytes)
-            replica.call("CLUSTER", "REPLICATE", name.decode())
+            replica.call("CLUSTER", "REPLICATE", _name(master))
         wait_until(
             lambda: all(
                 replica.info("replication").get("master_link_status") == "up"
@@ -60,21 +59,68 @@ class RealCluster:
         )
 
     def _knows(self, node: RedisProcess) -> bool:
-        text = node.call("CLUSTER", "INFO")
-        assert isinstance(text, bytes)
-        lines = dict(line.split(":", 1) for line in text.decode().split() if ":" in line)
-        known = int(lines["cluster_known_nodes"])
-        return lines["cluster_state"] == "ok" and known == len(self.nodes)
+        return _is_ok(node) and int(_facts(node)["cluster_known_nodes"]) == len(self.nodes)
 
     def owner(self, key: str) -> RedisProcess:
-        """The master that a key lies on."""
-        slot = self.masters[0].call("CLUSTER", "KEYSLOT", key)
+        """The master that a key lies on, as a node that runs believes."""
+        asked = next(node for node in self.nodes if node.running)
+        slot = asked.call("CLUSTER", "KEYSLOT", key)
+        rows = asked.call("CLUSTER", "SLOTS")
         assert isinstance(slot, int)
-        return self.masters[next(n for n in range(3) if slot < SLOTS * (n + 1) // 3)]
+        assert isinstance(rows, list)
+        port = next(row[2][1] for row in rows if row[0] <= slot <= row[1])
+        return next(node for node in self.nodes if node.port == port)
+
+    def replica_of(self, master: RedisProcess) -> RedisProcess:
+        """The replica that the cluster was made with."""
+        return self.replicas[self.masters.index(master)]
 
     def call(self, *words: object) -> object:
         """A command for the key that is its second word."""
         return self.owner(str(words[1])).call(*words)  # type: ignore[arg-type]
+
+    @contextmanager
+    def moving(self, key: str) -> Iterator[RedisProcess]:
+        """Move a slot to another master; in the block the keys have moved, the slot has not."""
+        source = self.owner(key)
+        target = self.masters[(self.masters.index(source) + 1) % 3]
+        names = {node.port: _name(node) for node in (source, target)}
+        slot = source.call("CLUSTER", "KEYSLOT", key)
+        assert isinstance(slot, int)
+        target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", names[source.port])
+        source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target.port])
+        keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, 1000)
+        assert isinstance(keys, list)
+        done = source.call("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+        assert done == b"OK", done
+        yield target
+        for node in (target, source, *self.masters):
+            assert node.call("CLUSTER", "SETSLOT", slot, "NODE", names[target.port]) == b"OK"
+
+    def fail_over(self, master: RedisProcess) -> RedisProcess:
+        """Kill a master that its replica has caught up with; returns the replica, once it rules."""
+        replica = self.replica_of(master)
+        wait_until(lambda: _offset(replica) == _offset(master), START_TIMEOUT_S)
+        master.kill()
+        self.wait_for_master(replica)
+        return replica
+
+    def wait_for_master(self, replica: RedisProcess) -> None:
+        """Wait until a replica has become a master, and all who run know it."""
+        wait_until(lambda: replica.info("replication")["role"] == "master", START_TIMEOUT_S)
+        running = [node for node in self.nodes if node.running]
+        wait_until(lambda: all(_is_ok(node) for node in running), START_TIMEOUT_S)
+
+    @contextmanager
+    def cut_off(self, replica: RedisProcess) -> Iterator[None]:
+        """In the block a replica hears nothing of its master."""
+        replica.signal(signal.SIGSTOP)
+        try:
+            for node in self.masters:
+                node.call("CLIENT", "KILL", "TYPE", "replica")
+            yield
+        finally:
+            replica.signal(signal.SIGCONT)
 
     def empty(self) -> None:
         """Remove everything."""
@@ -84,6 +130,28 @@ class RealCluster:
     def client(self, key: str) -> RawClient:
         """A connection to the owner of a key."""
         return self.owner(key).client()
+
+
+def _name(node: RedisProcess) -> str:
+    name = node.call("CLUSTER", "MYID")
+    assert isinstance(name, bytes)
+    return name.decode()
+
+
+def _facts(node: RedisProcess) -> dict[str, str]:
+    text = node.call("CLUSTER", "INFO")
+    assert isinstance(text, bytes)
+    return dict(line.split(":", 1) for line in text.decode().split() if ":" in line)
+
+
+def _is_ok(node: RedisProcess) -> bool:
+    return _facts(node)["cluster_state"] == "ok"
+
+
+def _offset(node: RedisProcess) -> str:
+    """How far a master has written its replication stream, or a replica has read it."""
+    facts = node.info("replication")
+    return facts["master_repl_offset" if facts["role"] == "master" else "slave_repl_offset"]
 
 
 @contextmanager
