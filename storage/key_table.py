@@ -95,6 +95,7 @@ class _Page:
         marked_by: the number of that freezing; to others the marks mean nothing.
         sizes: twice what each key takes, and 1 more if it is among the last to be evicted; 0: not
             looked at yet. Empty while nobody wants to know.
+        leads: the slot that each key had in another table, or any number; empty until one has one.
     """
 
     def __init__(self) -> None:
@@ -104,6 +105,7 @@ class _Page:
         self.marks = vec[u8]()
         self.marked_by: i64 = 0
         self.sizes = vec[i64]()
+        self.leads = vec[i64]()
 
 
 @mypyc_attr(acyclic=True)
@@ -425,6 +427,37 @@ class KeyTable:
         if not len(page.deadlines):
             page.deadlines = vec[i64]([0] * _PAGE)
         page.deadlines[place] = deadline_ms
+
+    # Another table that has some of the keys
+
+    def lead(self, slot: i64, other: KeyTable, there: i64) -> None:
+        """Say which slot the same key has in another table; both share the key's object then."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        if not len(page.leads):
+            page.leads = vec[i64]([0] * _PAGE)
+        page.leads[place] = there
+        items = other._pages[there >> _PAGE_BITS].items
+        items[(there & _WITHIN_PAGE) << 1] = page.items[place << 1]
+
+    def value_in(self, other: KeyTable, key: bytes) -> object | None:
+        """What another table holds for a key, without a search there; None: not known.
+
+        What ``lead`` has said may be outdated: it is true where that slot has the key's object.
+        """
+        slot = self._found_slot if key is self._found_key else self.find(key)
+        if slot < 0:
+            return None
+        page = self._pages[slot >> _PAGE_BITS]
+        if not len(page.leads):
+            return None
+        place = slot & _WITHIN_PAGE
+        there = page.leads[place]
+        if there >= other.count:
+            return None
+        items = other._pages[there >> _PAGE_BITS].items
+        at = (there & _WITHIN_PAGE) << 1
+        return items[at + 1] if items[at] is page.items[place << 1] else None
 
     # Sizes
 

@@ -102,7 +102,7 @@ def run_alike(
         _guard_alike(call.db, requests, at, end)
     try:
         count, replies = handler(call, requests, at, end)
-        if call.session.special & TRACKED and count > 0:
+        if call.session.special & TRACKED and count > 0 and not row.remembers:
             _note_alike(server, call.session, row, requests, at, at + count)
         return count, replies
     except Exception:

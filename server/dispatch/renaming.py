@@ -41,6 +41,7 @@ def _recorded_by_name(row: Command, first: bytes) -> Command:
     if not row.flags & WRITE:
         renamed.run_alike = row.run_alike
         renamed.alike_of_any_key = row.alike_of_any_key
+        renamed.remembers = row.remembers
     for name, child in row.subcommands.items():
         renamed.subcommands[name] = _recorded_by_name(child, first)
     return renamed

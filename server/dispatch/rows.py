@@ -128,6 +128,7 @@ class Command(CallCounters):
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.alike_of_any_key = False
         self.replaces = False
+        self.remembers = False
         self.begins_with_key: Final = len(keys) > 0 and keys[0].begin == 1 and abs(arity) > 1
         self.reads_keys: Final = bool(
             flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and (keys or find_keys)
@@ -173,7 +174,7 @@ def command(
 
 
 def alike(
-    name: str, of_any_key: bool = False, replaces: bool = False
+    name: str, of_any_key: bool = False, replaces: bool = False, remembers: bool = False
 ) -> Callable[[AlikeHandler], AlikeHandler]:
     """Declare how a command is run for several requests of a pipeline or a transaction at once.
 
@@ -189,6 +190,7 @@ def alike(
     Args:
         of_any_key: the second words need not be the same.
         replaces: values are replaced, and none is changed in place.
+        remembers: the function itself has remembered what a client that tracks has read.
     """
 
     def declare(run: AlikeHandler) -> AlikeHandler:
@@ -196,6 +198,7 @@ def alike(
         row.run_alike = run
         row.alike_of_any_key = of_any_key
         row.replaces = replaces
+        row.remembers = remembers
         return run
 
     return declare

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.random import randrange
+from mypy_extensions import i64
 
 from headrace.server.clients.session import Session
 from headrace.storage.freeable import Freeable
@@ -25,43 +26,62 @@ class ReadKeys(Freeable):
 
     Attributes:
         items: pairs of a key and one of its readers.
+        table: the keys, each with ``Readers``.
     """
 
     def __init__(self) -> None:
         self.items = 0
-        self._table: Final = KeyTable()
+        self.table: Final = KeyTable()
 
     def count(self) -> int:
         """How many keys there are."""
-        return int(self._table.count)
+        return int(self.table.count)
 
-    def add(self, key: bytes, reader: int, present: dict[int, Session]) -> None:
-        """Note that a client has read a key.
+    def add(self, key: bytes, reader: int, present: dict[int, Session]) -> i64:
+        """Note that a client has read a key; the slot that the key has here.
 
         Args:
             present: the clients that track, by ID.
         """
-        table = self._table
+        table = self.table
         slot = table.find(key)
         if slot < 0:
-            table.add(key, reader, 0)
             self.items += 1
-            return
+            return table.add(key, reader, 0)
         readers = table.value_at(slot)
         if isinstance(readers, int):
             if readers == reader:
-                return
+                return slot
             table.replace(slot, {readers, reader}, 0)
         else:
             assert isinstance(readers, set)
             if reader in readers:
-                return
+                return slot
             if len(readers) >= _CROWD and len(readers) > 2 * len(present):
                 self.items -= len(readers)
                 readers.intersection_update(present)
                 self.items += len(readers)
             readers.add(reader)
         self.items += 1
+        return slot
+
+    def add_found(
+        self,
+        keys: KeyTable,
+        key: bytes,
+        readers: object | None,
+        reader: int,
+        present: dict[int, Session],
+    ) -> None:
+        """As ``add``, for a key that was just found in a database.
+
+        Args:
+            keys: the keys of that database, which remember where in ``table`` they are.
+            readers: what they knew to be there; one reader alone is another one.
+        """
+        if not isinstance(readers, set) or reader not in readers:
+            slot = self.add(key, reader, present)
+            keys.lead(keys.find(key), self.table, slot)
 
     def add_alike(
         self,
@@ -72,7 +92,7 @@ class ReadKeys(Freeable):
         present: dict[int, Session],
     ) -> None:
         """As ``add``, for the second words of ``requests[first:end]``; many repeat."""
-        table = self._table
+        table = self.table
         last = b""
         for number in range(first, end):
             key = requests[number][1]
@@ -85,10 +105,10 @@ class ReadKeys(Freeable):
 
     def take(self, key: bytes) -> list[int]:
         """Forget a key; the IDs of those who have read it."""
-        slot = self._table.find(key)
+        slot = self.table.find(key)
         if slot < 0:
             return []
-        readers = self._table.remove(slot)
+        readers = self.table.remove(slot)
         if isinstance(readers, set):
             self.items -= len(readers)
             return list(readers)
@@ -98,12 +118,12 @@ class ReadKeys(Freeable):
 
     def any_key(self) -> bytes:
         """One of the keys, by chance; there is one at least."""
-        return self._table.key_at(randrange(self._table.count))
+        return self.table.key_at(randrange(self.table.count))
 
     def effort(self) -> int:
         """How many keys there are to free."""
-        return int(self._table.count)
+        return int(self.table.count)
 
     def free_some(self, most: int) -> bool:
         """Free up to ``most`` keys when nobody uses any of them any more; True at the end."""
-        return self._table.free_some(most, [])
+        return self.table.free_some(most, [])

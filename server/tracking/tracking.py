@@ -25,6 +25,7 @@ from headrace.server.tracking.invalidations import Invalidation
 from headrace.server.tracking.prefixes import Prefixes
 from headrace.server.tracking.read_keys import ReadKeys
 from headrace.storage.freeable import Freeable
+from headrace.storage.key_table import KeyTable
 from headrace.storage.keyspace import Keyspace
 
 _EFFORT: Final = 100  # keys taken out at once; more each time while they are too many
@@ -126,6 +127,25 @@ class ClientTracking(Listener):
         tracking = session.tracking
         if tracking is not None and _counts(session, tracking):
             self._keys.add_alike(requests, first, end, tracking.client_id, self._trackers)
+
+    def reader_of(self, session: Session) -> int:
+        """The ID under which it is remembered what a client reads now; 0 where it is not."""
+        tracking = session.tracking
+        return tracking.client_id if tracking is not None and _counts(session, tracking) else 0
+
+    def readers(self) -> KeyTable:
+        """The keys that somebody has read, with the ID of the only reader, or the set of all."""
+        return self._keys.table
+
+    def remember_found(
+        self, reader: int, keys: KeyTable, key: bytes, readers: object | None
+    ) -> None:
+        """As ``remember``, of a key that ``reader_of`` has just found among those of a database.
+
+        Args:
+            readers: what ``readers`` is known to hold for it: not this reader alone.
+        """
+        self._keys.add_found(keys, key, readers, reader, self._trackers)
 
     def bound(self) -> None:
         """Take keys out of the table, by chance, while there are too many."""

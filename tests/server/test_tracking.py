@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -176,3 +177,26 @@ def test_a_client_that_goes_in_the_middle(server: ServerProcess, client: RawClie
         assert leaver.rest_until_close() == b"".join([*replies, b"+OK\r\n"])
     assert client.call("SET", "a", 2) == b"+OK\r\n"
     wait_until(lambda: server.info("clients")["tracking_clients"] == "0")
+
+
+def test_pipelines_of_reads_are_remembered_until_each_change(
+    server: ServerProcess, tracker: RawClient, client: RawClient
+) -> None:
+    """Whatever has moved meanwhile: keys that go leave their places to others."""
+    drawn = random.Random(7)
+    keys = [b"k%d" % number for number in range(60)]
+    remembered: set[bytes] = set()
+    for _ in range(200):
+        tracker.pipeline(("SELECT", drawn.randrange(2)))
+        read = drawn.choices(keys, k=16)
+        tracker.pipeline(*[("GET", key) for key in read])
+        remembered.update(read)
+        changed = drawn.sample(keys, 8)
+        client.call("SELECT", drawn.randrange(2))
+        client.call("MSET", *[word for key in changed for word in (key, 1)])
+        gone = drawn.sample(changed, 4)
+        client.call("DEL", *gone)
+        assert told(tracker, len(remembered & set(changed))) == remembered & set(changed)
+        remembered -= set(changed)
+        assert figure(server, "items") == len(remembered)
+    assert tracker.call("PING") == b"+PONG\r\n"

@@ -164,3 +164,31 @@ def test_no_key_is_held_up_while_the_index_grows() -> None:
             table.add(name, name, 0)
         longest = max(longest, perf_counter() - before)
     assert longest < 0.02  # a hundred keys; a dict takes 0.1 s and more for some of them
+
+
+def test_another_table_is_looked_into_without_a_search() -> None:
+    """What is found there is right, however the keys of both come, go and move."""
+    chance = random.Random(3)
+    table = KeyTable()
+    other = KeyTable()
+    found = 0
+    for _ in range(LARGE):
+        key = b"%d" % chance.randrange(1500)
+        slot = table.find(key)
+        there = other.find(key)
+        if slot == NO_SLOT:
+            assert table.value_in(other, key) is None
+            table.add(key, b"", 0)
+        elif there == NO_SLOT:
+            assert table.value_in(other, key) is None
+            table.lead(slot, other, other.add(key, key, 0))
+        elif chance.random() < 0.2:
+            if chance.random() < 0.5:
+                table.remove(slot)
+            else:
+                other.remove(there)
+        else:
+            value = table.value_in(other, key)
+            assert value is None or value == key
+            found += value is not None
+    assert found > LARGE // 10

@@ -7,7 +7,7 @@ from typing import Final
 from headrace.compat.numbers import encode_string
 from headrace.protocol.packing import Packer, repeated
 from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
-from headrace.server.clients.session import NO_TOUCH
+from headrace.server.clients.session import NO_TOUCH, TRACKED
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.key_table import MOST_AHEAD
@@ -16,7 +16,7 @@ from headrace.storage.string.string import string_bytes
 _SET_WORDS: Final = 3  # without options
 
 
-@alike("GET", of_any_key=True)
+@alike("GET", of_any_key=True, remembers=True)
 def get_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
@@ -25,6 +25,9 @@ def get_alike(
     table = db.table
     now_ms = call.now_ms
     touches = not call.session.special & NO_TOUCH
+    tracking = call.server.tracking
+    reader = tracking.reader_of(call.session) if call.session.special & TRACKED else 0
+    noted = b""  # the key that was remembered last
     scattered = table.is_scattered()
     out = Packer(call.session.resp3)
     hits = 0
@@ -44,12 +47,19 @@ def get_alike(
             if call.reports_misses():
                 break
             out.null()
+            if reader:
+                tracking.remember_one(call.session, key)
         else:
             text = value if isinstance(value, bytes) else string_bytes(value)
             if text is None:
                 break
             out.text(text)
             hits += 1
+            if reader and key is not noted:
+                noted = key
+                readers = table.value_in(tracking.readers(), key)
+                if not isinstance(readers, int) or readers != reader:
+                    tracking.remember_found(reader, table, key, readers)
         at += 1
         if out.wire_bytes() >= ALIKE_BYTES:
             break
