@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark_headrace.listener import LagListener, lags_in
-    from pyspark_headrace.sessions import session
+    from pyspark_headrace.sessions import register, session
     from pyspark_headrace.source import HeadraceSource as DefaultSource
 
 __version__ = "0.2.0"  # the server's, from the same checkout
-__all__ = ["DefaultSource", "LagListener", "lags_in", "session"]
+__all__ = ["DefaultSource", "LagListener", "lags_in", "register", "session"]
 
 _HOMES: Final = {
     "DefaultSource": ("source", "HeadraceSource"),
     "LagListener": ("listener", "LagListener"),
     "lags_in": ("listener", "lags_in"),
+    "register": ("sessions", "register"),
     "session": ("sessions", "session"),
 }
 

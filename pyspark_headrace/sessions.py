@@ -25,10 +25,8 @@ def session(
         name: shown by Spark.
         master: of a cluster, or ``local[2]``; without it all cores of this machine.
         settings: Spark's own, which have the last word; ``spark.headrace.url`` and
-            ``spark.headrace.password`` among them say where the server is.
-
-    Raises:
-        OptionError: Spark runs already, so that these two cannot reach it.
+            ``spark.headrace.password`` among them say where the server is, and are kept from the
+            command line of the JVM.
     """
     from pyspark.sql import SparkSession
 
@@ -47,36 +45,62 @@ def session(
         }
     builder = SparkSession.builder.appName(name).master(master or "local[*]")
     given = dict(settings or {})
-    for key, value in {**chosen, **_in_environment(given), **given}.items():
+    variables = {
+        variable: given.pop(setting) for setting, variable in _VARIABLES.items() if setting in given
+    }
+    for key, value in {**chosen, **given}.items():
         builder = builder.config(key, value)
     found = builder.getOrCreate()
+    os.environ.update(variables)  # what connects in this process knows the server too
+    found.sparkContext.environment.update(variables)  # and so do other tasks in Python
+    if variables:
+        _register(found, variables)
     found.sparkContext.setLogLevel("ERROR" if not master else "WARN")
     return found
 
 
-# A data source in Python does not see what Spark is configured with, but it has the environment of
-# the process that started it: the driver's JVM, or an executor.
+# A data source in Python does not see what Spark is configured with. But it runs with the variables
+# that are known when it is registered, in planners and in tasks.
 _VARIABLES: Final = {
     "spark.headrace.url": URL_VARIABLE,
     "spark.headrace.password": PASSWORD_VARIABLE,
 }
 
 
-def _in_environment(settings: dict[str, str]) -> dict[str, str]:
-    """Take what says where the server is, and give it to the driver's JVM and the executors."""
-    from pyspark import SparkContext
+def register(spark: SparkSession) -> None:
+    """Let the sources and sinks of any session know where its configuration says the server is.
 
-    found: dict[str, str] = {}
-    for setting, variable in _VARIABLES.items():
-        value = settings.pop(setting, None)
-        if value is None:
-            continue
-        runs = SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
-        if runs and os.environ.get(variable) != value:
-            raise OptionError(
-                f"{setting}: Spark runs already, and its environment cannot be changed any more; "
-                f"start it with the variable {variable}"
-            )
-        os.environ[variable] = value
-        found[f"spark.executorEnv.{variable}"] = value
-    return found
+    ``spark.headrace.url`` and ``spark.headrace.password`` are read now; what options say counts
+    more. Sessions of one Spark may lead to different servers.
+
+    Raises:
+        OptionError: the session is one of Spark Connect, whose workers cannot be told.
+    """
+    found = {
+        variable: value
+        for setting, variable in _VARIABLES.items()
+        if (value := spark.conf.get(setting, None)) is not None
+    }
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        if not found:
+            return
+        raise OptionError(
+            f"{' and '.join(_VARIABLES)} do not reach the workers of a Spark Connect server: "
+            f"start it with {URL_VARIABLE} and {PASSWORD_VARIABLE} in its environment, or use "
+            "options (redis.url, passwordEnv, passwordFile)"
+        )
+    _register(spark, found)
+
+
+def _register(spark: SparkSession, variables: dict[str, str]) -> None:
+    from pyspark_headrace.source import HeadraceSource
+
+    context = spark.sparkContext
+    before = context.environment
+    context.environment = {**before, **variables}
+    if URL_VARIABLE in variables and PASSWORD_VARIABLE not in variables:
+        context.environment[PASSWORD_VARIABLE] = ""  # that of another server is not sent
+    try:
+        spark.dataSource.register(HeadraceSource)
+    finally:
+        context.environment = before
