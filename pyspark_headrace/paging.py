@@ -6,7 +6,9 @@ has follows their size.
 - Where XREAD has MAXSIZE (Headrace, Redis 8.10), the server itself ends a page at ``TARGET`` bytes.
 - Elsewhere the first page has ``FIRST`` entries. The next one has ``GROWTH`` times as many at most,
   and no more than fit into ``TARGET`` bytes if they are like the last ones. Entries may grow faster
-  than that. So a reader that has received ``MOST`` bytes hangs up, and asks for fewer entries.
+  than that. So a reader that has received ``MOST`` bytes hangs up, and asks for fewer entries. The
+  server has written its whole reply by then, so no page has more than ``MOST_BLIND`` entries; no
+  command tells how large entries are without sending them.
 
 One entry alone is read whatever its size.
 """
@@ -32,6 +34,7 @@ MOST: Final = 2 * TARGET
 FIRST: Final = 8
 GROWTH: Final = 8
 MOST_ENTRIES: Final = 5000  # longer pages are no faster
+MOST_BLIND: Final = 256  # where the server does not limit its reply; as fast as longer ones
 _NOTHING: Final = b"*-1"
 
 
@@ -127,7 +130,8 @@ class Pages:
         self.done = beyond or self.low >= self._high
         if got:
             fitting = TARGET * got // len(data)
-            self._count = max(1, min(fitting, count * GROWTH, self._most_entries))
+            most = MOST_BLIND if by_range else self._most_entries
+            self._count = max(1, min(fitting, count * GROWTH, most))
         return page
 
 
