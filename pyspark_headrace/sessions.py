@@ -11,6 +11,7 @@ from pyspark_headrace.options import PASSWORD_VARIABLE, URL_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource
 
 # Half the start-up time of a session on one machine, for jobs that are short anyway.
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -67,11 +68,14 @@ _VARIABLES: Final = {
 }
 
 
-def register(spark: SparkSession) -> None:
+def register(spark: SparkSession, source: type[DataSource] | None = None) -> None:
     """Let the sources and sinks of any session know where its configuration says the server is.
 
     ``spark.headrace.url`` and ``spark.headrace.password`` are read now; what options say counts
     more. Sessions of one Spark may lead to different servers.
+
+    Args:
+        source: to register instead of the one that is named ``headrace``.
 
     Raises:
         OptionError: the session is one of Spark Connect, whose workers cannot be told.
@@ -83,16 +87,20 @@ def register(spark: SparkSession) -> None:
     }
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         if not found:
+            if source is not None:
+                spark.dataSource.register(source)
             return
         raise OptionError(
             f"{' and '.join(_VARIABLES)} do not reach the workers of a Spark Connect server: "
             f"start it with {URL_VARIABLE} and {PASSWORD_VARIABLE} in its environment, or use "
             "options (redis.url, passwordEnv, passwordFile)"
         )
-    _register(spark, found)
+    _register(spark, found, source)
 
 
-def _register(spark: SparkSession, variables: dict[str, str]) -> None:
+def _register(
+    spark: SparkSession, variables: dict[str, str], source: type[DataSource] | None = None
+) -> None:
     from pyspark_headrace.source import HeadraceSource
 
     context = spark.sparkContext
@@ -101,6 +109,6 @@ def _register(spark: SparkSession, variables: dict[str, str]) -> None:
     if URL_VARIABLE in variables and PASSWORD_VARIABLE not in variables:
         context.environment[PASSWORD_VARIABLE] = ""  # that of another server is not sent
     try:
-        spark.dataSource.register(HeadraceSource)
+        spark.dataSource.register(source or HeadraceSource)
     finally:
         context.environment = before

@@ -135,21 +135,40 @@ def _session(arguments: Arguments, console: Console) -> SparkSession:
         if not equals:
             raise HeadraceError(f"--conf {setting}: NAME=VALUE is wanted")
         settings[name] = value
+    description = _described(arguments)
     with Progress(console, "starting Spark"):
-        return session(f"headrace-pipeline {arguments.job}", arguments.master, settings)
+        spark = session(f"headrace-pipeline {arguments.job}", arguments.master, settings)
+    spark.sparkContext.setJobDescription(description)
+    return spark
+
+
+def _described(arguments: Arguments) -> str:
+    """What Spark's web page shows of a job: its name, the streams and the server."""
+    from pyspark_headrace.naming import title
+
+    given = vars(arguments)
+    names = given.get("stream") or given.get("into")
+    which = {"subscribe": names} if names else {}
+    if given.get("pattern"):
+        which = {"subscribePattern": given["pattern"]}
+    return f"{arguments.job}: {title({**_connection(arguments), **which})}"
 
 
 def _entries(spark: SparkSession, options: dict[str, str]) -> DataFrame:
-    return spark.read.format("headrace").options(**options).load()
+    from pyspark_headrace.naming import describe
+
+    return spark.read.format(describe(spark, options)).options(**options).load()
 
 
 def _stream(spark: SparkSession, arguments: Arguments, **more: str) -> DataFrame:
+    from pyspark_headrace.naming import describe
+
     options = {**_reading(arguments), "startingOffsets": arguments.start, **more}
     if arguments.max_per_batch:
         options["maxOffsetsPerTrigger"] = str(arguments.max_per_batch)
     if arguments.go_on_after_loss:
         options["failOnDataLoss"] = "false"
-    return spark.readStream.format("headrace").options(**options).load()
+    return spark.readStream.format(describe(spark, options)).options(**options).load()
 
 
 def _run_batches(
@@ -164,7 +183,7 @@ def _run_batches(
     writer = (
         frame.writeStream.foreachBatch(each)
         .outputMode(mode)
-        .queryName(arguments.job)
+        .queryName(_described(arguments))
         .option("checkpointLocation", arguments.checkpoint)
     )
     if arguments.follow:
