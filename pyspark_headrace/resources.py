@@ -147,6 +147,8 @@ def _group_figures(link: Link, key: str) -> list[dict[str, object]]:
 def _groups(link: Link, key: str) -> Iterator[Row]:
     stream = pairs_of(_ask(link, "XINFO", "STREAM", key))
     last_ms = parse_id(cast("bytes", stream["last-generated-id"]))[0]
+    oldest = cast("list[bytes] | None", stream.get("first-entry"))
+    first_ms = parse_id(oldest[0])[0] if oldest else last_ms
     for found in _group_figures(link, key):
         delivered = cast("bytes", found["last-delivered-id"])
         yield {
@@ -157,7 +159,7 @@ def _groups(link: Link, key: str) -> Iterator[Row]:
             "last_delivered_id": _text(delivered),
             "entries_read": found.get("entries-read"),
             "lag": found.get("lag"),
-            "lag_ms": max(0, last_ms - parse_id(delivered)[0]),
+            "lag_ms": max(0, last_ms - max(first_ms, parse_id(delivered)[0])),
         }
 
 

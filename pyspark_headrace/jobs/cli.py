@@ -17,12 +17,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.jobs.running import Progress, message_of, run
 from pyspark_headrace.jobs.supervisor import NO_USE, SUPERVISED, is_final
+from pyspark_headrace.jobs.tables import Head, print_table, span_texts, value_text
 from pyspark_headrace.jobs.values import count, drawing, entry_id, report, seconds, some
 
 if TYPE_CHECKING:
@@ -283,27 +283,42 @@ def _windows(arguments: Arguments, console: Console) -> int:
         if arguments.out:
             found.write.mode("overwrite").parquet(arguments.out)
             found = spark.read.parquet(arguments.out)
-        rows = found.orderBy("start", *keys).collect()
-    _show(console, rows, found.columns)
+        rows = _in_utc(found).orderBy("start", *keys).collect()
+    _show_windows(console, rows, found.columns, keys)
     if arguments.report:
         draw_windows(rows, keys, arguments.draw, arguments.report)
         console.print(f"drawn into {arguments.report}")
     return AGREES
 
 
-def _show(console: Console, rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """A table, its middle left out when it is long."""
-    table = Table()
-    for name in columns:
-        table.add_column(name, overflow="fold")
+def _in_utc(found: DataFrame) -> DataFrame:
+    """The same windows, with times that Python does not move into the zone of this machine."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    bounds = ("start", "end")
+    return found.withColumns({name: F.col(name).cast("timestamp_ntz") for name in bounds})
+
+
+def _show_windows(
+    console: Console, rows: Sequence[Row], columns: Sequence[str], keys: Sequence[str]
+) -> None:
+    """A table of windows, its middle left out when it is long."""
     shown = list(rows)
     if len(rows) > MOST_SHOWN:
         shown = [*rows[: MOST_SHOWN // 2], *rows[-MOST_SHOWN // 2 :]]
-    for number, row in enumerate(shown):
-        if len(rows) > MOST_SHOWN and number == MOST_SHOWN // 2:
-            table.add_row(f"... {len(rows) - MOST_SHOWN:,} more")
-        table.add_row(*("" if row[name] is None else str(row[name]) for name in columns))
-    console.print(table)
+    day, spans = span_texts([(row["start"], row["end"]) for row in shown])
+    lines: list[Sequence[str]] = [
+        (*span, *(value_text(row[name]) for name in columns[2:]))
+        for span, row in zip(spans, shown, strict=True)
+    ]
+    if len(rows) > MOST_SHOWN:
+        lines.insert(MOST_SHOWN // 2, ("…",))
+    heads = [Head(name, right=name not in ("start", "end", *keys)) for name in columns]
+    print_table(console, heads, lines)
+    left = (
+        f", {len(rows) - MOST_SHOWN:,} of {len(rows):,} left out" if len(shown) < len(rows) else ""
+    )
+    console.print(f"times are UTC{f', on {day}' if day else ''}{left}")
 
 
 # archive
@@ -351,7 +366,9 @@ def _archive(arguments: Arguments, console: Console) -> int:
     with Progress(console, "checking the archive"):
         problems = verify(spark, arguments.path).orderBy("query", "batch").limit(100).collect()
     if problems:
-        _show(console, problems, ["query", "batch", "key", "problem"])
+        names = ("query", "batch", "key", "problem")
+        heads = [Head(name, right=name == "batch") for name in names]
+        print_table(console, heads, [[value_text(row[name]) for name in names] for row in problems])
         return DIFFERS
     console.print("the archive is whole: its ranges chain, nothing is missing, nothing is twice")
     if arguments.trim:
@@ -484,23 +501,22 @@ def _reconcile(arguments: Arguments, console: Console) -> int:
 
 
 def _show_sides(console: Console, rows: Sequence[Row], sides: Sequence[str]) -> None:
-    """A line for each side of each key, and in words what differs; nothing is cut off."""
-    table = Table()
-    for name in ("key", "side", "entries", "total", "last id"):
-        right = name in ("entries", "total")
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    """A line for each side of each key, and in words what differs, with the whole key."""
+    names = ("key", "side", "entries", "total", "last id")
+    lines = []
     for row in rows[:MOST_SHOWN]:
         for number, side in enumerate(sides):
             count, total, last = (row[f"{what}_{side}"] for what in ("count", "total", "last_id"))
-            table.add_row(
-                "" if number else str(row["key"]),
-                side,
-                f"{count or 0:,}",
-                f"{(total or Decimal(0)).normalize():f}",
-                last or "",
+            lines.append(
+                (
+                    "" if number else str(row["key"]),
+                    side,
+                    f"{count or 0:,}",
+                    f"{(total or Decimal(0)).normalize():f}",
+                    last or "",
+                )
             )
-        table.add_section()
-    console.print(table)
+    print_table(console, [Head(name, right=name in ("entries", "total")) for name in names], lines)
     for row in rows[:MOST_SHOWN]:
         if not row["agrees"]:
             console.print(f"{row['key']}: {row['difference']}", soft_wrap=True)
@@ -558,9 +574,8 @@ def _lag(arguments: Arguments, console: Console) -> int:
     while True:
         found = group_lags(options)
         late = 0
-        table = Table()
-        for name in ("stream", "group", "entries behind", "ms behind", "pending", ""):
-            table.add_column(name, justify="left" if name in ("stream", "group", "") else "right")
+        names = ("stream", "group", "entries behind", "ms behind", "pending", "")
+        lines = []
         for lag in found:
             too_late = (
                 arguments.most_entries is not None
@@ -569,8 +584,9 @@ def _lag(arguments: Arguments, console: Console) -> int:
             late += too_late
             entries = "?" if lag.entries is None else f"{lag.entries:,}"
             mark = Text("over the limit" if too_late else "", style="red")
-            table.add_row(lag.key, lag.group, entries, f"{lag.ms:,}", f"{lag.pending:,}", mark)
-        console.print(table)
+            lines.append((lag.key, lag.group, entries, f"{lag.ms:,}", f"{lag.pending:,}", mark))
+        heads = [Head(name, right=name not in ("stream", "group", "")) for name in names]
+        print_table(console, heads, lines)
         if not arguments.watch:
             return DIFFERS if late else AGREES
         time.sleep(arguments.watch)
