@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyspark_headrace.jobs import cli
 from pyspark_headrace.options import NAMES
@@ -21,7 +23,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.once
 
 PAGE = (ROOT / "docs/spark.md").read_text()
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w+(?: \w+)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What a snippet needs that neither pip nor this repository brings: a class, and where it is from.
+PACKAGES = {
+    "avro": ("org.apache.spark.sql.avro.AvroDataToCatalyst", "spark-avro"),
+    "delta": ("io.delta.sql.DeltaSparkSessionExtension", "delta-spark"),
+}
 
 
 def snippets(language: str) -> list[str]:
@@ -43,6 +50,14 @@ def shown_by(body: str) -> list[str]:
     return found
 
 
+def run_snippet(body: str, names: dict[str, Any], port: str, folder: Path) -> None:
+    code = body.replace('format("headrace")', f'format("headrace").option("port", "{port}")')
+    code = code.replace('{"host": "localhost"', f'{{"port": "{port}"')
+    code = code.replace("OPTIONS (", f"OPTIONS (port '{port}', ")
+    code = code.replace("/tmp/headrace", str(folder))
+    exec(compile(code, "docs/spark.md", "exec"), names)
+
+
 def test_the_examples_run(
     spark: SparkSession,
     where: dict[str, str],
@@ -56,11 +71,7 @@ def test_the_examples_run(
     examples = snippets("python")
     assert len(examples) >= 8
     for body in examples:
-        code = body.replace('format("headrace")', f'format("headrace").option("port", "{port}")')
-        code = code.replace('{"host": "localhost"}', f'{{"port": "{port}"}}')
-        code = code.replace("OPTIONS (", f"OPTIONS (port '{port}', ")
-        code = code.replace("/tmp/headrace", str(tmp_path))
-        exec(compile(code, "docs/spark.md", "exec"), names)
+        run_snippet(body, names, port, tmp_path)
         shown = capsys.readouterr().out
         if expected := shown_by(body):
             assert shown.splitlines() == expected, body
@@ -86,6 +97,32 @@ def test_the_examples_run(
         assert cli.main([*words, "--url", f"redis://localhost:{port}"]) == 0, words
     assert (tmp_path / "rides.png").exists()
     assert (tmp_path / "reconciled.png").exists()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_recipes_with_other_packages(
+    spark: SparkSession,
+    where: dict[str, str],
+    client: RawClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    package: str,
+) -> None:
+    """They run where the package is among Spark's jars (``spark.jars``, ``$SPARK_HOME/jars``)."""
+    (body,) = snippets(f"python {package}")
+    compile(body, "docs/spark.md", "exec")
+    kind, name = PACKAGES[package]
+    assert spark._jvm is not None
+    try:
+        spark._jvm.java.lang.Class.forName(kind)
+    except Py4JJavaError:
+        pytest.skip(f"{name} is not among Spark's jars, and comes from Maven alone")
+    rides = spark.createDataFrame(
+        [("ada", 12.5), ("grace", 30.0), ("ada", 7.25)], "rider string, distance double"
+    )
+    rides.write.format("headrace").options(**where).mode("append").save("rides")
+    run_snippet(body, {"spark": spark, "rides": rides, "F": F}, where["port"], tmp_path)
+    assert capsys.readouterr().out.splitlines() == shown_by(body)
 
 
 def test_the_tables_name_every_option() -> None:
