@@ -14,14 +14,22 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pyspark_headrace.errors import OptionError
-from pyspark_headrace.ids import GREATEST, ID_MAX, LEAST, StreamID, before, parse_id, parse_moment
+from pyspark_headrace.ids import (
+    GREATEST,
+    ID_MAX,
+    LEAST,
+    StreamID,
+    before,
+    parse_id,
+    parse_moment,
+)
 
 READ: Final = "read"  # a batch
 STREAM: Final = "readStream"
@@ -122,6 +130,21 @@ FIELDS_FORMATS: Final = ("map", "pairs", "json")
 MODES: Final = ("permissive", "dropmalformed", "failfast")
 RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
 IDENTITIES: Final = ("auto", "column", "content", "ordinal", "marker", "none")
+_WHICH: Final = ("subscribe", "subscribePattern", "assign", "path", "paths")
+# What means nothing to the state of streams.
+_OF_ENTRIES: Final = sorted(
+    name
+    for name, uses in NAMES.items()
+    if READ in uses and uses != _EVERYWHERE and name not in (*_WHICH, "resource")
+)
+# What means nothing to rows that are not known again, or only by their place.
+_OF_IIDS: Final = ("idColumn", "idmpProducers", "configureIdmp")
+_IDLE: Final[dict[str, tuple[str, ...]]] = {
+    "none": (*_OF_IIDS, "idScope", "writerId", "runId"),
+    "marker": _OF_IIDS,
+    "content": ("idColumn",),
+    "ordinal": ("idColumn",),
+}
 DEFAULT_PORT: Final = 6379
 SENTINEL_PORT: Final = 26_379
 MOST_PORT: Final = 65_535
@@ -133,6 +156,7 @@ _UNITS_BYTES: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 
 _SIZE: Final = re.compile(r"(\d+)\s*(?:([kmgt])b?|b)?", re.ASCII)
 _DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS_MS)})?", re.ASCII)
 TARGET_BYTES: Final = 64 << 20
+MOST_POLL_MS: Final = 3_600_000
 MOST_CUTS: Final = 256  # an offset is a line in a file: it does not grow without end
 
 
@@ -144,6 +168,8 @@ class Given:
         for name, value in given.items():
             lower = name.lower()
             self._check_name(_ALSO.get(lower, lower), uses)
+            if _ALSO.get(lower, lower) in self._values:
+                raise OptionError(f"options {_BY_LOWER[_ALSO[lower]]} and {lower} are the same")
             self._values[_ALSO.get(lower, lower)] = value
 
     def _check_name(self, name: str, uses: tuple[str, ...]) -> None:
@@ -244,6 +270,16 @@ class Given:
         if len(found) > 1:
             raise OptionError(f"options {' and '.join(found)} exclude each other")
         return found[0] if found else ""
+
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Refuse options that mean nothing beside others.
+
+        Raises:
+            OptionError: one of them is given.
+        """
+        for name in names:
+            if self.has(name):
+                raise OptionError(f"option {name} means nothing {why}")
 
     def json_object(self, name: str) -> dict[str, Any]:
         """A JSON object that is not empty; the option was given."""
@@ -540,7 +576,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         OptionError: an option is unknown, missing or does not fit.
     """
     given = Given(options, use)
-    which = given.only_one_of("subscribe", "subscribePattern", "assign", "path", "paths")
+    which = given.only_one_of(*_WHICH)
     if not which:
         raise OptionError(
             "which streams? Give one of subscribe (names), subscribePattern, assign, or load(name)"
@@ -557,8 +593,18 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
     if ended_by:
         end, ends = _ending(given, ended_by)
     if which != "subscribePattern":
-        _refuse_strangers("startingOffsets", starts, keys)
-        _refuse_strangers("endingOffsets", ends, keys)
+        _refuse_strangers(started_by, starts, keys)
+        _refuse_strangers(ended_by, ends, keys)
+    for key in sorted({"", *starts, *ends}):
+        if _is_backwards(starts.get(key, start), ends.get(key, end)):
+            which_end, which_start = ended_by or which, started_by or "the start"
+            of = f" of stream {key}" if key else ""
+            raise OptionError(f"option {which_end}: the end{of} is before {which_start}")
+    frame = _frame(given)
+    if frame.resource != "entries":
+        given.refuse(_OF_ENTRIES, f"to resource={frame.resource}")
+    if not given.has("minOffsetsPerTrigger"):
+        given.refuse(["maxTriggerDelay"], "without minOffsetsPerTrigger")
     encoding = given.choice("encoding", ("utf-8", "latin-1"))
     min_rows = given.integer("minOffsetsPerTrigger", 0)
     max_rows = given.integer("maxOffsetsPerTrigger", 0)
@@ -572,7 +618,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         starts=starts,
         end=end,
         ends=ends,
-        frame=_frame(given),
+        frame=frame,
         mode=_mode(given),
         encoding=encoding,
         fail_on_loss=given.flag("failOnDataLoss", True),
@@ -586,7 +632,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         max_bytes=given.size_bytes("maxBytesPerTrigger", 0),
         min_rows=min_rows,
         max_delay_ms=given.duration_ms("maxTriggerDelay", 15 * 60_000),
-        poll_ms=given.integer("pollTimeoutMs", 200, 0),
+        poll_ms=given.integer("pollTimeoutMs", 200, 0, MOST_POLL_MS),
         mirror_group=given.text("mirrorGroup") or "",
     )
 
@@ -635,6 +681,11 @@ def _refuse_strangers(option: str, named: Bounds, keys: tuple[str, ...]) -> None
     strangers = sorted(set(named) - set(keys))
     if strangers:
         raise OptionError(f"option {option} names {strangers[0]}, which is not subscribed to")
+
+
+def _is_backwards(start: Bound, end: Bound) -> bool:
+    """Whether the bounds were mixed up; those that leave nothing between them were not."""
+    return not start.word and not end.word and end.id < start.id
 
 
 def _mode(given: Given) -> str:
@@ -742,8 +793,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     given = Given(options, WRITE)
     target = given.only_one_of("stream", "path")
     identity = given.choice("identity", IDENTITIES)
-    if identity != "column" and identity != "auto" and given.has("idColumn"):
-        raise OptionError(f"option idColumn means nothing to identity={identity}")
+    given.refuse(_IDLE.get(identity, ()), f"to identity={identity}")
     stream = (given.text(target) or "") if target else ""
     error_stream = given.text("errorStream") or ""
     if error_stream and error_stream == stream:
@@ -760,7 +810,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         producers=given.integer("idmpProducers", 2048),
         configure_idmp=given.flag("configureIdmp", False),
         depth=given.integer("pipelineDepth", 1000),
-        max_bytes=given.integer("maxInFlightBytes", 4 << 20),
+        max_bytes=given.size_bytes("maxInFlightBytes", 4 << 20),
         trim=_trim_words(given),
     )
 
@@ -769,6 +819,7 @@ def _trim_words(given: Given) -> tuple[str, ...]:
     how = given.only_one_of("maxlen", "minid")
     exact = not given.flag("approximateTrim", True)
     if not how:
+        given.refuse(["approximateTrim"], "without maxlen or minid")
         return ()
     if how == "maxlen":
         threshold = str(given.integer("maxlen", 0, 0))

@@ -32,6 +32,30 @@ pytestmark = pytest.mark.once
     ("use", "given", "text"),
     [
         (READ, {"subscribee": "a"}, "unknown option subscribee; did you mean subscribe?"),
+        (STREAM, {"subscribe": "a", "mirrorGroup": "g", "redis.group": "h"}, "are the same"),
+        (STREAM, {"subscribe": "a", "maxTriggerDelay": "5m"}, "without minOffsetsPerTrigger"),
+        (STREAM, {"subscribe": "a", "pollTimeoutMs": "3600001"}, "is above 3600000"),
+        (
+            STREAM,
+            {"subscribe": "a", "startingOffsetsByTimestamp": '{"b": 5}'},
+            "option startingOffsetsByTimestamp names b",
+        ),
+        (
+            READ,
+            {"subscribe": "a", "resource": "groups", "fieldsFormat": "pairs"},
+            "option fieldsFormat means nothing to resource=groups",
+        ),
+        (READ, {"assign": '{"a": ["9-0", "5-0"]}'}, "assign: the end of stream a is before"),
+        (
+            READ,
+            {"subscribe": "a", "startingOffsets": '{"a": "9-0"}', "endingOffsets": '{"a": "5-0"}'},
+            "endingOffsets: the end of stream a is before startingOffsets",
+        ),
+        (
+            STREAM,
+            {"subscribe": "a", "startingTimestamp": "1001", "endingTimestamp": "1000"},
+            "option endingTimestamp: the end is before startingTimestamp",
+        ),
         (STREAM, {"StartingOffset": "x"}, "did you mean startingOffsets?"),
         (READ, {"qwertyuiop": "1"}, "unknown option qwertyuiop"),
         (READ, {"subscribe": "a", "maxlen": "1"}, "maxlen is for write, and means nothing to read"),
@@ -139,7 +163,9 @@ def test_another_name_for_the_mirror() -> None:
 
 def test_lengths_of_time() -> None:
     def of(text: str) -> int:
-        return read_options({"path": "s", "maxTriggerDelay": text}, STREAM).max_delay_ms
+        return read_options(
+            {"path": "s", "minOffsetsPerTrigger": "1", "maxTriggerDelay": text}, STREAM
+        ).max_delay_ms
 
     assert [of(text) for text in ("250", "500ms", "30s", " 15 M", "2min", "3h", "1d")] == [
         250,
@@ -217,3 +243,26 @@ def test_what_columns_depend_on() -> None:
     assert frame_options(given) == Frame("entries", "pairs", False, True)
     with pytest.raises(OptionError, match="unknown option"):
         frame_options({"wat": "1"})
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"identity": "none", "runId": "r"}, "option runId means nothing to identity=none"),
+        ({"identity": "none", "writerId": "w"}, "option writerId means nothing"),
+        ({"identity": "marker", "configureIdmp": "true"}, "configureIdmp means nothing to"),
+        ({"identity": "content", "idColumn": "n"}, "option idColumn means nothing"),
+        ({"approximateTrim": "false"}, "approximateTrim means nothing without maxlen or minid"),
+        ({"maxInFlightBytes": "4 apples"}, "'4 apples' is no size"),
+    ],
+)
+def test_writing_options_that_contradict(given: dict[str, str], text: str) -> None:
+    with pytest.raises(OptionError, match=text):
+        write_options({"stream": "s", **given})
+
+
+def test_bounds_that_leave_nothing_are_no_mistake() -> None:
+    times = {"startingTimestamp": "1000", "endingTimestamp": "1000"}
+    assert read_options({"subscribe": "a", **times}, READ).end.id < (1000, 0)
+    read_options({"assign": '{"a": ["5-0", "5-0"]}'}, READ)
+    assert write_options({"stream": "s", "maxInFlightBytes": "4m"}).max_bytes == 4 << 20
