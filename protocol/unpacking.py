@@ -72,10 +72,20 @@ def all_unpacked(replies: PackedReplies) -> list[object]:
     return found
 
 
-def flat_items(wire: bytes) -> list[object] | None:
+def bulk_text(wire: bytes) -> bytes | None:
+    """The string that a packed reply is; None of any other reply."""
+    if wire[0] != _DOLLAR or wire[1] == _MINUS:
+        return None
+    return wire[wire.index(b"\r\n") + 2 : -2]
+
+
+def flat_items(wire: bytes, null: object = None) -> list[object] | None:
     """The items of a packed array of strings, integers and nulls; None of any other reply.
 
     It gives what ``unpacked`` gives, in a third of the time.
+
+    Args:
+        null: what stands for a null.
     """
     if wire[0] != _STAR or wire[1] == _MINUS:
         return None
@@ -92,7 +102,7 @@ def flat_items(wire: bytes) -> list[object] | None:
         at += 1
         size: i64 = 0
         if kind == _DOLLAR and wire[at] == _MINUS:
-            found.append(None)
+            found.append(null)
             at += 4
         elif kind == _DOLLAR:
             while wire[at] != _CR:

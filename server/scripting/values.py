@@ -1,7 +1,8 @@
 """Values between Lua and the server: the replies of commands, and what scripts leave.
 
 A value of several parts crosses as one flat list, because one long call costs less than many short
-ones. Before each part stands a number that says what it is; ``lua/sandbox.lua`` has the other end.
+ones. A string stands for itself there, and before any other part stands a number that says what it
+is; ``lua/sandbox.lua`` has the other end.
 """
 
 from __future__ import annotations
@@ -24,27 +25,31 @@ from headrace.protocol.replies import (
     Status,
     Verbatim,
 )
-from headrace.protocol.unpacking import flat_items, unpacked
+from headrace.protocol.unpacking import bulk_text, flat_items, unpacked
 from headrace.server.scripting.arguments import whole
 from headrace.server.scripting.memory import VALUE_BYTES, Memory, text_bytes
 
 # What stands before a part, and what follows it.
 FAILED: Final = 0  # the run failed: a text or an exception, the chunk, the line
-TEXT: Final = 1
-NUMBER: Final = 2
-NULL: Final = 3
-YES: Final = 4
-NO: Final = 5
-LIST: Final = 6  # how many items
-STATUS: Final = 7
-ERROR: Final = 8
-DOUBLE: Final = 9
-MAP: Final = 10  # how many pairs
-SET: Final = 11  # how many members
-BIG: Final = 12  # its digits
-VERBATIM: Final = 13  # three letters, the text
-COUNTED_ERROR: Final = 14  # an error that the statistics have
+NUMBER: Final = 1
+NULL: Final = 2
+YES: Final = 3
+NO: Final = 4
+LIST: Final = 5  # how many items
+STATUS: Final = 6
+ERROR: Final = 7
+DOUBLE: Final = 8
+MAP: Final = 9  # how many pairs
+SET: Final = 10  # how many members
+BIG: Final = 11  # its digits
+VERBATIM: Final = 12  # three letters, the text
+COUNTED_ERROR: Final = 13  # an error that the statistics have
 
+_ALONE: Final[dict[object, object]] = {
+    NULL: None,
+    YES: True,
+    NO: False,
+}  # what such a part stands for without others
 _MOST_VALUES: Final = 7900  # that a Lua function takes
 
 
@@ -56,9 +61,9 @@ def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> o
         resp3: the protocol of the client.
         plain: the script has not asked for RESP3, so true is 1 and false is nothing.
     """
-    if isinstance(left, bytes):
+    if isinstance(left, bytes) or isinstance(left, int):  # noqa: SIM101  (a union would be made)
         return left
-    if isinstance(left, int | float):
+    if isinstance(left, float):
         return whole(left)
     parts: Sequence[Any] = left if isinstance(left, tuple) else list(left.values())  # type: ignore[attr-defined]
     kind = parts[0]
@@ -87,9 +92,11 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
     size = len(parts)
     while at < size:
         kind = parts[at]
-        if kind == TEXT:
-            out.text(parts[at + 1])
-        elif kind == NUMBER:
+        if isinstance(kind, bytes):
+            out.text(kind)
+            at += 1
+            continue
+        if kind == NUMBER:
             out.number(whole(parts[at + 1]))
         elif kind == LIST:
             out.array(parts[at + 1])
@@ -152,35 +159,28 @@ class Builders:
         if isinstance(reply, Status):
             return self._status(reply.line[1:-2])
         if isinstance(reply, Packed):
-            items = flat_items(reply.wire)
-            if items is not None and len(items) < _MOST_VALUES:
-                if None not in items:
-                    return self._list_of(items, memory)
-                if not resp3:
-                    items = [False if item is None else item for item in items]
-                    return self._list_of(items, memory)
+            text = bulk_text(reply.wire)
+            if text is not None:
+                memory.check(len(text))
+                return text
+            items = flat_items(reply.wire, None if resp3 else False)
+            if items is not None and len(items) < _MOST_VALUES and not (resp3 and None in items):
+                # Strings, numbers and booleans need nothing that says what each is.
+                memory.check(len(reply.wire) + VALUE_BYTES * len(items))
+                return self._list(*items)
         parts: list[object] = []
-        plain = unpacked(reply)
-        if isinstance(plain, bytes | int) and not isinstance(plain, bool):
-            return plain
-        flatten(parts, plain, resp3)
+        flatten(parts, unpacked(reply), resp3)
         memory.check(text_bytes(parts) + VALUE_BYTES * len(parts))
-        if parts[0] == TEXT:
-            return parts[1]
+        if len(parts) == 1:
+            return _ALONE.get(parts[0], parts[0])
         if len(parts) < _MOST_VALUES:
             return self._value_of(*parts)
         return self._value_of_list(self._table_from(parts))
-
-    def _list_of(self, items: list[object], memory: Memory) -> object:
-        """A list of strings, numbers and booleans, which needs nothing that says what each is."""
-        memory.check(text_bytes(items) + VALUE_BYTES * len(items))
-        return self._list(*items)
 
 
 def flatten(parts: list[object], reply: object, resp3: bool) -> None:
     """Append a reply, in which nothing is packed, as a script is to see it."""
     if isinstance(reply, bytes):
-        parts.append(TEXT)
         parts.append(reply)
     elif isinstance(reply, bool):
         if resp3:
@@ -225,14 +225,14 @@ def _flatten_rare(parts: list[object], reply: object, resp3: bool) -> None:
     elif isinstance(reply, Set | Push):
         _flatten_items(parts, reply.items, resp3)
     elif isinstance(reply, float):
-        parts += (DOUBLE, reply) if resp3 else (TEXT, double(reply))
+        parts += (DOUBLE, reply) if resp3 else (double(reply),)
     elif isinstance(reply, Decimal):
-        parts += (DOUBLE, float(reply.digits)) if resp3 else (TEXT, reply.digits)
+        parts += (DOUBLE, float(reply.digits)) if resp3 else (reply.digits,)
     elif isinstance(reply, BigNumber):
         digits = b"%d" % reply.value
-        parts += (BIG, digits) if resp3 else (TEXT, digits)
+        parts += (BIG, digits) if resp3 else (digits,)
     elif isinstance(reply, Verbatim):
-        parts += (VERBATIM, reply.kind, reply.text) if resp3 else (TEXT, reply.text)
+        parts += (VERBATIM, reply.kind, reply.text) if resp3 else (reply.text,)
     elif isinstance(reply, Attributed):
         flatten(parts, reply.reply, resp3)
     else:

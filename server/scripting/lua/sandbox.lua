@@ -482,11 +482,11 @@ for name, value in pairs(redis) do
 end
 local library_globals = setmetatable({ redis = readonly(library_redis) }, strict)
 
--- Values on their way to the server: a flat list. Before each value stands a number that says what
--- it is; `server/scripting/values.py` reads it.
+-- Values on their way to the server: a flat list. A string stands for itself, and before any other
+-- value stands a number that says what it is; `server/scripting/values.py` reads it.
 
-local TEXT, NUMBER, NULL, YES, NO, LIST, STATUS, ERROR, DOUBLE, MAP, SET, BIG, VERBATIM, COUNTED =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+local NUMBER, NULL, YES, NO, LIST, STATUS, ERROR, DOUBLE, MAP, SET, BIG, VERBATIM, COUNTED =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 local MOST_DEPTH = 7995 -- as many as fit on the stack of a function of C
 local TOO_DEEP = "ERR reached lua stack limit"
 
@@ -496,42 +496,52 @@ local function write_items(out, at, value, depth)
   local head = at
   local size = 0
   at = at + 2
-  local is_raw = getmetatable(value) == nil
-  while true do
-    local item
-    if is_raw then
-      item = value[size + 1]
-    else
-      item = rawget(value, size + 1)
-    end
-    if item == nil then
-      break
-    end
+  local item = value[1]
+  while item ~= nil do
     size = size + 1
-    at = write(out, at, item, depth)
+    if type(item) == "string" then
+      at = at + 1
+      out[at] = item
+    else
+      at = write(out, at, item, depth)
+    end
+    item = value[size + 1]
   end
   out[head + 1], out[head + 2] = LIST, size
   return at
 end
 
+-- A table without its metatable, which is not asked.
+local function bare(value)
+  if getmetatable(value) == nil then
+    return value
+  end
+  local copy = {}
+  for name, item in next, value do
+    copy[name] = item
+  end
+  return copy
+end
+
 local function write_table(out, at, value, depth)
-  local text = rawget(value, "err")
+  value = bare(value)
+  local text = value.err
   if type(text) == "string" then
-    out[at + 1] = rawget(value, "ignore_error_stats_update") and COUNTED or ERROR
+    out[at + 1] = value.ignore_error_stats_update and COUNTED or ERROR
     out[at + 2] = text
     return at + 2
   end
-  text = rawget(value, "ok")
+  text = value.ok
   if type(text) == "string" then
     out[at + 1], out[at + 2] = STATUS, text
     return at + 2
   end
-  local number = rawget(value, "double")
+  local number = value.double
   if type(number) == "number" then
     out[at + 1], out[at + 2] = DOUBLE, number
     return at + 2
   end
-  local items = rawget(value, "map")
+  local items = value.map
   if type(items) == "table" then
     local head = at
     local size = 0
@@ -543,7 +553,7 @@ local function write_table(out, at, value, depth)
     out[head + 1], out[head + 2] = MAP, size
     return at
   end
-  items = rawget(value, "set")
+  items = value.set
   if type(items) == "table" then
     local head = at
     local size = 0
@@ -555,12 +565,12 @@ local function write_table(out, at, value, depth)
     out[head + 1], out[head + 2] = SET, size
     return at
   end
-  text = rawget(value, "big_number")
+  text = value.big_number
   if type(text) == "string" then
     out[at + 1], out[at + 2] = BIG, text
     return at + 2
   end
-  items = rawget(value, "verbatim_string")
+  items = value.verbatim_string
   if type(items) == "table" then
     local format, shown = rawget(items, "format"), rawget(items, "string")
     if type(format) == "string" and type(shown) == "string" then
@@ -574,8 +584,8 @@ end
 function write(out, at, value, depth)
   local kind = type(value)
   if kind == "string" then
-    out[at + 1], out[at + 2] = TEXT, value
-    return at + 2
+    out[at + 1] = value
+    return at + 1
   elseif kind == "number" then
     out[at + 1], out[at + 2] = NUMBER, value
     return at + 2
@@ -599,7 +609,7 @@ local function left(value)
   if kind == "string" or kind == "number" then
     return value
   end
-  local out = {}
+  local out = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil } -- room for some
   local size = write(out, 0, value, 0)
   if size == 1 then
     return out[1], 0 -- one value alone would be taken for a number
@@ -613,6 +623,10 @@ end
 -- Values on their way to a script, in the same form.
 
 local FAILED = 0
+local IS_KIND = {}
+for kind = NUMBER, VERBATIM do
+  IS_KIND[kind] = true
+end
 
 local read
 
@@ -626,7 +640,9 @@ end
 
 function read(parts, at)
   local kind = parts[at]
-  if kind == TEXT or kind == NUMBER then
+  if not IS_KIND[kind] then
+    return kind, at + 1
+  elseif kind == NUMBER then
     return parts[at + 1], at + 2
   elseif kind == LIST then
     return read_items(parts, at + 2, parts[at + 1])
@@ -732,12 +748,10 @@ local function run_script(chunk, keys, ...)
   if keys == 0 then
     globals.KEYS, globals.ARGV = {}, words
   else
-    local arguments = {}
+    globals.KEYS, globals.ARGV = words, { select(keys + 1, ...) }
     for number = keys + 1, #words do
-      arguments[number - keys] = words[number]
       words[number] = nil
     end
-    globals.KEYS, globals.ARGV = words, arguments
   end
   return ended(xpcall(chunk, located))
 end
