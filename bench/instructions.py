@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench import script_workload
 from bench.peers import Peer, Server, encode, ours
 
 COMMANDS: Final = 2000  # that are counted together
@@ -82,6 +83,7 @@ WORKLOADS: Final = (
     ),
     Workload("GET", _nothing, lambda number: encode("GET", "key")),
     Workload("SET", _nothing, lambda number: encode("SET", "key", f"v{number}")),
+    Workload("a script", script_workload.prepare, script_workload.request),
 )
 
 

@@ -7,9 +7,9 @@ then should be in few pages: spread over the whole library, a pipelined XADD tak
 Linux's ``perf`` looks at the compiled server while one workload after another runs, and the
 functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads: what
 most commands run through comes first, and what is one command's own is together. What commands on
-values of other types run is what valgrind meets, because it misses nothing. What runs at a start
-comes behind, as valgrind met it: a server that nobody asks has then fetched few other pages,
-and its memory is less by them.
+values of other types and a script run is what valgrind meets, because it misses nothing. What runs
+at a start comes behind, as valgrind met it: a server that nobody asks has then fetched few other
+pages, and its memory is less by them.
 
 A line of that file is a function of mypyc's runtime, or ``kind module:name`` with the module's full
 name. In C, mypyc shortens the name of a module as far as no other module ends in the same words, so
@@ -25,12 +25,14 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from mypyc.namegen import exported_name, make_module_translation_map
 
+from bench import script_workload
 from bench.flame import FRAME, sample
 from bench.instructions import WARM, Callgrind, send
 from bench.measure import Shape
@@ -85,17 +87,29 @@ def run_at_start(command: str) -> set[str]:
 def run_by_types(command: str) -> Iterator[tuple[str, set[str]]]:
     """Commands on values of each type, and the functions that they run, those of libraries too."""
     for workload in OF_TYPES:
-        with tempfile.TemporaryDirectory(prefix="headrace-link-order-") as folder:
-            callgrind = Callgrind(ours(command), Path(folder))
-            with callgrind.server as server:
-                fill(server, workload.prepare(ELEMENTS))
-                drawn = random.Random(1)
-                calls = [workload.command(at, ELEMENTS, drawn) for at in range(2 * WARM)]
-                requests = [encode(*words) for words in calls]
-                send(server, requests[:WARM], DEPTH)
-                callgrind.control("--instr=on")
-                send(server, requests[WARM:], DEPTH)
-                yield workload.name, set(_RUN.findall(callgrind.dumped().decode()))
+        drawn = random.Random(1)
+        calls = [workload.command(at, ELEMENTS, drawn) for at in range(2 * WARM)]
+        requests = [encode(*words) for words in calls]
+        prepare = partial(fill, calls=workload.prepare(ELEMENTS))
+        yield workload.name, run_by(command, prepare, requests)
+
+
+def run_by_a_script(command: str) -> set[str]:
+    """The functions that a script of a job queue runs, those of libraries too."""
+    requests = [script_workload.request(number) for number in range(2 * WARM)]
+    return run_by(command, lambda server: script_workload.prepare(server, len(requests)), requests)
+
+
+def run_by(command: str, prepare: Callable[[Server], None], requests: list[bytes]) -> set[str]:
+    """The functions that the second half of these requests runs."""
+    with tempfile.TemporaryDirectory(prefix="headrace-link-order-") as folder:
+        callgrind = Callgrind(ours(command), Path(folder))
+        with callgrind.server as server:
+            prepare(server)
+            send(server, requests[:WARM], DEPTH)
+            callgrind.control("--instr=on")
+            send(server, requests[WARM:], DEPTH)
+            return set(_RUN.findall(callgrind.dumped().decode()))
 
 
 def compiled_modules() -> list[str]:
@@ -192,7 +206,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             names |= functions(seen)
         met.append(names)
         say(f"{workload.name}: {len(names)} functions")
-    for name, functions_met in run_by_types(asked.ours):
+    for name, functions_met in (
+        *run_by_types(asked.ours),
+        ("a script", run_by_a_script(asked.ours)),
+    ):
         met.append({each for each in functions_met if each.startswith((*KINDS, "CPy"))})
         say(f"{name}: {len(met[-1])} functions")
     modules = prefixes(compiled_modules())
