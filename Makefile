@@ -177,7 +177,7 @@ $(TO_RUN): pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/requirements-spark.txt: $(CONNECTOR)/pyproject.toml | $(VENV)/bin/python
 	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("$<", "rb")); \
-		print(*p["project"]["dependencies"], sep="\n")' > $@.new
+		print(*p["project"]["dependencies"], *p["project"]["optional-dependencies"]["connect"], sep="\n")' > $@.new
 	$(PIP) install --quiet -r $@.new
 	@mv $@.new $@
 

@@ -28,9 +28,18 @@ def session(
         settings: Spark's own, which have the last word; ``spark.headrace.url`` and
             ``spark.headrace.password`` among them say where the server is, and are kept from the
             command line of the JVM.
+
+    Raises:
+        OptionError: this process is a client of Spark Connect.
     """
     from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
 
+    if is_remote():
+        raise OptionError(
+            "session() starts a Spark of its own, which a client of Spark Connect cannot; "
+            "SparkSession.builder.remote(...) gives a session that finds the source"
+        )
     # Otherwise the workers run whatever python3 is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -8,9 +8,11 @@ nothing however late, and a stream comes back as it was, but only where there ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, cast
 
-from pyspark.sql import Column, DataFrame, Row
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyspark_headrace.client import Words
@@ -19,6 +21,8 @@ from pyspark_headrace.ids import LEAST, SIGNED_MAX, StreamID, parse_id
 from pyspark_headrace.options import WRITE, Connection, Given, connection_from
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server
+
+Row = dict[str, Any]
 
 DEPTH: Final = 500
 
@@ -70,9 +74,9 @@ def restore(
         .repartition("key")
         .sortWithinPartitions("key", "id_ms", "id_seq")
     )
-    counted = ordered.rdd.mapPartitions(_Restorer(connection)).collect()
+    counted = ordered.mapInArrow(_Restorer(connection), "key string, added long, known long")
     found: dict[str, tuple[int, int]] = {}
-    for name, added, known in counted:
+    for name, added, known in counted.collect():
         before = found.get(name, (0, 0))
         found[name] = (before[0] + added, before[1] + known)
     return found
@@ -84,11 +88,15 @@ class _Restorer:
     def __init__(self, connection: Connection) -> None:
         self._connection: Final = connection
 
-    def __call__(self, rows: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for key, added, known in self._put_back(batches):
+            yield pa.RecordBatch.from_pydict({"key": [key], "added": [added], "known": [known]})
+
+    def _put_back(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, int]]:
         link = Link(self._connection)
         try:
             waiting: list[Row] = []
-            for row in rows:
+            for row in chain.from_iterable(batch.to_pylist() for batch in batches):
                 if waiting and (row["key"] != waiting[0]["key"] or len(waiting) >= DEPTH):
                     yield _put_back(link, waiting)
                     waiting = []
