@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from pyspark_headrace.options import READ, read_options
 from pyspark_headrace.resp import Link
 from support import judges
-from support.cluster import RealCluster, real_cluster
+from support.certificates import Certificates
+from support.cluster import RealCluster, offset_of, real_cluster
+from support.sentinels import watched_pair
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -42,11 +44,10 @@ def where_is(cluster: RealCluster) -> Where:
 
 
 class Stage:
-    """A cluster, what was appended to its streams, and what a query has copied from them."""
+    """Where a server is, what was appended to its streams, and what a query has copied."""
 
-    def __init__(self, cluster: RealCluster) -> None:
-        self.cluster = cluster
-        self.where = where_is(cluster)
+    def __init__(self, where: Where) -> None:
+        self.where = where
         self.link = Link(read_options({**self.where, "path": "s"}, READ).connection)
         self.added = 0
 
@@ -90,14 +91,26 @@ class Stage:
         )
 
 
-@contextmanager
-def staged(name: str, replicas: bool = False) -> Iterator[Stage]:
+class Staged(Stage):
+    """On a cluster."""
+
+    def __init__(self, cluster: RealCluster) -> None:
+        super().__init__(where_is(cluster))
+        self.cluster = cluster
+
+
+def program_of(name: str) -> str:
     judge = next(judge for judge in judges.JUDGES if judge.name == name)
     program = judge.program()
     if program is None:
         judges.missing(f"no {name} to make a cluster of: `make judges` brings it")
-    with real_cluster(program, replicas) as cluster:
-        stage = Stage(cluster)
+    return program
+
+
+@contextmanager
+def staged(name: str, replicas: bool = False) -> Iterator[Staged]:
+    with real_cluster(program_of(name), replicas) as cluster:
+        stage = Staged(cluster)
         try:
             yield stage
         finally:
@@ -201,3 +214,62 @@ def test_what_a_cluster_loses_is_noticed(
             stage.wait_until_copied()
         finally:
             query.stop()
+
+
+@pytest.mark.parametrize("name", ["redis-8.0"])
+def test_certificates(
+    spark: SparkSession, checkpoint: str, certificates: Certificates, name: str
+) -> None:
+    """Every node wants TLS and a certificate; CLUSTER SLOTS leads to the ports that speak it."""
+    with real_cluster(program_of(name), tls=certificates.options()) as cluster:
+        where = {
+            "redis.url": f"rediss://localhost:{cluster.tls_ports[0]}",
+            "clusterNodes": f"127.0.0.1:{cluster.tls_ports[1]}",
+            "tlsCaFile": str(certificates.authority.file),
+            "tlsCertFile": str(certificates.client.file),
+            "tlsKeyFile": str(certificates.client.key),
+        }
+        stage = Stage(where)
+        stage.add(KEYS, 3)
+        query = stage.copying(spark, checkpoint, "marker")
+        try:
+            stage.wait_until_copied()
+            with cluster.moving(KEYS[0]):
+                stage.add([KEYS[0]])
+                stage.wait_until_copied()
+            assert query.exception() is None
+        finally:
+            query.stop()
+            stage.link.close()
+        for node in cluster.nodes:
+            assert int(node.info("stats")["total_commands_processed"]) > 0
+        bare = {name: value for name, value in where.items() if "Cert" not in name}
+        del bare["tlsKeyFile"]
+        with pytest.raises(PySparkException, match="tlsCertFile and tlsKeyFile name one"):
+            spark.read.format("headrace").options(**bare).load("t:0").count()
+
+
+def test_a_failover_of_sentinels(spark: SparkSession, checkpoint: str) -> None:
+    """The master of a query is killed; the sentinel's new one has what WAIT saw there."""
+    with watched_pair() as (master, replica, port):
+        where = {
+            "sentinels": f"127.0.0.1:{port}",
+            "sentinelMaster": "mine",
+            "fetchOffset.numRetries": "9",
+            "fetchOffset.retryIntervalMs": "50",
+        }
+        stage = Stage(where)
+        stage.add(KEYS, 3)
+        query = stage.copying(spark, checkpoint, "marker")
+        try:
+            stage.wait_until_copied()
+            master.call("CLIENT", "PAUSE", "60000", "WRITE")
+            wait_until(lambda: offset_of(replica) == offset_of(master), TIMEOUT_S)
+            master.kill()
+            wait_until(lambda: replica.info("replication")["role"] == "master", TIMEOUT_S)
+            stage.add(KEYS, 3)
+            stage.wait_until_copied()
+            assert query.exception() is None
+        finally:
+            query.stop()
+            stage.link.close()

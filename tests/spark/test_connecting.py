@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
 
 import pytest
 from conftest import Factory
@@ -15,9 +14,9 @@ from conftest import Factory
 from pyspark_headrace.errors import OptionError, ServerError, UnreachableError
 from pyspark_headrace.options import READ, read_options
 from pyspark_headrace.resp import Link
-from support import judges
 from support.certificates import Certificates
 from support.process import Process, RedisProcess, claim_port, free_port
+from support.sentinels import watched_pair
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.once
@@ -181,40 +180,10 @@ def test_users_and_passwords(
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[tuple[RedisProcess, RedisProcess, int]]:
+def watched() -> Iterator[tuple[RedisProcess, RedisProcess, int]]:
     """A master, its replica, and the port of a sentinel that looks after them."""
-    judge = next(judge for judge in judges.JUDGES if judge.name == "redis-8.0")
-    program = judge.program()
-    if program is None:
-        judges.missing("no redis-8.0 to be a sentinel: `make judges` brings it")
-    with RedisProcess(program=program) as master, RedisProcess(program=program) as replica:
-        replica.call("REPLICAOF", "127.0.0.1", str(master.port))
-        wait_until(lambda: replica.info("replication")["master_link_status"] == "up", 30)
-        config = (
-            f"sentinel monitor mine 127.0.0.1 {master.port} 1\n"
-            "sentinel down-after-milliseconds mine 1000\nsentinel failover-timeout mine 5000\n"
-        )
-        with Sentinel(program=program, config=config) as sentinel:
-            wait_until(lambda: b"slaves=1" in words(sentinel.call("INFO", "sentinel")), 30)
-            yield master, replica, sentinel.port
-
-
-class Sentinel(RedisProcess):
-    """The same program, as a sentinel."""
-
-    name = "sentinel"
-
-    def command(self) -> list[str]:
-        return [self._program]
-
-    def spawn(self) -> Self:
-        self.options = ("--sentinel",)
-        return super().spawn()
-
-
-def words(reply: object) -> bytes:
-    assert isinstance(reply, bytes)
-    return reply
+    with watched_pair() as found:
+        yield found
 
 
 def test_the_master_that_a_sentinel_knows(

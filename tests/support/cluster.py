@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from support.client import RawClient
@@ -19,16 +19,25 @@ class RealCluster:
 
     Attributes:
         masters, replicas: the processes; replica i follows master i.
+        tls_ports: of all nodes, if there is TLS.
+
+    Args:
+        ports: for each node one for clients, one for other nodes, and one for TLS.
+        tls: options that name the certificates; then nodes speak TLS with each other too.
     """
 
-    def __init__(self, program: str, ports: list[int], options: tuple[str, ...]) -> None:
-        words = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1500", *options)
-        nodes = [
-            RedisProcess(*words, "--cluster-port", str(bus), program=program, port=port)
-            for port, bus in zip(ports[0::2], ports[1::2], strict=True)
-        ]
+    def __init__(self, program: str, ports: list[int], tls: Sequence[str] = ()) -> None:
+        words = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1500", *tls)
+        if tls:
+            words += ("--tls-cluster", "yes", "--tls-replication", "yes")
+        nodes = []
+        for port, bus, tls_port in zip(ports[0::3], ports[1::3], ports[2::3], strict=True):
+            more = ["--cluster-port", str(bus), *(["--tls-port", str(tls_port)] if tls else [])]
+            nodes.append(RedisProcess(*words, *more, program=program, port=port))
         self.nodes = nodes
-        self._buses = ports[1::2]
+        self.tls_ports = ports[2::3] if tls else []
+        self._ports = self.tls_ports or ports[0::3]  # to be reached at by other nodes
+        self._buses = ports[1::3]
         self.masters = nodes[:3]
         self.replicas = nodes[3:]
 
@@ -45,8 +54,8 @@ class RealCluster:
             first, last = (SLOTS * each // 3 for each in (number, number + 1))
             master.call("CLUSTER", "ADDSLOTSRANGE", str(first), str(last - 1))
             master.call("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
-        for node, bus in zip(self.nodes[1:], self._buses[1:], strict=True):
-            self.masters[0].call("CLUSTER", "MEET", "127.0.0.1", str(node.port), str(bus))
+        for port, bus in zip(self._ports[1:], self._buses[1:], strict=True):
+            self.masters[0].call("CLUSTER", "MEET", "127.0.0.1", str(port), str(bus))
         wait_until(lambda: all(self._knows(node) for node in self.nodes), START_TIMEOUT_S)
         for master, replica in zip(self.masters, self.replicas, strict=False):
             replica.call("CLUSTER", "REPLICATE", _name(master))
@@ -91,7 +100,8 @@ class RealCluster:
         source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target.port])
         keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, 1000)
         assert isinstance(keys, list)
-        done = source.call("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+        port = self._ports[self.nodes.index(target)]
+        done = source.call("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *keys)
         assert done == b"OK", done
         yield target
         for node in (target, source, *self.masters):
@@ -100,7 +110,7 @@ class RealCluster:
     def fail_over(self, master: RedisProcess) -> RedisProcess:
         """Kill a master that its replica has caught up with; returns the replica, once it rules."""
         replica = self.replica_of(master)
-        wait_until(lambda: _offset(replica) == _offset(master), START_TIMEOUT_S)
+        wait_until(lambda: offset_of(replica) == offset_of(master), START_TIMEOUT_S)
         master.kill()
         self.wait_for_master(replica)
         return replica
@@ -148,7 +158,7 @@ def _is_ok(node: RedisProcess) -> bool:
     return _facts(node)["cluster_state"] == "ok"
 
 
-def _offset(node: RedisProcess) -> str:
+def offset_of(node: RedisProcess) -> str:
     """How far a master has written its replication stream, or a replica has read it."""
     facts = node.info("replication")
     return facts["master_repl_offset" if facts["role"] == "master" else "slave_repl_offset"]
@@ -156,16 +166,16 @@ def _offset(node: RedisProcess) -> str:
 
 @contextmanager
 def real_cluster(
-    program: str, replicas: bool = False, options: tuple[str, ...] = ()
+    program: str, replicas: bool = False, tls: Sequence[str] = ()
 ) -> Iterator[RealCluster]:
     """A cluster that ends with the block."""
     with ExitStack() as claims:
         ports = []
-        for _ in range(12 if replicas else 6):  # two for each node
+        for _ in range(18 if replicas else 9):  # three for each node
             port, claim = claim_port()
             claims.enter_context(claim)
             ports.append(port)
-        found = RealCluster(program, ports, options)
+        found = RealCluster(program, ports, tls)
         try:
             found.start()
             yield found
