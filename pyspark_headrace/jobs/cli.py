@@ -286,7 +286,7 @@ def _windows(arguments: Arguments, console: Console) -> int:
         rows = _in_utc(found).orderBy("start", *keys).collect()
     _show_windows(console, rows, found.columns, keys)
     if arguments.report:
-        draw_windows(rows, keys, arguments.draw, arguments.report)
+        draw_windows(rows, keys, arguments.draw, arguments.report, arguments.value)
         console.print(f"drawn into {arguments.report}")
     return AGREES
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Row
@@ -11,6 +12,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_LINES: Final = 10
+_FIGURES: Final = {  # of a window, what an axis calls them
+    "count": "entries",
+    "total": "total",
+    "least": "least value",
+    "most": "greatest value",
+    "median": "median",
+    "p95": "95th percentile",
+}
 MOST_ROWS: Final = 30
 
 
@@ -24,7 +33,9 @@ def _figure(height: float) -> Figure:
     return figure
 
 
-def draw_windows(rows: Sequence[Row], by: Sequence[str], figure_name: str, path: str) -> None:
+def draw_windows(
+    rows: Sequence[Row], by: Sequence[str], figure_name: str, path: str, value: str = ""
+) -> None:
     """A line over time for each key, the busiest ones.
 
     Args:
@@ -32,7 +43,10 @@ def draw_windows(rows: Sequence[Row], by: Sequence[str], figure_name: str, path:
         by: the columns that make the key.
         figure_name: the column to draw, such as ``count``.
         path: where to, a ``.png``, ``.svg`` or ``.pdf``.
+        value: what the figures are made of.
     """
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
     series: dict[str, list[tuple[Any, float]]] = {}
     for row in rows:
         name = ", ".join(str(row[each]) for each in by) or figure_name
@@ -48,20 +62,33 @@ def draw_windows(rows: Sequence[Row], by: Sequence[str], figure_name: str, path:
             marker="." if len(points) < 50 else "",
             label=name,
         )
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel(figure_name)
-    axes.set_xlabel("time of the entries (UTC)")
+    what = _FIGURES.get(figure_name, figure_name)
+    if value and figure_name != "count":
+        what = f"{what} of {value}"
+    if min((value for points in series.values() for _, value in points), default=0) >= 0:
+        axes.set_ylim(bottom=0)
+    axes.set_ylabel(f"{what} per window")
+    axes.yaxis.set_major_formatter("{x:,.10g}")
+    axes.set_xlabel("start of the window, time of the entries (UTC)")
+    dates = AutoDateLocator()  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(dates)
+    concise = ConciseDateFormatter(dates)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(concise)
     axes.grid(alpha=0.3)
-    axes.set_title(f"{figure_name} by window" + (f" and {', '.join(by)}" if by else ""))
+    axes.set_title(f"{what.capitalize()} by window" + (f" and {', '.join(by)}" if by else ""))
     if len(series) > 1:
-        left_out = len(series) - MOST_LINES
-        title = f"and {left_out} more" if left_out > 0 else None
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), title=title)
+        most = f"greatest {MOST_LINES} of {len(series):,}" if len(series) > MOST_LINES else None
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), title=most)
     figure.savefig(path)
 
 
+def _exact(total: Decimal | float | None) -> str:
+    """All digits, for sides may differ in the last one."""
+    return f"{Decimal(total or 0).normalize():,f}"
+
+
 def _figures(row: Row, side: str) -> str:
-    return f"{row[f'count_{side}'] or 0:,} / {row[f'total_{side}'] or 0:,.6g}"
+    return f"{row[f'count_{side}'] or 0:,} / {_exact(row[f'total_{side}'])}"
 
 
 def draw_reconciliation(rows: Sequence[Row], sides: Sequence[str], path: str) -> None:
@@ -76,11 +103,13 @@ def draw_reconciliation(rows: Sequence[Row], sides: Sequence[str], path: str) ->
     shown = worst_first[:MOST_ROWS]
     figure = _figure(3.5 + 0.3 * max(1, len(shown)))
     bars, table = figure.subplots(2, 1, height_ratios=(1, max(1.0, 0.12 * len(shown))))
-    sums = [sum(float(row[f"total_{side}"] or 0) for row in rows) for side in sides]
+    sums = [sum((Decimal(row[f"total_{side}"] or 0) for row in rows), Decimal(0)) for side in sides]
     differing = sum(1 for row in rows if not row["agrees"])
     colour = "tab:red" if differing else "tab:green"
-    drawn = bars.barh(list(sides), sums, color=colour, alpha=0.6)
-    bars.bar_label(drawn, labels=[f"{value:,.6g}" for value in sums], padding=3)
+    drawn = bars.barh(list(sides), [float(each) for each in sums], color=colour, alpha=0.6)
+    bars.bar_label(drawn, labels=[_exact(each) for each in sums], padding=3)
+    bars.xaxis.set_major_formatter("{x:,.10g}")
+    bars.set_xlabel("total of all keys")
     bars.invert_yaxis()
     bars.margins(x=0.15)
     verdict = (
@@ -91,10 +120,7 @@ def draw_reconciliation(rows: Sequence[Row], sides: Sequence[str], path: str) ->
     cells = [
         [
             str(row["key"]),
-            *(
-                f"{row[f'count_{side}'] or 0:,} / {row[f'total_{side}'] or 0:,.6g}"
-                for side in sides
-            ),
+            *(_figures(row, side) for side in sides),
             row["difference"] or "agrees",
         ]
         for row in shown
