@@ -44,7 +44,9 @@ from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.ids import LEAST, StreamID, format_id, parse_id
 
 VERSION: Final = 2  # the one that is written
-VERSIONS: Final = (1, VERSION)
+LEAST_VERSION: Final = 1
+VERSIONS: Final = (LEAST_VERSION, VERSION)
+MOST_SHOWN: Final = 100  # letters of an offset that is none
 
 Offset = dict[str, Any]
 
@@ -208,7 +210,19 @@ def from_offset(offset: Mapping[str, Any]) -> Positions:
         return {key: _from_text(text) for key, text in offset["k"].items()}
     if version == 1:
         return {key: _from_first_version(value) for key, value in offset["k"].items()}
-    raise HeadraceError(f"this checkpoint holds an offset of another kind: {dict(offset)!r}")
+    if "k" in offset and isinstance(version, int):
+        raise HeadraceError(
+            f"this checkpoint is of a newer pyspark-headrace: its offsets have version {version}, "
+            f"and this one reads {LEAST_VERSION} to {VERSION}. Install the newer one again, go "
+            "back to a copy of the checkpoint, or begin a new one with startingOffsets set to the "
+            "IDs that stand in the last file of its folder offsets"
+        )
+    shown = str(dict(offset))
+    raise HeadraceError(
+        "this checkpoint is of another source, for it holds the offset "
+        f"{shown if len(shown) <= MOST_SHOWN else shown[:MOST_SHOWN] + '...'}. Give each query a "
+        "checkpointLocation of its own"
+    )
 
 
 def _from_text(text: str) -> Position:

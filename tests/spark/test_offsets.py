@@ -142,8 +142,13 @@ def test_offsets_are_short() -> None:
 
 
 def test_another_kind_of_checkpoint() -> None:
-    with pytest.raises(HeadraceError, match="another kind"):
-        from_offset({"topic": {"0": 17}})
+    with pytest.raises(HeadraceError, match="checkpointLocation of its own") as raised:
+        from_offset({"topic": {str(number): 17 for number in range(10_000)}})
+    assert len(str(raised.value)) < 300
+    with pytest.raises(
+        HeadraceError, match="its offsets have version 3, and this one reads 1 to 2"
+    ):
+        from_offset({"k": {"s": "1-0"}, "v": 3})
 
 
 @given(IDs)
