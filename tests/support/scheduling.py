@@ -9,10 +9,16 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 WITH_SPARK = {
+    "tests/spark/test_checkpoints.py",
+    "tests/spark/test_cluster_with_spark.py",
     "tests/spark/test_database.py",
     "tests/spark/test_docs.py",
     "tests/spark/test_jobs.py",
+    "tests/spark/test_lag.py",
+    "tests/spark/test_malformed.py",
+    "tests/spark/test_naming.py",
     "tests/spark/test_replaced_with_spark.py",
+    "tests/spark/test_sessions.py",
     "tests/spark/test_with_spark.py",
 }
 
