@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,17 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from pyspark_headrace.options import READ, read_options
-from pyspark_headrace.resp import Link
 from support import judges
 from support.certificates import Certificates
 from support.cluster import RealCluster, offset_of, real_cluster
 from support.sentinels import watched_pair
+from support.spark_stage import Stage
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -41,54 +38,6 @@ def where_is(cluster: RealCluster) -> Where:
         "fetchOffset.retryIntervalMs": "50",
         "requestTimeoutMs": "4000",
     }
-
-
-class Stage:
-    """Where a server is, what was appended to its streams, and what a query has copied."""
-
-    def __init__(self, where: Where) -> None:
-        self.where = where
-        self.link = Link(read_options({**self.where, "path": "s"}, READ).connection)
-        self.added = 0
-
-    def add(self, keys: list[str], each: int = 1) -> None:
-        """Append entries with a number of their own each."""
-        numbers = range(self.added, self.added + each * len(keys))
-        rows = [("XADD", keys[n % len(keys)], "*", "n", n) for n in numbers]
-        assert all(isinstance(reply, bytes) for reply in self.link.pipeline(rows))
-        self.added += len(rows)
-
-    def copied(self) -> Counter[int]:
-        """The numbers in the stream that is written, and how often they are there."""
-        entries = self.link.call("XRANGE", "out", "-", "+")
-        assert isinstance(entries, list)
-        return Counter(
-            int(dict(zip(row[0::2], row[1::2], strict=True))[b"n"]) for _, row in entries
-        )
-
-    def wait_until_copied(self) -> None:
-        """Wait until all numbers are there, each once."""
-        wait_until(lambda: len(self.copied()) >= self.added, TIMEOUT_S)
-        assert self.copied() == Counter(range(self.added))
-
-    def copying(
-        self, spark: SparkSession, checkpoint: str, identity: str, **options: str
-    ) -> StreamingQuery:
-        """A query that copies all streams into one."""
-        entries = (
-            spark.readStream.format("headrace")
-            .options(**self.where, subscribePattern="t:*", startingOffsets="earliest")
-            .options(pollTimeoutMs="50", **options)
-            .load()
-        )
-        return (
-            entries.selectExpr("key", "id", "fields['n'] AS n")
-            .writeStream.format("headrace")
-            .options(**self.where, stream="out", identity=identity, pipelineDepth="20")
-            .option("checkpointLocation", checkpoint)
-            .trigger(processingTime="100 milliseconds")
-            .start()
-        )
 
 
 class Staged(Stage):
