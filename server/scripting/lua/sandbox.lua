@@ -748,8 +748,9 @@ local function run_script(chunk, keys, ...)
   if keys == 0 then
     globals.KEYS, globals.ARGV = {}, words
   else
-    globals.KEYS, globals.ARGV = words, { select(keys + 1, ...) }
-    for number = keys + 1, #words do
+    local count = #words
+    globals.KEYS, globals.ARGV = words, count > keys and { select(keys + 1, ...) } or {}
+    for number = keys + 1, count do
       words[number] = nil
     end
   end
