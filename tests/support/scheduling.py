@@ -14,6 +14,7 @@ WITH_SPARK = {
     "tests/spark/test_database.py",
     "tests/spark/test_docs.py",
     "tests/spark/test_jobs.py",
+    "tests/spark/test_kills.py",
     "tests/spark/test_lag.py",
     "tests/spark/test_malformed.py",
     "tests/spark/test_naming.py",
