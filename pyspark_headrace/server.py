@@ -281,7 +281,9 @@ class Server:
         """
         found: set[str] = set()
         how = ("MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
-        for slot in self.link.masters():
+        nodes = self.link.masters()
+        # A key may move to a node that was asked already; so all but the last are asked once more.
+        for slot in (*nodes, *nodes[:-1]):
             cursor = b""
             while cursor != b"0":
                 words: Words = ("SCAN", cursor or b"0", *how)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pyspark_headrace.client import Client
 from pyspark_headrace.errors import OptionError, UnsafeWriteError
 from pyspark_headrace.options import READ, read_options
 from pyspark_headrace.reader import BatchReader
 from pyspark_headrace.resp import Link
+from pyspark_headrace.server import Server
 from pyspark_headrace.shape import default_schema
 from pyspark_headrace.slots import slot_of
 from pyspark_headrace.source import HeadraceSource
@@ -197,6 +199,29 @@ def test_slots_that_move(name: str) -> None:
         table = pa.table({"key": KEYS * 10, "n": list(range(300))})
         written = write(cluster, table, pipelineDepth=30)
         assert written.rows == 300
+
+
+def test_a_stream_that_moves_while_it_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the node that is asked last to the one that was asked first."""
+    with real_cluster(program_of("redis-8.0")) as cluster:
+        add(cluster, KEYS, "1")
+        key = next(key for key in KEYS if cluster.owner(key) is cluster.masters[2])
+        link = Link(read_options({"port": str(cluster.port), "path": "s"}, READ).connection)
+        second = link.masters()[1]
+        run = link.run
+        moved: list[str] = []
+
+        def run_later(work: Callable[[Client], object], slot: int = 0) -> object:
+            if slot == second and not moved:
+                moved.append(key)
+                with cluster.moving(key):
+                    pass
+            return run(work, slot)
+
+        monkeypatch.setattr(link, "run", run_later)
+        assert Server(link).matching("t:*") == sorted(KEYS)
+        assert moved
+        link.close()
 
 
 @pytest.mark.slow
