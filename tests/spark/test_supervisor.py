@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -90,12 +91,21 @@ def test_wrong_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """All processes below one."""
+    """All processes below one; some of them may end meanwhile."""
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *children(child)]
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in map(int, task.read_text().split()):
+                found += [child, *children(child)]
     return found
+
+
+def is_java(pid: int) -> bool:
+    """Whether a process is a JVM; one that has ended is none."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @pytest.mark.slow
@@ -124,12 +134,13 @@ def test_a_job_whose_jvm_is_killed(server: ServerProcess, tmp_path: Path) -> Non
         until_s = time.monotonic() + TIMEOUT_S
         wait_until(lambda: server.call("XLEN", "out") >= 3, TIMEOUT_S)  # type: ignore[operator]
         for pid in children(process.pid):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == "java":
+            if is_java(pid):
                 os.kill(pid, signal.SIGKILL)
         assert process.wait(until_s - time.monotonic()) == 0, log.read_text()[-4000:]
     finally:
         for pid in [*children(process.pid), process.pid] if process.poll() is None else []:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
     assert "again in 1 s" in log.read_text()
     entries = server.call("XRANGE", "out", "-", "+")
