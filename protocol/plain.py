@@ -52,14 +52,15 @@ _ONE_WORD: Final = [b""]
 class _Known:
     """A request that has been taken; the next one of as many words is compared with it.
 
-    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``, except while
-    it is being taken. Where ``wire`` is empty, ``words`` mean nothing.
+    Invariant: ``words`` are those of the request that stands in ``wire`` from ``began`` to
+    ``ended``, except while it is being taken. Where ``wire`` is empty, ``words`` mean nothing.
     """
 
     def __init__(self) -> None:
         self.words: list[bytes] = []
         self.wire = b""
         self.began: i64 = 0
+        self.ended: i64 = 0
         self.leading: i64 = 0  # words at its front that the request before it had, too
         self.leading_bytes: i64 = 0  # from its start to the end of these
 
@@ -68,6 +69,7 @@ class _Known:
         self.words = []
         self.wire = b""
         self.began = 0
+        self.ended = 0
         self.leading = 0
         self.leading_bytes = 0
 
@@ -134,26 +136,24 @@ class _Known:
             taken += 1
         self.wire = chunk
         self.began = total
+        self.ended = at
         return at
 
-    def detach(self, chunk: bytes, end: i64) -> None:
-        """Refer to ``chunk`` no more: keep a copy of the request if it is small, else forget it.
-
-        Args:
-            end: where the request ends if it stands in that chunk.
-        """
+    def detach(self, chunk: bytes) -> None:
+        """Refer to ``chunk`` no more: keep a copy of the request if it is small, else forget it."""
         if self.wire is not chunk:
             return
-        size = end - self.began
+        size = self.ended - self.began
         if size > _KEPT_BYTES or len(self.words) > _KEPT_WORDS:
             self.forget()
         elif size < len(chunk):
-            self.wire = chunk[self.began : end]
+            self.wire = chunk[self.began : self.ended]
             self.began = 0
+            self.ended = size
 
-    def put_aside(self, chunk: bytes, end: i64) -> None:
+    def put_aside(self, chunk: bytes) -> None:
         """As ``detach``, while requests of another width come: many clients may have several."""
-        self.detach(chunk, end)
+        self.detach(chunk)
         if len(self.wire) > _ASIDE_BYTES or len(self.words) > _ASIDE_WORDS:
             self.forget()
 
@@ -177,6 +177,7 @@ class PlainParser:
         size: i64 = len(chunk)
         known = self._known
         total: i64 = 0
+        others = False  # of this chunk have had another width than the last one
         while total + _REQUEST_BYTES <= size:
             # Nearly all numbers have one digit or two: four bytes show the whole line.
             at: i64 = total + 4
@@ -189,7 +190,7 @@ class PlainParser:
             if count <= 0 or count * _WORD_BYTES > size - at:
                 break
             if count != len(known.words):
-                known.put_aside(chunk, total)
+                others = True
                 known = self._of_width(count)
             leading_bytes = known.leading_bytes
             if total == 0 and chunk == known.wire:
@@ -208,7 +209,11 @@ class PlainParser:
                 break
             requests.append(known.words.copy())
             total = end
-        known.detach(chunk, total)
+        if others:
+            for other in self._by_width:
+                if other is not None and other is not known:
+                    other.put_aside(chunk)
+        known.detach(chunk)
         self._known = known
         return total
 
