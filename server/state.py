@@ -8,6 +8,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.protocol.replies import ErrorReply
 from headrace.server.account import Account
 from headrace.server.acl.log import DenialLog
@@ -114,7 +116,7 @@ class Evicting:
         self.has_more = False
         self.room_bytes = 0
 
-    def fits_until(self, requests: list[list[bytes]], at: int, end: int) -> int:
+    def fits_until(self, requests: list[list[bytes]], at: i64, end: i64) -> i64:
         """Where requests stop before which the limit is kept, whatever those before them add.
 
         The one at ``at`` is the present command.

@@ -388,14 +388,14 @@ class KeyTable:
         """Give a key another value, and note an access."""
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
+        if self.sized:
+            self._replace_sized(slot, value)
         page.items[(place << 1) + 1] = value
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
             now_ms = usage.of_replaced(stamp >> 1, now_ms)
         page.stamps[place] = _stamped(stamp, now_ms)
-        if self.sized:
-            self._size(slot)
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""
@@ -545,6 +545,19 @@ class KeyTable:
         self.bytes += size - (before >> 1)
         self.lasting += lasting - (before & 1)
         page.sizes[place] = size << 1 | lasting
+
+    def _replace_sized(self, slot: i64, value: object) -> None:
+        """Put in another value, and correct the size: of strings by the difference in length."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        old = page.items[(place << 1) + 1]
+        page.items[(place << 1) + 1] = value
+        if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
+            more = i64(len(value)) - i64(len(old))
+            self.bytes += more
+            page.sizes[place] += more << 1
+        else:
+            self._size(slot)
 
     def _add_unsized(self, page: _Page, place: i64) -> None:
         if not len(page.sizes):

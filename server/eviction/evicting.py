@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.server.changes.events import EVICTED
-from headrace.server.clients.clients import size_of
 from headrace.server.clients.session import Session
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -39,7 +40,7 @@ from headrace.storage.keyspace import Keyspace
 NOT_NOW: Final = (
     LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | LENGTHY_AT_WORK | SCRIPT_AT_WORK | HALF_JOINED
 )
-_GROWTH_BYTES: Final = 16384  # the most that a command adds to a value, beside its words
+_GROWTH_BYTES: Final[i64] = 16384  # the most that a command adds to a value, beside its words
 _KEYS_AT_ONCE: Final = 16  # between two looks at the clock
 _BASE_NS: Final = 50_000  # for each point of tenacity up to 10
 _GROWTH: Final = 1.15  # by each point above
@@ -88,11 +89,13 @@ class RoomMaking(Evicting):
             if not self.short and not self.has_more:
                 self._note_within()
 
-    def fits_until(self, requests: list[list[bytes]], at: int, end: int) -> int:
+    def fits_until(self, requests: list[list[bytes]], at: i64, end: i64) -> i64:
         """See ``Evicting``."""
-        room_bytes = self.room_bytes
+        room_bytes: i64 = self.room_bytes
         while at < end:
-            room_bytes -= _GROWTH_BYTES + size_of(requests[at])
+            room_bytes -= _GROWTH_BYTES
+            for word in requests[at]:
+                room_bytes -= len(word)
             at += 1
             if room_bytes < 0:
                 break
