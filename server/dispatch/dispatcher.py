@@ -32,7 +32,8 @@ class Dispatcher:
     Attributes:
         call: the command at hand.
         rows: by name as typed; filled as names are met.
-        last_name: the name met last, because the next is often the same; last_row: its row.
+        last_name: the name met last, because the next is often the same; last_row: its row. The
+            name before that is kept as well, because two often take turns.
         slicing: the request that is being run in slices.
     """
 
@@ -45,3 +46,16 @@ class Dispatcher:
         self.last_name = b""
         self.last_row: Command | None = None
         self.slicing: Slicing | None = None
+        self._other_name = b""
+        self._other_row: Command | None = None
+
+    def turn_to(self, name: bytes) -> Command | None:
+        """Make a name the last one; its row, or None where it was not met yet."""
+        row = self._other_row
+        if row is None or name != self._other_name:
+            row = self.rows.get(name)
+        self._other_name = self.last_name
+        self._other_row = self.last_row
+        self.last_name = name
+        self.last_row = row
+        return row

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import NO_REPLY, write_reply
 from headrace.protocol.requests import request_bytes
@@ -60,8 +62,8 @@ OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running r
 
 
 def execute(
-    dispatcher: Dispatcher, session: Session, requests: list[list[bytes]], at: int, size: int
-) -> int:
+    dispatcher: Dispatcher, session: Session, requests: list[list[bytes]], at: i64, size: i64
+) -> i64:
     """Run ``requests[at:size]`` in order and answer them in ``session.out``; where it ended.
 
     The rest has to be offered again. It was not run because a request was held back or made the
@@ -76,10 +78,9 @@ def execute(
         argv = requests[at]
         name = argv[0]
         row = dispatcher.last_row
-        if row is None or name != dispatcher.last_name:
-            row = dispatcher.rows.get(name)
-            dispatcher.last_name = name
-            dispatcher.last_row = row
+        last_name = dispatcher.last_name
+        if row is None or (name is not last_name and name != last_name):
+            row = dispatcher.turn_to(name)
         end = size
         if row is not None and row.subcommands:
             if len(argv) > 1:
@@ -148,9 +149,9 @@ def _run_admitted(
     session: Session,
     row: Command,
     requests: list[list[bytes]],
-    at: int,
-    end: int,
-) -> int:
+    at: i64,
+    end: i64,
+) -> i64:
     """Run an admitted request, in slices where it is long, and show it to monitors.
 
     Those alike up to ``end`` may run with it if it goes without saying that they are admitted, too.
@@ -176,8 +177,8 @@ def _run_admitted(
 
 
 def _admitted_until(
-    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
-) -> int:
+    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: i64, end: i64
+) -> i64:
     """Where requests stop that need not be looked at, because the one at ``at`` is admitted.
 
     A limit of memory is far from those that read, and from those that surely fit below it.
@@ -191,7 +192,7 @@ def _admitted_until(
 
 
 def _run_measured(
-    dispatcher: Dispatcher, session: Session, row: Command, requests: list[list[bytes]], at: int
+    dispatcher: Dispatcher, session: Session, row: Command, requests: list[list[bytes]], at: i64
 ) -> None:
     """As ``_run_admitted``, alone; what it costs is put down to its keys, unless it waits."""
     calls = row.calls
@@ -210,9 +211,9 @@ def _run_tracked(
     session: Session,
     row: Command,
     requests: list[list[bytes]],
-    at: int,
-    end: int,
-) -> int:
+    at: i64,
+    end: i64,
+) -> i64:
     """As ``run``, for a client that is notified of what changes, or may be at the end of EXEC."""
     tracking = dispatcher.server.tracking
     tracking.caller = session
@@ -228,9 +229,9 @@ def run(
     session: Session,
     row: Command,
     requests: list[list[bytes]],
-    at: int,
-    end: int,
-) -> int:
+    at: i64,
+    end: i64,
+) -> i64:
     """Run and answer an admitted request and those alike up to ``end``; where that stopped.
 
     After each command, what it did is made known, and who waited for that is served. The next
@@ -294,7 +295,7 @@ def _begin_call(server: Server, call: Call, session: Session) -> Call:
     return call
 
 
-def _look_ahead(call: Call, requests: list[list[bytes]], at: int, end: int) -> int:
+def _look_ahead(call: Call, requests: list[list[bytes]], at: i64, end: i64) -> i64:
     """Look ahead at the keys of requests that are of one command; where these end."""
     until = alike_until(requests, at, min(end, at + MOST_AHEAD), True)
     if until > at + 1:
@@ -308,13 +309,13 @@ def _answer_alike(
     row: Command,
     handler: AlikeHandler,
     requests: list[list[bytes]],
-    at: int,
-    end: int,
-) -> int:
+    at: i64,
+    end: i64,
+) -> i64:
     """Run some of ``requests[at:end]`` at once and answer them; as many as ``run_alike`` says."""
-    count, replies = run_alike(server, call, row, handler, requests, at, end)
+    count, replies = run_alike(server, call, row, handler, requests, int(at), int(end))
     if count > 0:
-        count_alike(server, call, row, requests, at, count, lap(server))
+        count_alike(server, call, row, requests, int(at), count, lap(server))
         session = call.session
         session.out.append(replies.wire)
         session.answered_bytes += len(replies.wire)

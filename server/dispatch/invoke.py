@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.storage_errors import storage_error_line
@@ -61,7 +63,7 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     return reply
 
 
-def alike_until(requests: list[list[bytes]], at: int, end: int, of_any_key: bool = False) -> int:
+def alike_until(requests: list[list[bytes]], at: i64, end: i64, of_any_key: bool = False) -> i64:
     """Where requests after ``at`` stop having as many words, the same name and second word.
 
     The second word is their key, or a subcommand; it does not matter if they are ``of_any_key``.
@@ -69,10 +71,12 @@ def alike_until(requests: list[list[bytes]], at: int, end: int, of_any_key: bool
     """
     first = requests[at]
     width = len(first)
-    name = first[0]
-    key = first[1]
     end = min(end, at + MOST_ALIKE)
     at += 1
+    if at >= end or len(requests[at]) != width:  # mostly so, where commands take turns
+        return at
+    name = first[0]
+    key = first[1]
     while at < end:
         words = requests[at]
         if len(words) != width or not (of_any_key or words[1] is key or words[1] == key):
@@ -186,7 +190,12 @@ def lap(server: Server) -> int:
 
 def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     """Put one call into the statistics of its row and, where it was slow, into the logs."""
-    _count(server, row, 1, spent_ns)
+    if spent_ns < QUICK_NS and server.statistics.track_latency:  # as ``_count`` does
+        row.calls += 1
+        row.nsec += spent_ns
+        row.quick_calls += 1
+    else:
+        _count(server, row, 1, spent_ns)
     if spent_ns >= server.statistics.slow_ns:
         _note_slow(server, call, row, spent_ns)
 
