@@ -126,6 +126,25 @@ def test_several_streams_and_other_settings(
     ]
 
 
+@pytest.mark.filterwarnings("default")  # Spark's own warnings of pandas 3 are no errors
+def test_frames_of_pandas(spark: SparkSession, where: Where, client: RawClient) -> None:
+    """Both ways, of pandas 2 and 3, of which Spark warns; without pandas, there are none."""
+    pytest.importorskip("pandas")
+    fill(client, "rides", 20)
+    frame: Any = read(spark, where, subscribe="rides").toPandas()
+    assert list(frame["id_ms"]) == [1_700_000_000_000 + 1000 * number for number in range(20)]
+    assert [fields["rider"] for fields in frame["fields"][:2]] == ["r0", "r1"]
+    assert str(frame["timestamp"].iloc[0]) == "2023-11-14 22:13:20"
+    again: Any = spark.createDataFrame(frame[["id", "timestamp", "id_ms"]])
+    again.coalesce(1).write.format("headrace").options(**where).mode("append").save("again")
+    found = client.call_parsed("XRANGE", "again", "-", "+", "COUNT", 1)
+    assert isinstance(found, list)
+    assert found[0][1][:4] == [
+        *(b"id", b"1700000000000-1"),
+        *(b"timestamp", b"2023-11-14T22:13:20.000000Z"),
+    ]
+
+
 def test_a_schema_and_pieces(spark: SparkSession, where: Where, client: RawClient) -> None:
     fill(client, "rides", 100)
     client.call("XADD", "rides", "1700000200000-1", "rider", "odd", "note", b"\xff")
