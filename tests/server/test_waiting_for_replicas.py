@@ -1,0 +1,178 @@
+"""WAIT and WAITAOF with real replicas: ours of a Redis, a Redis of ours, and ours of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from conftest import Factory
+
+from support.client import RawClient, encode
+from support.following import AT_ONCE, Copy, is_up
+from support.process import Process
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.since(8, 10)
+
+LONG_MS = 20_000
+GETACK = [b"REPLCONF", b"GETACK", b"*"]
+
+
+@pytest.fixture(params=["ours of real", "real of ours", "ours of ours"])
+def followed(
+    request: pytest.FixtureRequest, fresh_server: Factory, fresh_redis: Factory
+) -> tuple[Process, Process]:
+    """A master and its replica, which have append-only files."""
+    replica_kind, master_kind = request.param.split(" of ")
+    factories = {"ours": fresh_server, "real": fresh_redis}
+    options = ("--appendonly", "yes", *AT_ONCE)
+    master = factories[master_kind](*options)
+    replica = factories[replica_kind](*options, "--replicaof", f"127.0.0.1 {master.port}")
+    wait_until(lambda: is_up(replica))
+    return master, replica
+
+
+@contextlib.contextmanager
+def stopped(process: Process) -> Iterator[None]:
+    """It answers nothing in here."""
+    process.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.signal(signal.SIGCONT)
+
+
+def blocked(master: Process) -> int:
+    return int(master.info("clients")["blocked_clients"])
+
+
+def test_both_count(followed: tuple[Process, Process]) -> None:
+    master, _ = followed
+    with master.client(timeout_s=30) as client:
+        for number in range(5):
+            client.call("SET", "k", number)
+            assert client.call_parsed("WAIT", 1, LONG_MS) == 1
+            client.call("SET", "k", number)
+            assert client.call_parsed("WAITAOF", 1, 1, LONG_MS) == [1, 1]
+        client.call("SET", "k", "v")
+        assert client.call_parsed("WAITAOF", 0, 2, 50) in ([1, 1], [0, 1], [0, 0], [1, 0])
+        assert client.call_parsed("WAIT", 0, 0) in (0, 1)
+        assert client.call_parsed("WAIT", 2, 300) == 1
+
+
+def test_a_replica_without_a_file_counts_for_wait_alone(followed: tuple[Process, Process]) -> None:
+    master, replica = followed
+    replica.call("CONFIG", "SET", "appendonly", "no")
+    with master.client(timeout_s=30) as client:
+        client.call("SET", "k", "v")
+        assert client.call_parsed("WAIT", 1, LONG_MS) == 1
+        assert client.call_parsed("WAITAOF", 1, 1, 300) == [1, 0]
+        replica.call("CONFIG", "SET", "appendonly", "yes")
+        client.call("SET", "k", "w")
+        assert client.call_parsed("WAITAOF", 1, 1, LONG_MS) == [1, 1]
+
+
+@pytest.mark.parametrize("words", [("WAIT", 1), ("WAITAOF", 0, 1)])
+def test_one_waits_until_the_replica_is_back(
+    followed: tuple[Process, Process], words: tuple[str | int, ...]
+) -> None:
+    """The master asks the replica: it would wait for up to a second else."""
+    master, replica = followed
+    with master.client(timeout_s=30) as client, master.client() as other:
+        with stopped(replica):
+            client.call("SET", "k", "v")
+            client.send_command(*words, 0)
+            wait_until(lambda: blocked(master) == 1)
+            other.call("SET", "k", "w")
+            assert other.call_parsed(*words, 50) in (0, [0, 0], [1, 0])
+            assert blocked(master) == 1
+        reply = client.read_parsed()
+        assert reply == 1 if words[0] == "WAIT" else reply[-1] == 1  # type: ignore[index]
+
+
+def test_a_replica_that_is_killed_counts_no_more(followed: tuple[Process, Process]) -> None:
+    master, replica = followed
+    with master.client(timeout_s=30) as client:
+        with stopped(replica):
+            client.call("SET", "k", "v")
+            client.send_command("WAIT", 1, 3_000)
+            wait_until(lambda: blocked(master) == 1)
+            replica.signal(signal.SIGKILL)
+        assert client.read() == b":0\r\n"
+        wait_until(lambda: master.info("replication")["connected_slaves"] == "0")
+        replica.start()
+        wait_until(lambda: is_up(replica))
+        client.call("SET", "k", "w")
+        assert client.call_parsed("WAIT", 1, LONG_MS) == 1
+
+
+def test_transactions_do_not_wait(followed: tuple[Process, Process]) -> None:
+    master, replica = followed
+    with master.client() as client, stopped(replica):
+        client.call("SET", "k", "v")
+        replies = client.pipeline(("MULTI",), ("SET", "k", "v"), ("WAIT", 1, 0), ("EXEC",))
+        assert replies[-1] == b"*2\r\n+OK\r\n:0\r\n"
+
+
+@pytest.mark.parametrize("words", [("WAIT", 1), ("WAITAOF", 0, 1)])
+def test_a_master_that_becomes_a_replica_lets_go(
+    followed: tuple[Process, Process], words: tuple[str | int, ...]
+) -> None:
+    master, replica = followed
+    with master.client() as client, stopped(replica):
+        client.call("SET", "k", "v")
+        client.send_command(*words, 0)
+        wait_until(lambda: blocked(master) == 1)
+        master.call("REPLICAOF", "127.0.0.1", replica.port)
+        assert client.read() == (
+            b"-UNBLOCKED force unblock from blocking operation, instance state changed "
+            b"(master -> replica?)\r\n"
+        )
+        master.call("REPLICAOF", "NO", "ONE")
+
+
+@pytest.mark.parametrize("kind", ["ours", "real"])
+def test_the_master_asks_and_hears(kind: str, fresh_server: Factory, fresh_redis: Factory) -> None:
+    """By hand: what WAIT sends to a replica, and what its answer does."""
+    factory = {"ours": fresh_server, "real": fresh_redis}[kind]
+    master = factory("--appendonly", "yes", *AT_ONCE)
+    copy = Copy(master.port, ("REPLCONF", "capa", "eof", "capa", "psync2"))
+    copy.sync(encode("PSYNC", "?", -1))
+    wait_until(lambda: "state=online" in master.info("replication").get("slave0", ""))
+    copy.client.send_command("REPLCONF", "ACK", 0)  # from here on it is sent the stream
+    with closing(copy.client), master.client() as client:
+        client.call("SET", "k", "v")
+        client.send_command("WAIT", 1, 0)
+        asked = _until_asked(copy)
+        assert [words for words in asked if words[0] == b"SET"] == [[b"SET", b"k", b"v"]]
+        assert blocked(master) == 1
+        end = int(master.info("replication")["master_repl_offset"])
+        copy.client.send_command("REPLCONF", "ACK", 1)
+        assert blocked(master) == 1
+        copy.client.send_command("REPLCONF", "ACK", end)
+        assert client.read() == b":1\r\n"
+        client.send_command("WAITAOF", 0, 1, 0)
+        _until_asked(copy)
+        assert blocked(master) == 1
+        copy.client.send_command("REPLCONF", "ACK", end + 100, "FACK", end)
+        assert _parsed(client)[1] == 1
+        line = client.call_parsed("INFO", "replication")
+        assert isinstance(line, bytes)
+        assert b"offset=%d" % (end + 100) in line
+
+
+def _parsed(client: RawClient) -> list[object]:
+    reply = client.read_parsed()
+    assert isinstance(reply, list)
+    return reply
+
+
+def _until_asked(copy: Copy) -> list[list[bytes]]:
+    """What comes up to the question."""
+    found: list[list[bytes]] = []
+    while not found or found[-1] != GETACK:
+        found.append(copy.record())
+    return found
