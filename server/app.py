@@ -21,7 +21,7 @@ from headrace.server.dispatch.ending import OrderlyEnding
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.shutdown import discard_unfinished
-from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA
+from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA, NEWCOMERS
 from headrace.server.host import Host
 from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
@@ -88,7 +88,9 @@ class App(Host):
         from headrace.server.scripting.engine import ScriptEngine
 
         engine = ScriptEngine(self.dispatcher)
-        engine.busy.serving = WhileBusy(self.server, engine.busy, self._listeners)
+        engine.busy.serving = WhileBusy(
+            self.server, engine.busy, self._listeners, self.durability.committer.let_go
+        )
         return engine
 
     def _make_replicas(self) -> Replicas:
@@ -293,6 +295,7 @@ class App(Host):
         log.warning("Not shut down, see above for the reason")
 
     def _connect(self) -> asyncio.Protocol:
+        self.server.gate.set(NEWCOMERS, True)
         return Connection(self.dispatcher)  # type: ignore[return-value]  # a protocol by its methods
 
     def _connect_region(self) -> asyncio.Protocol:

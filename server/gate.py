@@ -23,6 +23,7 @@ CLIENTS_LIMITED: Final = 1 << 13  # maxmemory-clients is set
 FOLLOWS: Final = 1 << 14  # a replica, which clients may not write to: READONLY
 LINK_DOWN: Final = 1 << 15  # a replica that does not hear of its master: MASTERDOWN, maybe
 KEYS_MEASURED: Final = 1 << 16  # HOTKEYS looks for keys that cost much
+NEWCOMERS: Final = 1 << 17  # connections were accepted that have no session yet
 
 
 class Work:

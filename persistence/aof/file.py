@@ -166,6 +166,10 @@ class AppendOnlyFile(Log):
         else:
             self._out.truncate(0)
 
+    def is_within_unit(self) -> bool:
+        """Whether the command or transaction under way has records already."""
+        return self._first is not None or self._in_transaction
+
     def end_command(self) -> None:
         """The command under way is over: a loader takes all of its records, or none."""
         first = self._first

@@ -51,6 +51,7 @@ from headrace.server.gate import (
     LINK_DOWN,
     LOADING_DATA,
     MEMORY_LIMITED,
+    NEWCOMERS,
     NO_REPLICAS,
     PAUSED_ALL,
     PAUSED_WRITES,
@@ -227,9 +228,19 @@ def admit(
         _queue(session, row, argv)
         _bound_queue(server, session)
         return QUEUED
-    if dispatcher.slicing is not None and dispatcher.slicing.holds_back(session, row, argv):
-        return HELD
-    return None
+    return HELD if _gives_way(dispatcher, session, row, argv) else None
+
+
+def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]) -> bool:
+    """Whether a request is to wait for one that is at work in slices, or for newcomers.
+
+    These have sessions in the next turn. A script that keeps the event loop serves only those.
+    """
+    may_be_long = row.flags & SCRIPT_RUNNER or row.name == b"exec"
+    if may_be_long and dispatcher.server.gate.reasons & NEWCOMERS:
+        return True
+    slicing = dispatcher.slicing
+    return slicing is not None and slicing.holds_back(session, row, argv)
 
 
 def _without_data(server: Server, session: Session, row: Command) -> bytes:

@@ -129,6 +129,15 @@ class Committer:
         else:
             self._pass_on(aof, self._take_sessions())
 
+    def let_go(self) -> None:
+        """Send what waits for the end of the turn, which is far: a script keeps all waiting.
+
+        Not where a unit under way has records: what was done before it cannot be written alone.
+        """
+        aof = self._files.aof
+        if aof is None or (not aof.is_within_unit() and self.settle()):
+            self.end_turn()
+
     def _is_strict(self) -> bool:
         """Whether replies wait for a sync; so do those behind others that were promised one."""
         return self._promised or self._server.config.appendfsync == b"always"

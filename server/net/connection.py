@@ -43,6 +43,7 @@ from headrace.server.clients.session import (
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
+from headrace.server.gate import NEWCOMERS
 from headrace.server.net.past_loop import read_now, write_now
 
 log: Final = logging.getLogger("headrace")
@@ -96,9 +97,12 @@ class Connection(Peer):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Open a session, or refuse it when there are too many."""
         server = self._server
+        # What is sent leaves at once, and not after the turn, which a script may draw out.
+        transport.set_write_buffer_limits(0)
         if self._transport is not None:  # it was served before the event loop came to it
             self._transport = transport
             return
+        server.gate.set(NEWCOMERS, False)
         self._transport = transport
         if server.stopping:
             transport.abort()
@@ -425,6 +429,7 @@ class Connection(Peer):
 
     def _resume(self) -> None:
         self._resuming = False
+        self._server.gate.set(NEWCOMERS, False)  # they have been introduced before
         session = self.session
         if session.closed or self._is_full() or session.special & HOLD:
             return

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import Factory
@@ -36,6 +39,21 @@ def _started(client: RawClient, other: RawClient, script: str) -> None:
     assert other.call("PING") == b"+PONG\r\n"  # the server knows it
     client.send_command("EVAL", script, 1, "k")
     wait_until(lambda: other.call("PING") == BUSY)
+
+
+@contextlib.contextmanager
+def _in_one_turn(server: Process) -> Iterator[None]:
+    """Whatever is sent in here the server finds at once, in its order."""
+    server.signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: _state_of(server.pid) == "T")
+        yield
+    finally:
+        server.signal(signal.SIGCONT)
+
+
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.parametrize("script", ENDLESS)
@@ -85,6 +103,61 @@ def test_what_is_allowed_meanwhile(fresh_server: Factory) -> None:
             assert client.read().startswith(b"-ERR Script killed")
             assert newcomer.call("PING") == b"+PONG\r\n"
         assert other.call("SCRIPT", "KILL").startswith(b"-NOTBUSY")
+
+
+@pytest.mark.parametrize("sends", ["at once", "later"])
+def test_who_comes_with_the_script(fresh_server: Factory, sends: str) -> None:
+    """Those who connect in the turn in which it begins are answered, as those who come later."""
+    server = fresh_server("--busy-reply-threshold", "50")
+    with server.client() as client, server.client() as other, contextlib.ExitStack() as stack:
+        assert client.call("PING") == other.call("PING") == b"+PONG\r\n"
+        with _in_one_turn(server):
+            newcomers = [stack.enter_context(server.client()) for _ in range(3)]
+            if sends == "at once":
+                for newcomer in newcomers:
+                    newcomer.send_command("GET", "k")
+            client.send_command("EVAL", "while true do end", 0)
+        wait_until(lambda: other.call("PING") == BUSY)
+        for newcomer in newcomers:
+            if sends == "later":
+                newcomer.send_command("GET", "k")
+            assert newcomer.read() == BUSY
+        assert newcomers[0].call("SCRIPT", "KILL") == b"+OK\r\n"
+        assert client.read().startswith(b"-ERR Script killed")
+        assert [each.call("GET", "k") for each in newcomers] == [b"$-1\r\n"] * 3
+
+
+@pytest.mark.parametrize("policy", ["none", "everysec", "always"])
+def test_who_is_answered_before_the_script(fresh_server: Factory, policy: str) -> None:
+    """The replies to what ran in its turn do not wait for its end."""
+    options = ["--appendonly", "yes", "--appendfsync", policy] if policy != "none" else []
+    server = fresh_server("--busy-reply-threshold", "50", *options)
+    with server.client() as client, contextlib.ExitStack() as stack:
+        others = [stack.enter_context(server.client()) for _ in range(3)]
+        for other in (client, *others):
+            assert other.call("PING") == b"+PONG\r\n"
+        with _in_one_turn(server):
+            for number, other in enumerate(others):
+                other.send_command("SET", f"k{number}", "v")
+            client.send_command("EVAL", "while true do end", 0)
+        assert [other.read() for other in others] == [b"+OK\r\n"] * 3
+        wait_until(lambda: all(other.call("PING") == BUSY for other in others))
+        server.restart(crash=True)
+    if policy != "none":
+        assert server.call("DBSIZE") == 3
+
+
+def test_who_was_answered_alone_before_the_script(fresh_server: Factory) -> None:
+    server = fresh_server("--busy-reply-threshold", "50")
+    with server.client() as client, server.client() as other:
+        for each in (client, other, other):
+            assert each.call("PING") == b"+PONG\r\n"
+        with _in_one_turn(server):
+            other.send_command("PING")
+            client.send_command("EVAL", "while true do end", 0)
+        assert other.read() == b"+PONG\r\n"
+        wait_until(lambda: other.call("PING") == BUSY)
+        assert other.call("SCRIPT", "KILL") == b"+OK\r\n"
 
 
 def test_a_script_that_has_written(fresh_server: Factory) -> None:

@@ -363,6 +363,11 @@ class TlsTransport(Handshaking):
             return 0
         return self._backlog_bytes + self._wire.get_write_buffer_size()
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Have this much wait at most until the protocol is told to pause."""
+        if self._wire is not None:
+            self._wire.set_write_buffer_limits(high, low)
+
     def pause_reading(self) -> None:
         """Receive nothing until ``resume_reading``."""
         if self._wire is not None and not self._wire.is_closing():
