@@ -389,8 +389,9 @@ class KeyTable:
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
         if self.sized:
-            self._replace_sized(slot, value)
-        page.items[(place << 1) + 1] = value
+            self._replace_sized(page, place, slot, value)
+        else:
+            page.items[(place << 1) + 1] = value
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
@@ -546,12 +547,12 @@ class KeyTable:
         self.lasting += lasting - (before & 1)
         page.sizes[place] = size << 1 | lasting
 
-    def _replace_sized(self, slot: i64, value: object) -> None:
+    def _replace_sized(self, page: _Page, place: i64, slot: i64, value: object) -> None:
         """Put in another value, and correct the size: of strings by the difference in length."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
-        old = page.items[(place << 1) + 1]
-        page.items[(place << 1) + 1] = value
+        items = page.items
+        at = (place << 1) + 1
+        old = items[at]
+        items[at] = value
         if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
             more = i64(len(value)) - i64(len(old))
             self.bytes += more
