@@ -89,7 +89,7 @@ class App(Host):
 
         engine = ScriptEngine(self.dispatcher)
         engine.busy.serving = WhileBusy(
-            self.server, engine.busy, self._listeners, self.durability.committer.let_go
+            self.server, engine.busy, self._listeners, self.durability.committer.send_waiting
         )
         return engine
 

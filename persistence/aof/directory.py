@@ -437,7 +437,7 @@ class AofDirectory:
                 break
             with contextlib.suppress(OSError):
                 total -= os.stat(path).st_size
-            log.let_go += log.is_needed(file.last)
+            log.dropped += log.is_needed(file.last)
             log.remove(path)
             manifest.drop_kept(file)
             dropped = True

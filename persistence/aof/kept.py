@@ -35,7 +35,7 @@ class KeptLog:
         most_bytes: how much is kept that this region itself does not need.
         acknowledged: what all other regions have on their disks.
         is_kept: there are other regions, for whom it is kept.
-        let_go: how many files have gone although another region needs them.
+        dropped: how many files have gone although another region needs them.
         sends_synced: records may be sent when they are synced, and not when they are written.
     """
 
@@ -45,7 +45,7 @@ class KeptLog:
         self.most_bytes = most_bytes
         self.acknowledged: Numbers = {}
         self.is_kept = True
-        self.let_go = 0
+        self.dropped = 0
         self.sends_synced = False
         self._files: list[LogFile] = []  # replaced and never changed: a thread may go through it
         self._changing: Final = threading.Lock()

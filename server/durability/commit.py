@@ -129,7 +129,7 @@ class Committer:
         else:
             self._pass_on(aof, self._take_sessions())
 
-    def let_go(self) -> None:
+    def send_waiting(self) -> None:
         """Send what waits for the end of the turn, which is far: a script keeps all waiting.
 
         Not where a unit under way has records: what was done before it cannot be written alone.

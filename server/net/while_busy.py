@@ -33,7 +33,7 @@ class WhileBusy(Serving):
 
     Args:
         busy: the script that runs.
-        let_go: sends the replies that wait for the end of the turn.
+        send_waiting: sends the replies that wait for the end of the turn.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class WhileBusy(Serving):
         server: Server,
         busy: Busy,
         listeners: Listeners,
-        let_go: Callable[[], None],
+        send_waiting: Callable[[], None],
     ) -> None:
         self._server: Final = server
         self._busy: Final = busy
         self._listeners: Final = listeners
-        self._let_go: Final = let_go
+        self._send_waiting: Final = send_waiting
         self._sockets: select.poll | None = None
         # Copies of the sockets at which clients are awaited, with what makes their protocols.
         self._awaited: list[tuple[socket.socket, Callable[[], asyncio.Protocol]]] = []
@@ -74,7 +74,7 @@ class WhileBusy(Serving):
                 self._accept(awaited.accept()[0], connect)
 
     def _begin(self) -> None:
-        self._let_go()
+        self._send_waiting()
         self._sockets = select.poll()
         for session in self._server.clients.sessions.values():
             self._watch(session.fd, session.id)

@@ -35,8 +35,8 @@ class Retention:
         others = [member for member in self._region.members() if member != self._region.id]
         kept.is_kept = bool(others)
         self._durability.keeping.acknowledged(least([self._of(member) for member in others]))
-        if kept.let_go > self._reported:
-            self._reported = kept.let_go
+        if kept.dropped > self._reported:
+            self._reported = kept.dropped
             self._report(kept, others)
 
     def _report(self, kept: KeptLog, others: list[int]) -> None:

@@ -129,7 +129,7 @@ class Replica:
             self._deliver(piece)
             session.peer.when_drained(self._send_more)
             return
-        self.let_go()
+        self.close_copy()
         if self.facts.rdb_only:
             session.peer.close()
             return
@@ -168,7 +168,7 @@ class Replica:
         self.session.waiting_bytes = 0
         self.go_online(waiting, now_ms)
 
-    def let_go(self) -> None:
+    def close_copy(self) -> None:
         """Read no more of the snapshot."""
         file = self._file
         self._file = None

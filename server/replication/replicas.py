@@ -302,7 +302,7 @@ class AllReplicas(Replicas, Relay):
         replica = self._replicas.pop(session, None)
         if replica is None:
             return
-        replica.let_go()
+        replica.close_copy()
         log.info("Replica %s:%d has left", _text(replica.address()), replica.facts.port)
         self._copies.look_on()
         if not self._replicas:

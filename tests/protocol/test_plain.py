@@ -129,7 +129,7 @@ def test_a_request_that_is_cut_off_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("others", [(), ("PING",)])
-def test_a_chunk_is_let_go_of(others: tuple[str, ...]) -> None:
+def test_a_chunk_is_freed(others: tuple[str, ...]) -> None:
     parser = PlainParser()
     chunk = encode("ECHO", "a") + encode("ECHO", "b") + b"".join(map(encode, others))
     references = sys.getrefcount(chunk)

@@ -236,7 +236,7 @@ def test_debug_reload_and_digest(server: ServerProcess, client: RawClient) -> No
     assert client.call("DEBUG", "OBJECT", "s").startswith(b"+Value at:0x")
 
 
-def test_a_large_stream_is_let_go_of_in_slices(server: ServerProcess, client: RawClient) -> None:
+def test_a_large_stream_is_freed_in_slices(server: ServerProcess, client: RawClient) -> None:
     batch = [("XADD", "s", "*", "a", "b")] * 1000
     for _ in range(20):
         client.pipeline(*batch)

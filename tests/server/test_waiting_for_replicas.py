@@ -118,7 +118,7 @@ def test_transactions_do_not_wait(followed: tuple[Process, Process]) -> None:
 
 
 @pytest.mark.parametrize("words", [("WAIT", 1), ("WAITAOF", 0, 1)])
-def test_a_master_that_becomes_a_replica_lets_go(
+def test_a_master_that_becomes_a_replica_answers(
     followed: tuple[Process, Process], words: tuple[str | int, ...]
 ) -> None:
     master, replica = followed

@@ -506,7 +506,7 @@ class FreezingMachine(RuleBasedStateMachine):
         self.dbs[db].expire_due(self.now_ms, most)
 
     @rule()
-    def let_go(self) -> None:
+    def free_some(self) -> None:
         """As the cron does."""
         waiting = self.unused[:]
         self.unused.clear()

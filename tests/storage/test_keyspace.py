@@ -212,7 +212,7 @@ def test_while_loading_nothing_expires() -> None:
     assert db.expired == [(0, b"k")]
 
 
-def test_what_was_emptied_is_let_go_of_in_slices() -> None:
+def test_what_was_emptied_is_freed_in_slices() -> None:
     unused: list[Freeable] = []
     db = Keyspace(0, [], unused, Expiring())
     large = Stream(100, 100)
@@ -232,7 +232,7 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
     assert not emptied.order.pairs.size
 
 
-def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:
+def test_deadlines_that_changed_are_freed_in_slices() -> None:
     unused: list[Freeable] = []
     db = Keyspace(0, [], unused, Expiring())
     db.put(b"k", b"v", 0)

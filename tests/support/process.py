@@ -134,7 +134,7 @@ class Process:
         """Start the process without waiting for it to answer."""
         assert not self.running
         if self._any_port:
-            self._let_go_of_port()
+            self._release_port()
             self.port, self._claim = claim_port()
         command = self.command()
         if self._has_config:
@@ -199,11 +199,11 @@ class Process:
     def discard(self) -> None:
         """End the process however it stands, and remove its temporary folder."""
         self.kill()
-        self._let_go_of_port()
+        self._release_port()
         if self._own_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _let_go_of_port(self) -> None:
+    def _release_port(self) -> None:
         if self._claim is not None:
             self._claim.close()
             self._claim = None

@@ -28,8 +28,8 @@ from headrace.server.commands.streams.idmp_records import record_limits
 from headrace.server.commands.streams.regional.grouping import (
     create_everywhere,
     destroy_everywhere,
-    let_go_of,
     note_acknowledged,
+    release_held,
     set_place,
 )
 from headrace.server.commands.streams.regional.moving import refuse_elsewhere
@@ -224,7 +224,7 @@ def xgroup_delconsumer(call: Call) -> object:
     if consumer is None:
         return 0
     if group.places is not None and consumer.pel.size:
-        let_go_of(call, argv[2], stream, group, argv[4])
+        release_held(call, argv[2], stream, group, argv[4])
     removed = group.delete_consumer(argv[4])
     room = removed.count > 0 and group.max_pending != 0
     call.changed(argv[2], CONSUMER_DELETED, argv, wakes=room)

@@ -8,7 +8,7 @@ that came of it. So nothing comes behind the place, however late it is.
 The **prefix** is what this region may report to the others as acknowledged. Of each lane it ends at
 the place, or below the lowest pending ID whose entry is still there. It begins where the group
 began to be given entries of the lane: what lies below that, this region knows nothing about. What
-goes with its consumer was given and not acknowledged, so the prefix begins above that (``let_go``).
+goes with its consumer was given and not acknowledged, so the prefix begins above it (``release``).
 
 This is local, but for the intervals. It hangs on one create of the group; if that dies and another
 one lives, it begins anew.
@@ -288,7 +288,7 @@ def lowest_pending(stream: Lanes, group: Group) -> ID | None:
         ms, seq = following(nacks[-1].ms, nacks[-1].seq)
 
 
-def let_go(stream: Lanes, group: Group, held: NacksById) -> None:
+def release(stream: Lanes, group: Group, held: NacksById) -> None:
     """What a consumer holds is to be pending no more, and nobody has acknowledged it.
 
     The others must not hear that it is acknowledged: where they read, it is given again.

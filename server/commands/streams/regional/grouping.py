@@ -40,7 +40,7 @@ from headrace.storage.stream.groups import Group
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.regional.births import Create
 from headrace.storage.stream.regional.merged import reached_by
-from headrace.storage.stream.regional.places import let_go, places_of
+from headrace.storage.stream.regional.places import places_of, release
 from headrace.storage.stream.regional.registers import Setting
 from headrace.storage.stream.regional.removals import Tombstone
 from headrace.storage.stream.regional.start import decode_start, start_after, start_after_seen
@@ -155,12 +155,12 @@ def publish_waiting(server: Server) -> None:
                 publish(server, key, found.value, group)
 
 
-def let_go_of(call: Call, key: bytes, stream: Stream, group: Group, consumer: bytes) -> None:
+def release_held(call: Call, key: bytes, stream: Stream, group: Group, consumer: bytes) -> None:
     """A consumer is to go with all it holds, in this region alone: others will read that."""
     assert isinstance(stream, RegionalStream)
     if not call.replaying:
         publish(call.server, key, stream, group)
-    let_go(stream, group, group.consumers[consumer].pel)
+    release(stream, group, group.consumers[consumer].pel)
 
 
 @effect(b"ACK")
