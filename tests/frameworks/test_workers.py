@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,3 +89,13 @@ def test_a_killed_worker_of_npm_loses_nothing(
         ["node", program], server.port, tmp_path / "told", NODE_PATH=str(node_modules)
     )
     kill_a_worker(server, place, is_given_back=True)
+
+
+@pytest.mark.skipif(shutil.which("sidekiq") is None, reason="sidekiq is not here (ruby-sidekiq)")
+def test_a_killed_worker_of_sidekiq_loses_its_job_alone(
+    fresh_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "always")
+    program = FOLDER / "ruby" / "with_sidekiq.rb"
+    place = Workplace(["ruby", program], server.port, tmp_path / "told")
+    kill_a_worker(server, place, is_given_back=False)
