@@ -18,6 +18,7 @@ from support.waiting import wait_until
 pytestmark = pytest.mark.since(8, 10)
 
 LONG_MS = 20_000
+SYNC_MS = 2500  # a file is synced every second
 GETACK = [b"REPLCONF", b"GETACK", b"*"]
 
 
@@ -69,7 +70,7 @@ def test_a_replica_without_a_file_counts_for_wait_alone(followed: tuple[Process,
     with master.client(timeout_s=30) as client:
         client.call("SET", "k", "v")
         assert client.call_parsed("WAIT", 1, LONG_MS) == 1
-        assert client.call_parsed("WAITAOF", 1, 1, 300) == [1, 0]
+        assert client.call_parsed("WAITAOF", 1, 1, SYNC_MS) == [1, 0]
         replica.call("CONFIG", "SET", "appendonly", "yes")
         client.call("SET", "k", "w")
         assert client.call_parsed("WAITAOF", 1, 1, LONG_MS) == [1, 1]
