@@ -15,7 +15,7 @@ from support.records.cases import CASES
 from support.records.reader import Stage
 from support.waiting import wait_until
 
-pytestmark = [pytest.mark.judge, pytest.mark.since(8, 10)]
+pytestmark = [pytest.mark.once, pytest.mark.judge, pytest.mark.since(8, 10)]
 
 # What is recorded otherwise, and why; behind it stand the cases.
 READ = "XADD k 1-1 f v;XGROUP CREATE k g 0;XREADGROUP GROUP g c STREAMS k >"

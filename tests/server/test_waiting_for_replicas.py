@@ -15,7 +15,7 @@ from support.following import AT_ONCE, Copy, is_up
 from support.process import Process
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.since(8, 10)
+pytestmark = [pytest.mark.once, pytest.mark.since(8, 10)]
 
 LONG_MS = 20_000
 SYNC_MS = 2500  # a file is synced every second
