@@ -20,8 +20,8 @@ from pyspark_headrace.shape import default_schema
 from pyspark_headrace.slots import slot_of
 from pyspark_headrace.source import HeadraceSource
 from pyspark_headrace.writer import Written
-from support import judges
 from support.cluster import RealCluster, real_cluster
+from support.judges import program_of
 from support.process import Process, free_port
 from support.spark_query import Query
 from support.spark_task import task
@@ -31,14 +31,6 @@ pytestmark = pytest.mark.once
 
 KEYS = [f"t:{number}" for number in range(30)]
 NAMES = ("redis-8.0", "valkey-9.1")
-
-
-def program_of(name: str) -> str:
-    judge = next(judge for judge in judges.JUDGES if judge.name == name)
-    found = judge.program()
-    if found is None:
-        judges.missing(f"no {name} to make a cluster of: `make judges` brings it")
-    return found
 
 
 @pytest.fixture(scope="module", params=NAMES)

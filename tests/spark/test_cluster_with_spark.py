@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from support import judges
 from support.certificates import Certificates
 from support.cluster import RealCluster, offset_of, real_cluster
+from support.judges import program_of
 from support.sentinels import watched_pair
-from support.spark_stage import Stage
+from support.spark_stage import Stage, until_end
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -48,22 +48,12 @@ class Staged(Stage):
         self.cluster = cluster
 
 
-def program_of(name: str) -> str:
-    judge = next(judge for judge in judges.JUDGES if judge.name == name)
-    program = judge.program()
-    if program is None:
-        judges.missing(f"no {name} to make a cluster of: `make judges` brings it")
-    return program
-
-
 @contextmanager
 def staged(name: str, replicas: bool = False) -> Iterator[Staged]:
     with real_cluster(program_of(name), replicas) as cluster:
         stage = Staged(cluster)
-        try:
+        with closing(stage.link):
             yield stage
-        finally:
-            stage.link.close()
 
 
 @pytest.mark.parametrize(("name", "identity"), KINDS)
@@ -91,8 +81,7 @@ def test_slots_that_move_under_a_query(
     """While a slot is half moved, its keys are where ASK says; reading and writing go on."""
     with staged(name) as stage:
         stage.add(KEYS, 3)
-        query = stage.copying(spark, checkpoint, identity)
-        try:
+        with until_end(stage.copying(spark, checkpoint, identity)) as query:
             stage.wait_until_copied()
             for key in (*KEYS[:3], "out", KEYS[3]):
                 with stage.cluster.moving(key):
@@ -101,8 +90,6 @@ def test_slots_that_move_under_a_query(
                 stage.add(KEYS)
             stage.wait_until_copied()
             assert query.exception() is None
-        finally:
-            query.stop()
 
 
 @pytest.mark.parametrize(("name", "identity"), KINDS)
@@ -115,8 +102,7 @@ def test_nodes_that_die_under_a_query(
         written = cluster.owner("out")
         others = [key for key in KEYS if cluster.owner(key) is not written]
         stage.add(KEYS, 3)
-        query = stage.copying(spark, checkpoint, identity)
-        try:
+        with until_end(stage.copying(spark, checkpoint, identity)) as query:
             stage.wait_until_copied()
             written.call("CLIENT", "PAUSE", "60000", "WRITE")
             stage.add(others, 5)
@@ -131,8 +117,6 @@ def test_nodes_that_die_under_a_query(
             stage.add(KEYS, 3)
             stage.wait_until_copied()
             assert query.exception() is None
-        finally:
-            query.stop()
 
 
 @pytest.mark.parametrize(("name", "identity"), MARKED)
@@ -158,11 +142,8 @@ def test_what_a_cluster_loses_is_noticed(
         assert f"stream {key}: it was set back to an earlier state" in str(error)
         stage.add([key], 4)
         assert stage.link.call("XLEN", key) == 9
-        query = stage.copying(spark, checkpoint, identity, failOnDataLoss="false")
-        try:
+        with until_end(stage.copying(spark, checkpoint, identity, failOnDataLoss="false")):
             stage.wait_until_copied()
-        finally:
-            query.stop()
 
 
 @pytest.mark.parametrize("name", ["redis-8.0"])
@@ -180,16 +161,12 @@ def test_certificates(
         }
         stage = Stage(where)
         stage.add(KEYS, 3)
-        query = stage.copying(spark, checkpoint, "marker")
-        try:
+        with closing(stage.link), until_end(stage.copying(spark, checkpoint, "marker")) as query:
             stage.wait_until_copied()
             with cluster.moving(KEYS[0]):
                 stage.add([KEYS[0]])
                 stage.wait_until_copied()
             assert query.exception() is None
-        finally:
-            query.stop()
-            stage.link.close()
         for node in cluster.nodes:
             assert int(node.info("stats")["total_commands_processed"]) > 0
         bare = {name: value for name, value in where.items() if "Cert" not in name}
@@ -209,8 +186,7 @@ def test_a_failover_of_sentinels(spark: SparkSession, checkpoint: str) -> None:
         }
         stage = Stage(where)
         stage.add(KEYS, 3)
-        query = stage.copying(spark, checkpoint, "marker")
-        try:
+        with closing(stage.link), until_end(stage.copying(spark, checkpoint, "marker")) as query:
             stage.wait_until_copied()
             master.call("CLIENT", "PAUSE", "60000", "WRITE")
             wait_until(lambda: offset_of(replica) == offset_of(master), TIMEOUT_S)
@@ -219,6 +195,3 @@ def test_a_failover_of_sentinels(spark: SparkSession, checkpoint: str) -> None:
             stage.add(KEYS, 3)
             stage.wait_until_copied()
             assert query.exception() is None
-        finally:
-            query.stop()
-            stage.link.close()

@@ -93,10 +93,7 @@ def durable(request: pytest.FixtureRequest, fresh_server: Factory) -> Iterator[P
     if request.param == "ours":
         yield fresh_server(*DURABLE)
         return
-    judge = next(judge for judge in judges.JUDGES if judge.name == request.param)
-    program = judge.program()
-    if program is None:
-        judges.missing(f"no {request.param}: `make judges` brings it")
+    program = judges.program_of(request.param)
     with RedisProcess(*DURABLE, program=program) as found:
         yield found
 

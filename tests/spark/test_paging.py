@@ -142,10 +142,7 @@ def test_a_reader_hangs_up_where_the_server_does_not_limit_its_reply(
 
 def test_a_server_that_does_not_limit_its_reply_writes_a_bounded_one() -> None:
     """Entries that suddenly are 10,000 times as large: hundreds of MB of them were one reply."""
-    judge = next(judge for judge in judges.JUDGES if judge.name == "redis-8.0")
-    program = judge.program()
-    if program is None:
-        judges.missing("no redis-8.0 to read from: `make judges` brings it")
+    program = judges.program_of("redis-8.0")
     with RedisProcess(program=program) as old, old.client() as client:
         fill(client, 1, 2000, 100)
         fill(client, 2001, 500, MEGABYTE)

@@ -60,6 +60,14 @@ def missing(what: str) -> NoReturn:
     pytest.skip(what)
 
 
+def program_of(name: str) -> str:
+    """The program of the judge with this name; without it the test is skipped, or fails."""
+    program = next(judge for judge in JUDGES if judge.name == name).program()
+    if program is None:
+        missing(f"no {name}: `make judges` brings it")
+    return program
+
+
 def _on_path() -> str | None:
     return shutil.which("redis-server")
 

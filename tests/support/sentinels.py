@@ -27,10 +27,7 @@ class Sentinel(RedisProcess):
 @contextmanager
 def watched_pair() -> Iterator[tuple[RedisProcess, RedisProcess, int]]:
     """Master, replica and the sentinel's port; the master is called ``mine``."""
-    judge = next(judge for judge in judges.JUDGES if judge.name == "redis-8.0")
-    program = judge.program()
-    if program is None:
-        judges.missing("no redis-8.0 to be a sentinel: `make judges` brings it")
+    program = judges.program_of("redis-8.0")
     with RedisProcess(program=program) as master, RedisProcess(program=program) as replica:
         replica.call("REPLICAOF", "127.0.0.1", str(master.port))
         wait_until(lambda: replica.info("replication")["master_link_status"] == "up", 30)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark_headrace.options import READ, read_options
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
 
 Where = dict[str, str]
 TIMEOUT_S = 90
+
+
+@contextmanager
+def until_end(query: StreamingQuery) -> Iterator[StreamingQuery]:
+    """A query that is stopped at the end of the block."""
+    try:
+        yield query
+    finally:
+        query.stop()
 
 
 class Stage:
