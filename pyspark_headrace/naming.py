@@ -37,17 +37,17 @@ def describe(spark: SparkSession, options: Mapping[str, str]) -> str:
         OptionError: an option is unknown, or no connection can be made of them.
     """
     text = f"{HeadraceSource.name()}: {title(_with_configured(spark, options))}"
-    for number in count(2):
+    for number in count(1):
+        name = text if number == 1 else f"{text} ({number})"
         try:
-            register(spark, _named(text))
+            register(spark, _named(name))
         except AnalysisException as error:
             # Another session has it, and its source may have been given another password.
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
-            text = f"{text.removesuffix(f' ({number - 1})')} ({number})"
         else:
-            break
-    return text
+            return name
+    raise AssertionError("there is always another number, or an error")
 
 
 def _named(text: str) -> type[HeadraceSource]:
