@@ -109,7 +109,7 @@ def _lags_of(
 
 
 class LagListener(StreamingQueryListener):
-    """Tells after every batch how far a query is behind.
+    """Reports after every batch how far a query is behind.
 
     Args:
         on_lag: called with what is known of each stream.
@@ -143,7 +143,7 @@ class LagListener(StreamingQueryListener):
         self._lags: dict[tuple[str, str], Lag] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Nothing to tell yet."""
+        """Nothing to report yet."""
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Nothing has changed."""
@@ -164,7 +164,7 @@ class LagListener(StreamingQueryListener):
             found += _lags_of(event.progress, read, left)
         if found:
             self._lags.update({(lag.query, lag.key): lag for lag in found})
-            self._tell(found)
+            self._report(found)
 
     def _ask(self, source: SourceProgress, read: Positions) -> dict[str, Behind] | None:
         """What the server says is left, and let the group mirror the query; None: nothing."""
@@ -182,7 +182,7 @@ class LagListener(StreamingQueryListener):
             log.warning("lag at %s: %s", label, error)
             return None
 
-    def _tell(self, found: list[Lag]) -> None:
+    def _report(self, found: list[Lag]) -> None:
         for lag in found:
             log.info(
                 "%s: batch %d, %s: %s entries, %s bytes and %s ms behind, %.0f rows/s",

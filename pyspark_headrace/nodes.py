@@ -12,21 +12,21 @@ from pyspark_headrace.slots import Slots
 
 
 class Nodes:
-    """Makes connections when they are needed; who has which slot is asked when the first one is.
+    """Makes connections when they are needed; the first one is asked which node has which slot.
 
     Attributes:
-        slots: who has which of them; None where there is no cluster.
-        looked: whether that is known.
+        slots: which master has which of them; None where there is no cluster.
+        looked: whether a node has answered that.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.slots: Slots | None = None
+        self.looked = False
         self._connection: Final = connection
         self._clients: dict[tuple[Connection, bool], Client] = {}
-        self.looked = False
 
     def client(self, slot: int) -> Client:
-        """A connection to who has a slot.
+        """A connection to the master that has a slot.
 
         Raises:
             OSError: no node can be reached that would know.

@@ -78,7 +78,7 @@ class Regions(Neighbours):
         copying: the full copy that is taken from one of the others.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
-        is_introduced: who this region is has been read from its files, so others may hear of it.
+        is_introduced: it is known who this region is; until then it answers no other one.
         catching: what it has still to learn before it takes writes; None where it takes them.
     """
 

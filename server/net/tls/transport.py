@@ -364,7 +364,7 @@ class TlsTransport(Handshaking):
         return self._backlog_bytes + self._wire.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Have this much wait at most until the protocol is told to pause."""
+        """Pause the protocol when more than ``high`` bytes wait; see ``asyncio.WriteTransport``."""
         if self._wire is not None:
             self._wire.set_write_buffer_limits(high, low)
 
