@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
+
+
+class Written:
+    """How far somebody's records reach: whoever waits for them waits for nobody else's.
+
+    Attributes:
+        file_end: in the append-only file; see ``AppendOnlyFile.end``.
+        stream_end: in the stream for replicas.
+    """
+
+    def __init__(self) -> None:
+        self.file_end: i64 = 0
+        self.stream_end: i64 = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,9 +54,12 @@ class Log:
         raise NotImplementedError
 
     @abstractmethod
-    def end_command(self) -> None:
-        """The command under way is over."""
+    def end_command(self) -> bool:
+        """The command under way is over; whether it has left records."""
         raise NotImplementedError
+
+    def note_end(self, written: Written) -> None:
+        """Note for somebody whose records came last how far they reach."""
 
     @abstractmethod
     def stamp_next(self) -> None:

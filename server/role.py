@@ -166,8 +166,10 @@ class Replicas:
         raise NotImplementedError
 
     @abstractmethod
-    def wait_for(self, client: Sleeper, parked: Parked, wanted: int, local: int) -> None:
-        """Answer a client when so many have all that was written up to now.
+    def wait_for(
+        self, client: Sleeper, parked: Parked, wanted: int, local: int, offset: int
+    ) -> None:
+        """Answer a client when so many have the stream up to there.
 
         Args:
             local: of WAITAOF: whether it waits for this server's disk, too; below 0 for WAIT.

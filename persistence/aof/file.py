@@ -24,10 +24,11 @@ import time
 from typing import Final
 
 from librt.strings import BytesWriter
+from mypy_extensions import i64
 
 from headrace.persistence.files import is_gone, open_to_write, sync_file
 from headrace.persistence.forms.commands import annotation
-from headrace.persistence.log import Log
+from headrace.persistence.log import Log, Written
 from headrace.protocol.outgoing import request, write_request
 
 MULTI_WIRE: Final = request([b"MULTI"])
@@ -73,6 +74,7 @@ class AppendOnlyFile(Log):
         self._taken = b""  # what is being written, or could not be
         self._taken_parts: list[bytes] = []  # the same, in front of that; whole records together
         self._taken_bytes = 0  # of the parts
+        self._passed: i64 = 0  # how much has left ``_out``, or stands in front of it
         self._first: list[bytes] | None = None  # the only record of the command at hand so far
         self._first_db = 0
         self._in_transaction = False
@@ -84,6 +86,7 @@ class AppendOnlyFile(Log):
         self._place = (found.st_dev, found.st_ino)
         self.size_bytes = found.st_size
         self.synced_bytes = self.size_bytes
+        self._begun_bytes: i64 = -self.size_bytes  # how much was recorded when the file began
 
     @property
     def total_bytes(self) -> int:
@@ -95,6 +98,17 @@ class AppendOnlyFile(Log):
         """The length of what has not been written; what a command under way did is left out."""
         parts_bytes = self._parts_bytes + self._taken_bytes
         return parts_bytes + len(self._taken) + len(self._out)
+
+    @property
+    def end(self) -> int:
+        """How much has been recorded in all files since this began; see ``has_synced``."""
+        return self._passed + len(self._out)
+
+    def goes_on(self, end: int) -> None:
+        """So much has been recorded so far, in other files too; see ``end``."""
+        before = end - self.end
+        self._passed += before
+        self._begun_bytes += before
 
     # Records
 
@@ -141,12 +155,10 @@ class AppendOnlyFile(Log):
         self._annotate()
         self._select(db)
         if len(self._out):
-            data = self._out.getvalue()
-            self._collected(data)
-            self._add_part(data)
-            self._empty_out()
+            self._add_part(self._take_out())
         for part in parts:
             self._add_part(part)
+            self._passed += len(part)
         return is_first
 
     def stamp_next(self) -> None:
@@ -160,17 +172,22 @@ class AppendOnlyFile(Log):
     def _collected(self, data: bytes) -> None:
         """Records have been collected that will be written as they are."""
 
-    def _empty_out(self) -> None:
+    def _take_out(self) -> bytes:
+        """Take what has been collected in ``_out``."""
+        data = self._out.getvalue()
+        self._collected(data)
+        self._passed += len(data)
         if len(self._out) > _KEPT_BYTES:
             self._out = BytesWriter()
         else:
             self._out.truncate(0)
+        return data
 
     def is_within_unit(self) -> bool:
         """Whether the command or transaction under way has records already."""
         return self._first is not None or self._in_transaction
 
-    def end_command(self) -> None:
+    def end_command(self) -> bool:
         """The command under way is over: a loader takes all of its records, or none."""
         first = self._first
         if first is not None:
@@ -180,6 +197,13 @@ class AppendOnlyFile(Log):
         elif self._in_transaction:
             self._in_transaction = False
             self._out.write(EXEC_WIRE)
+        else:
+            return False
+        return True
+
+    def note_end(self, written: Written) -> None:
+        """See ``Log``."""
+        written.file_end = self._passed + len(self._out)
 
     def _write_record(self, db: int, record: list[bytes]) -> None:
         self._select(db)
@@ -215,12 +239,9 @@ class AppendOnlyFile(Log):
         self.end_command()
         if self._parts:
             self._take_parts()
-        out = self._out
-        if len(out):
-            data = out.getvalue()
-            self._collected(data)
+        if len(self._out):
+            data = self._take_out()
             self._taken = self._taken + data if self._taken else data
-            self._empty_out()
         self.pending = False
 
     def _take_parts(self) -> None:
@@ -335,9 +356,9 @@ class AppendOnlyFile(Log):
         """Whether everything that has been written is on the disk."""
         return self.settled and self.size_bytes <= self.synced_bytes
 
-    def has_synced(self, switches: int, end_bytes: int) -> bool:
-        """Whether the file that ``switches`` have led to is on the disk, up to some place."""
-        return self.settled and (self.switches != switches or self.synced_bytes >= end_bytes)
+    def has_synced(self, end: int) -> bool:
+        """Whether what was recorded up to some ``end`` is on the disk."""
+        return self.settled and self._begun_bytes + self.synced_bytes >= end
 
     def switch(self, path: bytes, older_bytes: int) -> None:
         """Go on in a new file; everything must have been written to the old one."""
@@ -358,6 +379,7 @@ class AppendOnlyFile(Log):
         self._place = (found.st_dev, found.st_ino)
         self.size_bytes = found.st_size
         self.synced_bytes = self.size_bytes
+        self._begun_bytes = self.end - self.size_bytes
 
     def renamed(self, path: bytes) -> None:
         """The file lies there now, and the manifest names it."""

@@ -163,7 +163,7 @@ class Journal(AppendOnlyFile):
             self._out_at += len(part)
         return is_first
 
-    def end_command(self) -> None:
+    def end_command(self) -> bool:
         """The command under way is over; see ``Log``."""
         first = self._first
         held = self._held
@@ -186,6 +186,9 @@ class Journal(AppendOnlyFile):
             out.write(EXEC_WIRE)
             self._slicer.end_transaction(start, len(out))
             self.index.transaction(self._slicer.parts, self._state, self._multi_at)
+        else:
+            return False
+        return True
 
     def _begin_transaction(self) -> None:
         """What the command at hand has left so far is not all."""

@@ -25,7 +25,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.persistence.log import Log
+from headrace.persistence.log import Log, Written
 from headrace.server.changes.events import EXPIRED, Event
 from headrace.server.waiting.blocking import Blocking
 from headrace.storage.keyspace import Keyspace
@@ -233,7 +233,7 @@ class Changes:
         if self.recorded:
             self._record(db, record)
 
-    def record_wire(self, db: int, parts: list[bytes]) -> None:
+    def record_wire(self, db: int, parts: list[bytes], written: Written) -> None:
         """As ``record``, of a long command that is on the wire already, in parts."""
         if self.expired:
             self.report_expired()
@@ -241,6 +241,7 @@ class Changes:
             self.unfinished = True
             if log.append_wire(db, parts):
                 self.turn.flush_soon()
+            log.note_end(written)
 
     def replace_database(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
         """Report that all keys of a database are about to go, or to be those of another one."""
@@ -296,11 +297,14 @@ class Changes:
             for record in records[first:end]:
                 listener.touched(db, record[1])
 
-    def record_alike(self, db: int, records: list[list[bytes]], alone: bool) -> None:
+    def record_alike(
+        self, db: int, records: list[list[bytes]], alone: bool, written: Written | None
+    ) -> None:
         """Record several commands of one kind that are run at once, and did nothing else.
 
         Args:
             alone: each is one unit by itself, and no part of a transaction.
+            written: of whose commands they are; None where they are nobody's.
         """
         if not alone:
             for record in records:
@@ -309,6 +313,8 @@ class Changes:
         for log in self._logs():
             if log.append_alike(db, records):
                 self.turn.flush_soon()
+            if written is not None:
+                log.note_end(written)
 
     # The end of a command
 
@@ -323,17 +329,22 @@ class Changes:
                         break  # it listens no longer
                     listener.heard(change)
 
-    def end_command(self) -> None:
-        """Make known what the command at hand has done, and end its records."""
+    def end_command(self, written: Written | None = None) -> None:
+        """Make known what the command at hand has done, and end its records.
+
+        Args:
+            written: of the client whose command it is; None where it is nobody's.
+        """
         if self.unfinished:
             self.unfinished = False
             self.notify_listeners()
-            self._end_records()
+            self._end_records(written)
 
-    def _end_records(self) -> None:
+    def _end_records(self, written: Written | None = None) -> None:
         log = self._log
-        if log is not None:
-            log.end_command()
+        if log is not None and log.end_command() and written is not None:
+            log.note_end(written)
         if self._other_logs:
             for other in self._other_logs:
-                other.end_command()
+                if other.end_command() and written is not None:
+                    other.note_end(written)

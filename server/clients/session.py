@@ -7,6 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from headrace.persistence.log import Written
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
 from headrace.server.acl.user import UNLIMITED, User
 from headrace.server.clients.tracking import Tracking
@@ -191,6 +192,7 @@ class Session(Sleeper):
         self.shard_channels: dict[bytes, None] = {}
         self.tracking: Tracking | None = None  # as it asked for last
         self.waiter: Waiter | None = None  # set while blocked
+        self.written: Final = Written()  # how far its writes reach, for WAIT and WAITAOF
         self.held_bytes = 0  # what it held when that was looked at last
         self.soft_limit_since_ms = 0  # since when its output is over the soft limit; 0: it is not
         self.facts: ReplicaFacts | None = None  # of a replica

@@ -17,7 +17,7 @@ from headrace.server.commands.hashes.sweeping import sweep_fields
 from headrace.server.commands.streams.idle_consumers import Sweep
 from headrace.server.cron.clock_steps import ClockSteps
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.measuring import stop_if_over
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
@@ -181,7 +181,7 @@ class Cron:
         server = self._server
         self._idle_consumers.run(server.clock.refresh())
         if server.changes.unfinished:
-            finish(server, self._dispatcher.call, None)
+            finish_own(server)
 
     def _sample(self, now_ms: int) -> None:
         server = self._server
@@ -333,7 +333,7 @@ def _expire_parts(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bo
     done = True
     for db in server.data.dbs:
         while done and db.parts.count() and sweep_fields(dispatcher.call, db, now_ms, EXPIRE_BATCH):
-            finish(server, dispatcher.call, None)
+            finish_own(server)
             if server.blocking.ready:
                 serve_ready(dispatcher)
             server.clock.refresh()
@@ -347,6 +347,6 @@ def flush_expired(dispatcher: Dispatcher) -> None:
     server = dispatcher.server
     if server.changes.expired:
         server.changes.report_expired()
-        finish(server, dispatcher.call, None)
+        finish_own(server)
         if server.blocking.ready:
             serve_ready(dispatcher)

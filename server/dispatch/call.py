@@ -134,7 +134,7 @@ class Call:
 
     def record_wire(self, parts: list[bytes]) -> None:
         """As ``record``, of a long command that is on the wire already, in parts."""
-        self.server.changes.record_wire(self.db.index, parts)
+        self.server.changes.record_wire(self.db.index, parts, self.session.written)
 
     @property
     def recorded(self) -> bool:
@@ -212,7 +212,8 @@ class Call:
     def record_alike(self, records: list[list[bytes]]) -> None:
         """Record commands that are run at once, some at least; see ``Changes.record_alike``."""
         alone = not self.session.special & IN_MULTI
-        self.server.changes.record_alike(self.db.index, records, alone)
+        written = self.session.written
+        self.server.changes.record_alike(self.db.index, records, alone, written)
 
     def put(self, key: bytes, value: object) -> None:
         """Set ``key``; a new key fires ``new`` and wakes the clients that wait for it.

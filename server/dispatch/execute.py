@@ -265,7 +265,7 @@ def run(
             reply = _parked(server, call, reply)
         else:
             if server.changes.unfinished:
-                server.changes.end_command()
+                server.changes.end_command(session.written)
             count_call(server, call, row, lap(server))
         if session.special:
             end_tracked(server, session, row, argv)

@@ -172,10 +172,16 @@ def crashed(server: Server, row: Command) -> ErrorReply:
 
 def finish(server: Server, call: Call, row: Command | None) -> None:
     """Make known what has been run, and count its time for a row, unless that is None."""
-    server.changes.end_command()
+    server.changes.end_command(call.session.written)
     spent_ns = lap(server)
     if row is not None:
         count_call(server, call, row, spent_ns)
+
+
+def finish_own(server: Server) -> None:
+    """Make known what the server has done by itself."""
+    server.changes.end_command()
+    lap(server)
 
 
 def lap(server: Server) -> int:

@@ -215,7 +215,7 @@ class _Run(Slicing):
             reply = crashed(server, self._row)
         if server.changes.expired:
             server.changes.report_expired()
-        server.changes.end_command()
+        server.changes.end_command(self._session.written)
         server.tracking.caller = None
         self._spent_ns += lap(server)
         if done:

@@ -493,10 +493,9 @@ class Committer:
                 continue
             if not wait.is_synced(files.aof):
                 still.append(wait)
-            elif wait.wants_replicas:
-                wait.parked.timeout_reply = [1, 0]
-                if self._server.role.replicas is not None:
-                    self._server.role.replicas.synced(wait.session)
+            elif wait.with_replicas:
+                assert self._server.role.replicas is not None
+                self._server.role.replicas.synced(wait.session)
             else:
                 self._server.end_wait(wait.session, [1, 0])
         files.sync_waits[:] = still

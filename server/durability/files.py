@@ -67,11 +67,14 @@ class Files:
         self.sync_waits: Final[list[SyncWait]] = []
         self.last_save_s = started_s
         self._changes: Final = changes
+        self._recorded = 0  # in the files before the one at hand
 
     def record_to(self, aof: AppendOnlyFile | None) -> None:
         """Let records go to this append-only file, and no more to the one before; None is none."""
         if self.aof is not None:
             self._changes.remove_log(self.aof)
+            self._recorded = self.aof.end
         self.aof = aof
         if aof is not None:
+            aof.goes_on(self._recorded)
             self._changes.add_log(aof)

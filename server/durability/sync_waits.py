@@ -10,17 +10,21 @@ from headrace.server.waiting.waiters import Parked
 
 
 class SyncWait:
-    """One client that waits until everything it has written so far is on the disk."""
+    """One client that waits until everything it has written so far is on the disk.
+
+    Args:
+        end: where that ends in the file.
+        with_replicas: what has the replicas answers it.
+    """
 
     def __init__(
-        self, session: Session, parked: Parked, aof: AppendOnlyFile, wants_replicas: bool
+        self, session: Session, parked: Parked, aof: AppendOnlyFile, end: int, with_replicas: bool
     ) -> None:
         self.session: Final = session
         self.parked: Final = parked
-        self.wants_replicas: Final = wants_replicas
+        self.with_replicas: Final = with_replicas
         self._aof: Final = aof
-        self._switches: Final = aof.switches
-        self._end_bytes: Final = end_of(aof)
+        self._end: Final = end
 
     @property
     def over(self) -> bool:
@@ -35,9 +39,4 @@ class SyncWait:
         """
         if not self._aof.named:
             return aof is not None and aof is not self._aof and aof.named
-        return aof is not self._aof or aof.has_synced(self._switches, self._end_bytes)
-
-
-def end_of(aof: AppendOnlyFile) -> int:
-    """Where the file at hand ends once all that is pending has been written."""
-    return aof.size_bytes + aof.buffer_bytes
+        return aof is not self._aof or aof.has_synced(self._end)

@@ -20,7 +20,7 @@ from headrace.server.changes.events import EVICTED
 from headrace.server.clients.session import Session
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.eviction.candidates import Pool
 from headrace.server.eviction.clients import evict_clients, limit_bytes
@@ -137,7 +137,7 @@ class RoomMaking(Evicting):
             if is_late and budget_ns and abs(server.clock.read_ns() - started_ns) > budget_ns:
                 self.has_more = True
                 break
-        finish(server, self._dispatcher.call, None)
+        finish_own(server)
         if server.blocking.ready:
             serve_ready(self._dispatcher)
         server.statistics.note_latency(b"eviction-cycle", max(0, server.clock.now_ns - started_ns))

@@ -20,7 +20,7 @@ from headrace.compat.errors import TRANSACTION_TOO_LARGE, CommandError, aa_unawa
 from headrace.server.changes.changes import Expiries
 from headrace.server.data import HELD_BY_REFUSAL
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.invoke import finish_own
 from headrace.server.gate import (
     LOADING_DATA,
     NO_REPLICAS,
@@ -434,7 +434,7 @@ def publish_all(dispatcher: Dispatcher) -> None:
     server = dispatcher.server
     if region_of(server).unpublished and may_write(server):
         _types.get().publish(server)
-        finish(server, dispatcher.call, None)
+        finish_own(server)
 
 
 def delete(server: Server, key: bytes, value: Replicated) -> None:

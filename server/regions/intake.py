@@ -20,7 +20,7 @@ from headrace.persistence.aof.journal import Journal
 from headrace.persistence.aof.scan import BEGIN, END, LOCAL, NUMBERED, BrokenBytes, Scanner
 from headrace.persistence.errors import shown
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.regions.asker import Giver
 from headrace.server.regions.effects import (
@@ -118,7 +118,7 @@ class Intake(Inlet):
                 waiting.giver.consumed(waiting.piece)
             if not done or perf_counter_ns() >= until_ns:
                 break
-        finish(server, self._dispatcher.call, None)
+        finish_own(server)
         if server.blocking.ready:
             serve_ready(self._dispatcher)
         return bool(self._queue)

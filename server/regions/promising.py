@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.regions.effects import EffectError, Words, local, may_write, region_of
 from headrace.server.regions.stability import beat_now
@@ -89,7 +89,7 @@ def look_at_promises(dispatcher: Dispatcher) -> None:
         region.beaten_ms = now_ms
         beat_now(server)
     _promise(server)
-    finish(server, dispatcher.call, None)
+    finish_own(server)
     for key in region.stable_readers:
         server.blocking.key_ready(0, key)
     if server.blocking.ready:

@@ -18,7 +18,7 @@ from headrace.protocol.replies import OK
 from headrace.server.clients.session import Session
 from headrace.server.data import HELD_BY_LAG
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import (
     LENGTHY_AT_WORK,
@@ -206,7 +206,7 @@ class Regions(Neighbours):
             self._keep_met()
             if self.region.unpublished:  # from before the start, or while no writes were taken
                 self._server.host.publish_soon()
-            finish(self._server, self._dispatcher.call, None)
+            finish_own(self._server)
             look_at_promises(self._dispatcher)
         for peer in self.peers.values():
             if peer.conversation is not None:
@@ -265,7 +265,7 @@ class Regions(Neighbours):
         self.catching = None
         refuse_writes(self._server, b"")
         note_caught(self._server)
-        finish(self._server, self._dispatcher.call, None)
+        finish_own(self._server)
         log.info("All is here that the other regions know: writes are taken")
 
     def _has_safe_generation(self) -> bool:
@@ -432,7 +432,7 @@ class Regions(Neighbours):
         server = self._server
         if self.copying.has_work:
             self.copying.step(SLICE_NS)
-            finish(server, self._dispatcher.call, None)
+            finish_own(server)
             if server.blocking.ready:
                 serve_ready(self._dispatcher)
             if self.copying.joining is not None:

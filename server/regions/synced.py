@@ -7,7 +7,6 @@ from typing import Final
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
-from headrace.server.durability.sync_waits import end_of
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 
@@ -22,14 +21,13 @@ class _Mark:
         self.numbers: Final = numbers
         self.promise_ms: Final = promise_ms
         self._aof: Final = aof
-        self._switches: Final = aof.switches
-        self._end_bytes: Final = end_of(aof)
+        self._end: Final = aof.end
 
     def is_synced(self, aof: AppendOnlyFile) -> bool:
         """Whether that is on the disk; a file was synced before a new journal was begun."""
         if not aof.named:
             return False
-        return aof is not self._aof or aof.has_synced(self._switches, self._end_bytes)
+        return aof is not self._aof or aof.has_synced(self._end)
 
 
 class SyncedNumbers:

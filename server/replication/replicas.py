@@ -342,10 +342,12 @@ class AllReplicas(Replicas, Relay):
         those = [each for each in self._replicas.values() if each.acknowledges]
         return len([each for each in those if each.acked < offset])
 
-    def wait_for(self, client: Sleeper, parked: Parked, wanted: int, local: int) -> None:
+    def wait_for(
+        self, client: Sleeper, parked: Parked, wanted: int, local: int, offset: int
+    ) -> None:
         """See ``Replicas``."""
-        self._waits.add(client, parked, wanted, local, self.stream.end)
-        if not self._asks_acks:
+        self._waits.add(client, parked, wanted, local, offset)
+        if wanted and not self._asks_acks:
             self._asks_acks = True
             asyncio.get_running_loop().call_soon(self.ask_for_acks)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE
-from headrace.persistence.log import Log
+from headrace.persistence.log import Log, Written
 from headrace.protocol.outgoing import request
 
 _NO_DATABASE: Final = -1
@@ -79,7 +79,7 @@ class CommandStream(Log):
         self._leave_soon()
         return False
 
-    def end_command(self) -> None:
+    def end_command(self) -> bool:
         """See ``Log``."""
         first = self._first
         if first is not None:
@@ -88,6 +88,13 @@ class CommandStream(Log):
         elif self._in_transaction:
             self._in_transaction = False
             self._add(EXEC_WIRE)
+        else:
+            return False
+        return True
+
+    def note_end(self, written: Written) -> None:
+        """See ``Log``."""
+        written.stream_end = self.offset + self._out_bytes
 
     def stamp_next(self) -> None:
         """See ``Log``; a replica has the time from its own clock."""

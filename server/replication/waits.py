@@ -1,4 +1,4 @@
-"""Clients of WAIT and WAITAOF, answered when enough replicas have what was written before."""
+"""Clients of WAIT and WAITAOF, answered when enough replicas have what they have written."""
 
 from __future__ import annotations
 

@@ -82,10 +82,12 @@ class Collector(Log):
         (record,) = parser.take()
         return self.append(db, record)
 
-    def end_command(self) -> None:
-        if self._unit:
-            self.units.append(self._unit)
-            self._unit = []
+    def end_command(self) -> bool:
+        if not self._unit:
+            return False
+        self.units.append(self._unit)
+        self._unit = []
+        return True
 
     def stamp_next(self) -> None:
         pass

@@ -149,7 +149,9 @@ def test_several_at_once(master: Process) -> None:
             replicas = [replica_of(factory, master.port) for factory in factories]
             for replica in replicas:
                 wait_until(lambda each=replica: is_up(each))  # type: ignore[misc]
-        assert master.call("WAIT", len(replicas), 20_000) == len(replicas)
+        with master.client(timeout_s=30) as client:
+            client.call("SET", "last", "v")
+            assert client.call_parsed("WAIT", len(replicas), 20_000) == len(replicas)
         assert_same(master, *replicas)
         assert len(master.info("replication")) > len(replicas)
     finally:

@@ -93,7 +93,7 @@ def report_expired(
         record_each(call, key, expired)
     elif expired and changes.recorded:
         records = [[b"HDEL", key, field] for field in expired]
-        changes.record_alike(call.db.index, records, True)
+        changes.record_alike(call.db.index, records, True, None)
     report(call, key, FIELDS_EXPIRED, None, expired)
     note_deadlines(call, key, value)
 

@@ -13,11 +13,13 @@ from headrace.compat.errors import (
     not_between,
 )
 from headrace.compat.numbers import parse_integer
+from headrace.server.clients.session import Session
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import BLOCKING, command
 from headrace.server.dispatch.timeouts import deadline_of
-from headrace.server.durability.sync_waits import SyncWait, end_of
+from headrace.server.durability.sync_waits import SyncWait
+from headrace.server.role import Replicas
 from headrace.server.waiting.waiters import Parked
 
 _OF_WAIT: Final = -1
@@ -26,7 +28,7 @@ _TIPS: Final = ("request_policy:all_shards", "response_policy:agg_min")
 
 @command("WAIT", arity=3, flags=BLOCKING, acl=("connection",), tips=_TIPS)
 def wait(call: Call) -> object:
-    """Wait until so many replicas have all that was written so far.
+    """Wait until so many replicas have what this client has written.
 
     Reply: how many have it.
     """
@@ -35,13 +37,19 @@ def wait(call: Call) -> object:
     if call.server.role.follows:
         raise CommandError(WAIT_AT_REPLICA)
     replicas = call.server.role.replicas
-    there = 0 if replicas is None else replicas.acknowledged(replicas.end_offset(), False)
+    offset = _stream_end(call.session, replicas)
+    there = 0 if replicas is None else replicas.acknowledged(offset, False)
     if there >= wanted or not call.may_block:
         return there
     parked = Parked([], deadline_ms, call.argv, there, None)
     if replicas is not None:
-        replicas.wait_for(call.session, parked, wanted, _OF_WAIT)
+        replicas.wait_for(call.session, parked, wanted, _OF_WAIT, offset)
     return parked
+
+
+def _stream_end(session: Session, replicas: Replicas | None) -> int:
+    """Where a client's writes end in the stream, which may be another one since, and shorter."""
+    return 0 if replicas is None else min(session.written.stream_end, replicas.end_offset())
 
 
 @command("WAITAOF", arity=4, flags=BLOCKING, acl=("connection",), tips=_TIPS)
@@ -65,22 +73,19 @@ def waitaof(call: Call) -> object:
     aof = call.durability.files.aof
     if local and aof is None:
         raise CommandError(WAITAOF_WITHOUT_AOF)
+    end = call.session.written.file_end
     # Under ``always`` the reply itself is held back until everything before it is on the disk.
-    synced = (
-        aof is not None
-        and aof.named
-        and (
-            server.config.appendfsync == b"always"
-            or (not aof.pending and aof.has_synced(aof.switches, end_of(aof)))
-        )
-    )
+    is_strict = server.config.appendfsync == b"always"
+    synced = aof is not None and aof.named and (is_strict or aof.has_synced(end))
     of_role = server.role.replicas
-    there = 0 if of_role is None else of_role.acknowledged(of_role.end_offset(), True)
+    offset = _stream_end(call.session, of_role)
+    there = 0 if of_role is None else of_role.acknowledged(offset, True)
     if not call.may_block or (int(synced) >= local and there >= replicas):
         return [int(synced), there]
     parked = Parked([], deadline_ms, argv, [int(synced), there], None)
     if aof is not None and not synced:
-        call.durability.files.sync_waits.append(SyncWait(call.session, parked, aof, bool(replicas)))
-    if of_role is not None and replicas:
-        of_role.wait_for(call.session, parked, replicas, local)
+        wait_of_file = SyncWait(call.session, parked, aof, end, of_role is not None)
+        call.durability.files.sync_waits.append(wait_of_file)
+    if of_role is not None:
+        of_role.wait_for(call.session, parked, replicas, local, offset)
     return parked
