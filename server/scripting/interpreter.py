@@ -176,7 +176,6 @@ class Interpreter:
             ),
             b"constants": table(_CONSTANTS),
             b"patterns": _load(lua, "patterns", complaints, table(_matching(busy)), MOST_WORK),
-            b"ours": complaints[b"LIBRARIES"],
             b"text_of": calls.text_of,
             b"error_line": calls.error_line,
             b"is_to_end": ending.is_to_end,
@@ -184,7 +183,12 @@ class Interpreter:
             b"end_script": ending.end_script,
         }
         made = _load(
-            lua, "sandbox", table(server), _libraries(lua, complaints), _load(lua, "tail_calls")
+            lua,
+            "sandbox",
+            table(server),
+            _libraries(lua, complaints),
+            _load(lua, "tail_calls"),
+            complaints,
         )
         self._compile: Final = made[b"compile"]
         self._run: Final = made[b"run"]

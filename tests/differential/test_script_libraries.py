@@ -189,7 +189,28 @@ BASE = [
     "unpack({}, 1, 10000)", "unpack({}, 1, {})", "loadstring({})", "rawset(redis, 'a', 1)",
     "setmetatable(redis, {})", "table.insert({}, 1, 2, 3)", "table.insert(redis, 1)",
     "next({}, 5)", "coroutine.create(5)", "coroutine.resume(5)", "pairs(5)",
+    *(f"{name}({given})"
+      for name in ("pcall", "xpcall", "load", "loadstring", "unpack", "next", "pairs", "ipairs",
+                   "rawget", "rawset", "setmetatable", "getmetatable", "table.insert",
+                   "table.foreach", "coroutine.create", "coroutine.resume", "coroutine.wrap")
+      for given in ("", "1", "{}", "redis", "'x'", "redis, 1", "{}, 'x'", "{}, 'x', 1")
+      if (name, given) != ("getmetatable", "'x'")),  # shown as another table
+    "coroutine.create(pcall)", "coroutine.wrap(pcall)", "unpack({}, 1, 'x')", "load(1, {})",
+    "table.insert({}, 1, 2, 3)", "table.insert(redis, 1, 2, 3)", "_G[{}]", "_G[true]", "_G[nil]",
+    "_G[1.5]", "tostring(pcall(next))", "setmetatable(redis, {})", "rawset(redis, 1, 2)",
+    "table.foreach({}, 5)", "loadstring('x', {})", "load(function() end, {})",
 ]  # fmt: skip
+# Chunks that come from a function of the script: what it raises is given back.
+READERS = [
+    "error('boom')",
+    "error({err = 'E x'})",
+    "return {}",
+    "return true",
+    "return redis.call('GET')",
+    "n = n + 1 if n < 4 then return 5 end",
+    "n = n + 1 return n == 1 and 'return 7' or nil",
+    "n = n + 1 return n == 1 and 'return ' or n == 2 and 7 or ''",
+]
 # What takes long when the time that it takes is more than proportional to the size.
 LARGE = [
     "#cjson.encode(cjson.decode('\"' .. ('x'):rep(10^7) .. '\"'))",
@@ -327,6 +348,13 @@ def test_where_a_call_of_the_base_failed(fresh: Pair) -> None:
         fresh.both("EVAL", f"return {call}", 0)
         fresh.both("EVAL", f"\n\nlocal x = {call}", 0)
         fresh.both("EVAL", f"local function f() return {call} end\nreturn f()", 0)
+
+
+@pytest.mark.parametrize("body", READERS)
+def test_chunks_that_are_read(fresh: Pair, body: str) -> None:
+    read = f"local n = 0 local chunk, text = load(function() {body} end) "
+    fresh.both("EVAL", read + "return {type(chunk), chunk and chunk()}", 0)
+    fresh.both("EVAL", f"{SHOW}return shown(pcall(function() {read} return text end))", 0)
 
 
 def test_large_values(fresh: Pair) -> None:

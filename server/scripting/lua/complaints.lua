@@ -3,11 +3,11 @@
 -- Lua puts the line that has called a C function before its error. Ours call one another, so that
 -- line is found by looking for the first caller that is not ours.
 
-local error, getinfo = error, debug.getinfo
+local error, getinfo, type = error, debug.getinfo, type
 local LIBRARIES = { ["@cjson.lua"] = true, ["@json_encoder.lua"] = true,
   ["@json_decoder.lua"] = true, ["@json_settings.lua"] = true, ["@cmsgpack.lua"] = true,
   ["@msgpack_encoder.lua"] = true, ["@msgpack_decoder.lua"] = true, ["@patterns.lua"] = true,
-  ["@complaints.lua"] = true }
+  ["@sandbox.lua"] = true, ["@complaints.lua"] = true }
 
 -- What stands before the error of a function that is called at this level.
 local function place_of(level)
@@ -48,9 +48,14 @@ end
 
 local complaints = { LIBRARIES = LIBRARIES }
 
--- Raise an error from anywhere in a library.
+-- An error from anywhere in a library, with the line that has called the library.
+function complaints.placed(text)
+  return place_of(entry() + 1) .. text
+end
+
+-- Raise it.
 function complaints.fail(text)
-  error(place_of(entry() + 1) .. text, 0)
+  error(complaints.placed(text), 0)
 end
 
 -- Raise an error of Lua itself, which stands for itself where C has called Lua.
@@ -62,6 +67,21 @@ end
 function complaints.refuse(index, why)
   local level = entry()
   error(place_of(level + 1) .. argument_error(level + 1, index, why), 0)
+end
+
+-- Refuse an argument that is not of this kind, where `given` says how many there are.
+function complaints.expect(kind, index, given, value)
+  if type(value) ~= kind then
+    local got = index > given and "no value" or type(value)
+    complaints.refuse(index, kind .. " expected, got " .. got)
+  end
+end
+
+-- Refuse an argument that is not there.
+function complaints.expect_any(index, given)
+  if index > given then
+    complaints.refuse(index, "value expected")
+  end
 end
 
 -- The text for an error of a function of Python, which is what calls this. It is about an argument

@@ -5,7 +5,9 @@
 -- would tell the difference. Nothing of Python may be reached from a script, because every Python
 -- object is a way out: errors that the server raises are exchanged for tables.
 
-local server, libraries, keep_callers = ...
+local server, libraries, keep_callers, complaints = ...
+local expect, expect_any, refuse_argument =
+  complaints.expect, complaints.expect_any, complaints.refuse
 
 local as_function = python.as_function
 local sethook, getinfo = debug.sethook, debug.getinfo
@@ -14,17 +16,14 @@ local pcall, xpcall, unpack, setfenv, loadstring = pcall, xpcall, unpack, setfen
 local setmetatable, getmetatable, rawget, rawset, next, pairs, ipairs =
   setmetatable, getmetatable, rawget, rawset, next, pairs, ipairs
 local collectgarbage, coroutine, table = collectgarbage, coroutine, table
-local concat, foreach, match = table.concat, table.foreach, string.match
+local concat, foreach, insert, match = table.concat, table.foreach, table.insert, string.match
 local floor = math.floor
 
 local MOST_VALUES = 8000 -- that a function takes and gives: its stack has room for no more
 local HOOK_EVERY = 10000 -- instructions between two looks at the clock
 local THREADS_AT_MOST = 16 -- that are made between two looks at the clock
 local BYTECODE = 27 -- what a compiled chunk begins with
-local OURS = { ["@sandbox.lua"] = true }
-for chunk in pairs(server.ours) do
-  OURS[chunk] = true
-end
+local OURS = complaints.LIBRARIES
 local READONLY = "Attempt to modify a readonly table"
 
 -- The collector must never free the name of a chunk while the chunk is compiled: Lua 5.1 does not
@@ -45,17 +44,10 @@ local function readonly(real)
   return shown
 end
 
--- `change`, which has this name, refusing tables that are read-only.
-local function guarded(change, name)
-  return function(...)
-    local changed = ...
-    if behind[changed] then
-      error(READONLY, 0)
-    elseif type(changed) ~= "table" then
-      local got = select("#", ...) > 0 and type(changed) or "no value"
-      error("bad argument #1 to '" .. name .. "' (table expected, got " .. got .. ")", 2)
-    end
-    return change(...)
+-- Refuse to change a table that is read-only.
+local function check_writable(changed)
+  if behind[changed] then
+    error(READONLY, 0)
   end
 end
 
@@ -156,40 +148,72 @@ for _, name in ipairs({
 end
 
 function base.pcall(...)
+  if select("#", ...) == 0 then
+    return false, "attempt to call a boolean value" -- Redis calls what it keeps there
+  end
   return plainly(pcall(...))
 end
 
-function base.xpcall(run, handler)
+function base.xpcall(...)
+  expect_any(2, select("#", ...))
+  local run, handler = ...
   return xpcall(run, function(raised)
     return handler(exchanged(raised))
   end)
 end
 
-function base.pairs(shown, ...)
+function base.pairs(...)
+  local shown = ...
   local real = behind[shown]
   if not real then
-    return pairs(shown, ...)
+    expect("table", 1, select("#", ...), shown)
+    return pairs(shown)
   end
   return function(_, name)
     return next(real, name)
   end, shown, nil
 end
 
-function base.next(shown, ...)
-  return next(behind[shown] or shown, ...)
+function base.next(...)
+  local shown, name = ...
+  expect("table", 1, select("#", ...), shown)
+  return next(behind[shown] or shown, name)
 end
 
-function base.rawget(shown, ...)
-  return rawget(behind[shown] or shown, ...)
+function base.rawget(...)
+  local shown, name = ...
+  expect("table", 1, select("#", ...), shown)
+  expect_any(2, select("#", ...))
+  return rawget(behind[shown] or shown, name)
 end
 
-base.rawset = guarded(rawset, "rawset")
-base.setmetatable = guarded(setmetatable, "setmetatable")
+function base.rawset(...)
+  local changed, name, value = ...
+  local given = select("#", ...)
+  expect("table", 1, given, changed)
+  expect_any(2, given)
+  expect_any(3, given)
+  check_writable(changed)
+  return rawset(changed, name, value)
+end
+
+function base.setmetatable(...)
+  local changed, metatable = ...
+  local given = select("#", ...)
+  expect("table", 1, given, changed)
+  if given < 2 or type(metatable) ~= "table" and metatable ~= nil then
+    refuse_argument(2, "nil or table expected")
+  end
+  check_writable(changed)
+  return setmetatable(changed, metatable)
+end
 
 local of_strings -- what the metatable of strings and that of the world are shown as
 local of_world
 
-function base.getmetatable(value)
+function base.getmetatable(...)
+  expect_any(1, select("#", ...))
+  local value = ...
   if behind[value] then
     return value == world and of_world or nil
   end
@@ -209,15 +233,19 @@ local function as_int(value)
   return (number + 2 ^ 31) % 2 ^ 32 - 2 ^ 31
 end
 
-function base.unpack(list, ...)
-  if type(list) == "table" then -- Lua's own count of the values may overflow
-    local first, last = ...
-    local from, to = as_int(first or 1), as_int(last or #list)
-    if from and to and to - from + 2 + select("#", ...) > MOST_VALUES then
-      error("too many results to unpack", 2)
-    end
+function base.unpack(...)
+  local list, first, last = ...
+  local given = select("#", ...)
+  expect("table", 1, given, list)
+  -- Lua's own count of the values may overflow.
+  local from, to = as_int(first or 1), as_int(last or #list)
+  if not from or not to then
+    local index = from and 3 or 2
+    refuse_argument(index, "number expected, got " .. type((select(index, ...))))
+  elseif to - from + given + 1 > MOST_VALUES then
+    error("too many results to unpack", 2)
   end
-  return unpack(list, ...)
+  return unpack(list, from, to)
 end
 
 function base.collectgarbage(option, ...)
@@ -244,43 +272,77 @@ local function compile(source, name)
   return setfenv(changed and loadstring(changed, name) or chunk, world)
 end
 
-function base.loadstring(source, name)
-  if type(source) ~= "string" and type(source) ~= "number" then
-    error("bad argument #1 to 'loadstring' (string expected, got " .. type(source) .. ")", 2)
+local function check_text(index, given, text)
+  if type(text) ~= "number" then
+    expect("string", index, given, text)
   end
-  source = tostring(source)
-  return compile(source, name or source)
 end
 
-function base.load(reader, name)
+function base.loadstring(...)
+  local source, name = ...
+  local given = select("#", ...)
+  check_text(1, given, source)
+  source = tostring(source)
+  if name ~= nil then
+    check_text(2, given, name)
+  end
+  return compile(source, name and tostring(name) or source)
+end
+
+-- All that a function reads; nothing where it gives what is no text.
+local function read_all(reader)
   local pieces = {}
   local piece = reader()
   while piece ~= nil and piece ~= "" do
-    if type(piece) ~= "string" then
-      error("reader function must return a string", 2)
+    if type(piece) ~= "string" and type(piece) ~= "number" then
+      return nil
     end
     pieces[#pieces + 1] = piece
     piece = reader()
   end
-  return compile(concat(pieces), name or "=(load)")
+  return concat(pieces)
+end
+
+function base.load(...)
+  local reader, name = ...
+  local given = select("#", ...)
+  if name ~= nil then
+    check_text(2, given, name)
+  end
+  expect("function", 1, given, reader)
+  local ok, source = pcall(read_all, reader)
+  if not ok then
+    return nil, exchanged(source)
+  elseif not source then
+    return nil, complaints.placed("reader function must return a string")
+  end
+  return compile(source, name and tostring(name) or "=(load)")
 end
 
 for name, value in pairs(coroutine) do
   base.coroutine[name] = value
 end
 
+local function check_runnable(run)
+  if type(run) ~= "function" or getinfo(run, "S").what == "C" or OURS[getinfo(run, "S").source] then
+    refuse_argument(1, "Lua function expected")
+  end
+end
+
 function base.coroutine.create(run)
+  check_runnable(run)
   return hooked(coroutine.create(run))
 end
 
 function base.coroutine.resume(...)
+  if type((...)) ~= "thread" then
+    refuse_argument(1, "coroutine expected")
+  end
   return resumed(coroutine.resume(...))
 end
 
 function base.coroutine.wrap(run)
-  if type(run) ~= "function" or getinfo(run, "S").what == "C" then
-    error("bad argument #1 to 'wrap' (Lua function expected)", 2)
-  end
+  check_runnable(run)
   local thread = hooked(coroutine.create(run))
   return function(...)
     return unwrapped(coroutine.resume(thread, ...))
@@ -295,10 +357,26 @@ base.string.gfind = base.string.gmatch
 for name, value in pairs(table) do
   base.table[name] = value
 end
-base.table.insert = guarded(table.insert, "insert")
 
-function base.table.foreach(shown, ...)
-  return foreach(behind[shown] or shown, ...)
+function base.table.insert(...)
+  local changed, place = ...
+  local given = select("#", ...)
+  expect("table", 1, given, changed)
+  if given ~= 2 and given ~= 3 then
+    complaints.fail("wrong number of arguments to 'insert'")
+  elseif given == 3 and not tonumber(place) then
+    refuse_argument(2, "number expected, got " .. type(place))
+  end
+  check_writable(changed)
+  return insert(...)
+end
+
+function base.table.foreach(...)
+  local shown, visit = ...
+  local given = select("#", ...)
+  expect("table", 1, given, shown)
+  expect("function", 2, given, visit)
+  return foreach(behind[shown] or shown, visit)
 end
 
 -- What the server offers. A function of it stands where Redis has one that is written in C.
@@ -366,6 +444,9 @@ note_ours(base)
 
 local strict = { -- of a table in which everything is there that is asked for
   __index = function(_, name)
+    if type(name) ~= "string" and type(name) ~= "number" then
+      error("Second argument to luaProtectedTableError must be a string or number", 2)
+    end
     local text = "Script attempted to access nonexistent global variable '%s'"
     error(text:format(tostring(name)), 2)
   end,
