@@ -45,6 +45,9 @@ local function readonly(real)
 end
 
 -- Refuse to change a table that is read-only.
+--
+-- What scripts call most often checks its arguments by functions such as this one only where
+-- something may be wrong.
 local function check_writable(changed)
   if behind[changed] then
     error(READONLY, 0)
@@ -166,7 +169,9 @@ function base.pairs(...)
   local shown = ...
   local real = behind[shown]
   if not real then
-    expect("table", 1, select("#", ...), shown)
+    if type(shown) ~= "table" then
+      expect("table", 1, select("#", ...), shown)
+    end
     return pairs(shown)
   end
   return function(_, name)
@@ -176,33 +181,41 @@ end
 
 function base.next(...)
   local shown, name = ...
-  expect("table", 1, select("#", ...), shown)
+  if type(shown) ~= "table" then
+    expect("table", 1, select("#", ...), shown)
+  end
   return next(behind[shown] or shown, name)
 end
 
 function base.rawget(...)
   local shown, name = ...
-  expect("table", 1, select("#", ...), shown)
-  expect_any(2, select("#", ...))
+  if type(shown) ~= "table" or name == nil then
+    expect("table", 1, select("#", ...), shown)
+    expect_any(2, select("#", ...))
+  end
   return rawget(behind[shown] or shown, name)
 end
 
 function base.rawset(...)
   local changed, name, value = ...
-  local given = select("#", ...)
-  expect("table", 1, given, changed)
-  expect_any(2, given)
-  expect_any(3, given)
+  if type(changed) ~= "table" or value == nil then
+    local given = select("#", ...)
+    expect("table", 1, given, changed)
+    expect_any(2, given)
+    expect_any(3, given)
+  end
   check_writable(changed)
   return rawset(changed, name, value)
 end
 
 function base.setmetatable(...)
   local changed, metatable = ...
-  local given = select("#", ...)
-  expect("table", 1, given, changed)
-  if given < 2 or type(metatable) ~= "table" and metatable ~= nil then
-    refuse_argument(2, "nil or table expected")
+  if type(changed) ~= "table" or type(metatable) ~= "table" then
+    local given = select("#", ...)
+    expect("table", 1, given, changed)
+    if given < 2 or metatable ~= nil then
+      refuse_argument(2, "nil or table expected")
+    end
   end
   check_writable(changed)
   return setmetatable(changed, metatable)
@@ -212,8 +225,10 @@ local of_strings -- what the metatable of strings and that of the world are show
 local of_world
 
 function base.getmetatable(...)
-  expect_any(1, select("#", ...))
   local value = ...
+  if value == nil then
+    expect_any(1, select("#", ...))
+  end
   if behind[value] then
     return value == world and of_world or nil
   end
@@ -236,7 +251,9 @@ end
 function base.unpack(...)
   local list, first, last = ...
   local given = select("#", ...)
-  expect("table", 1, given, list)
+  if type(list) ~= "table" then
+    expect("table", 1, given, list)
+  end
   -- Lua's own count of the values may overflow.
   local from, to = as_int(first or 1), as_int(last or #list)
   if not from or not to then
@@ -358,7 +375,7 @@ for name, value in pairs(table) do
   base.table[name] = value
 end
 
-function base.table.insert(...)
+local function check_insert(...)
   local changed, place = ...
   local given = select("#", ...)
   expect("table", 1, given, changed)
@@ -368,6 +385,13 @@ function base.table.insert(...)
     refuse_argument(2, "number expected, got " .. type(place))
   end
   check_writable(changed)
+end
+
+function base.table.insert(...)
+  local changed, place, value = ...
+  if place == nil or value ~= nil or type(changed) ~= "table" or behind[changed] then
+    check_insert(...)
+  end
   return insert(...)
 end
 
