@@ -7,7 +7,7 @@ import pytest
 from support.client import RawClient
 from support.process import Pair, RedisProcess, ServerProcess
 
-pytestmark = [pytest.mark.judge, pytest.mark.since(8, 10)]
+pytestmark = [pytest.mark.once, pytest.mark.judge, pytest.mark.since(8, 10)]
 
 RAISED = (
     "error(redis.pcall('NOSUCH'))",

@@ -32,6 +32,8 @@ from support.region_faults.history import (
     Removal,
 )
 
+pytestmark = pytest.mark.once
+
 ROUNDS = 3
 
 

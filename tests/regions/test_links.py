@@ -17,6 +17,8 @@ from support.client import RawClient, WireError, encode
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import claim_port
 
+pytestmark = pytest.mark.once
+
 
 def test_what_one_region_writes_is_in_the_other(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]

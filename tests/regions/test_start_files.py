@@ -13,6 +13,8 @@ from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import ServerProcess, claim_port
 from support.tools import tool
 
+pytestmark = pytest.mark.once
+
 
 def active(region: RegionProcess) -> dict[str, str]:
     return region.info("activeactive")

@@ -12,6 +12,8 @@ from support.client import RawClient, encode
 from support.process import ServerProcess
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 Start = Callable[..., ServerProcess]
 MANY = 48 * LENGTHY_WORDS  # some 30 slices, so that a busy machine lets us see a few
 KEYS = [b"key:%d" % number for number in range(MANY)]

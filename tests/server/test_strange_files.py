@@ -20,6 +20,8 @@ from support.interchange import module_value, rdb
 from support.snapshots import databases, odd_databases, snapshot
 from support.tools import tool
 
+pytestmark = pytest.mark.once
+
 FOLDER = "appendonlydir"
 MANIFEST = "appendonly.aof.manifest"
 AOF = ("--appendonly", "yes")

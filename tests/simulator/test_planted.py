@@ -13,6 +13,8 @@ from simulator.mutants import look
 from simulator.planted import changed, read_bugs
 from simulator.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 IS_PURE = str(headrace.server.clock.__file__).endswith(".py")
 

@@ -16,6 +16,8 @@ from simulator.scenarios import SCENARIOS
 from simulator.stage import play
 from simulator.world import Plan, Tally, World
 
+pytestmark = pytest.mark.once
+
 SECONDS = float(os.environ.get("HEADRACE_SIMULATOR_SECONDS", "60"))
 REGIONS = (2, 3, 5)
 STEPS = 120
