@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.protocol.outgoing import request
+from support.file_limit import file_limit
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "x.incr.aof"
-
-
-@contextmanager
-def file_limit(size: int) -> Iterator[None]:
-    """Let the system refuse to make any file longer than this; the write that meets it is short."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def add(aof: AppendOnlyFile, db: int, *records: list[bytes]) -> None:

@@ -13,6 +13,7 @@ from headrace.persistence.aof.journal import FROM_BYTES, Journal
 from headrace.persistence.aof.kept import KeptLog
 from headrace.protocol.outgoing import request
 from headrace.storage.regions.records import is_numbered
+from support.file_limit import file_limit
 from support.region_files import (
     EXEC,
     LOCAL,
@@ -23,7 +24,6 @@ from support.region_files import (
     all_after,
     commands,
     commit,
-    file_limit,
     open_journal,
     region_one,
     removal,

@@ -27,7 +27,7 @@ from headrace.storage.regions.beats import Beat
 from headrace.storage.regions.region import SEMI_STRICT, Region
 from headrace.storage.stream.regional.stream import RegionalStream
 from support.lanes import Juggler, plain_lanes, random_stream, regional
-from support.snapshots import CREATED_MS, databases, records_of, sealed
+from support.snapshots import CREATED_MS, databases, records_of, sealed, snapshot
 
 LATE_MS = 2**63 - 1
 
@@ -63,20 +63,9 @@ def plain_region(region: Region) -> object:
     )
 
 
-def snapshot(keyspaces: list[Keyspace], region: Region) -> bytes:
-    """The bytes of a region's snapshot; its graves are the last keyspace."""
-    freezing = Freezing(keyspaces, 1 + max(int(db.epoch) for db in keyspaces))
-    encoder = SnapshotEncoder(b"0.1.0", CREATED_MS, True, len(keyspaces) - 1, region)
-    encoder.begin()
-    while not freezing.is_done():
-        for key in freezing.next_keys(100):
-            more = encoder.add(key)
-            while more:
-                more = encoder.more()
-            freezing.release(key, [])
-    encoder.finish()
-    freezing.end([])
-    return b"".join(encoder.take())
+def saved(keyspaces: list[Keyspace], region: Region) -> bytes:
+    """The bytes of a region's snapshot."""
+    return snapshot(keyspaces, True, region)
 
 
 def finish(loader: SnapshotLoader) -> None:
@@ -129,7 +118,7 @@ def test_any_streams_come_back(
     region = Region(1)
     keyspaces = some(random, region, steps)
     path = tmp_path_factory.mktemp("regional") / "dump.hrs"
-    path.write_bytes(snapshot(keyspaces, region))
+    path.write_bytes(saved(keyspaces, region))
     loaded, decoder = load(path)
     assert plain(loaded) == plain(keyspaces)
     assert decoder.region is not None
@@ -138,7 +127,7 @@ def test_any_streams_come_back(
         for entry in db.every():
             check(regional(entry.value, region))
     again = path.with_suffix(".again")
-    again.write_bytes(snapshot(loaded, decoder.region))
+    again.write_bytes(saved(loaded, decoder.region))
     assert plain(load(again)[0]) == plain(keyspaces)
 
 
@@ -152,7 +141,7 @@ def test_what_was_loaded_goes_on_as_if_nothing_had_happened(path: Path, seed: in
         juggler.step()
     keyspaces = databases(2)
     keyspaces[0].put(b"s", juggler.stream, 1)
-    path.write_bytes(snapshot(keyspaces, region))
+    path.write_bytes(saved(keyspaces, region))
     loaded, decoder = load(path)
     other = decoder.region
     assert other is not None
@@ -202,7 +191,7 @@ def test_a_stream_is_written_as_it_was_however_it_changes(path: Path, seed: int)
 
 def test_a_region_comes_back(path: Path) -> None:
     region = a_region()
-    path.write_bytes(snapshot(databases(2), region))
+    path.write_bytes(saved(databases(2), region))
     mine = Region(1)
     mine.database = b"orders"
     _, decoder = load(path, mine)
@@ -212,7 +201,7 @@ def test_a_region_comes_back(path: Path) -> None:
 
 
 def test_another_region_is_refused(path: Path) -> None:
-    path.write_bytes(snapshot(databases(2), a_region()))
+    path.write_bytes(saved(databases(2), a_region()))
     for number, database in ((2, b"orders"), (1, b"others")):
         other = Region(number)
         other.database = database
@@ -221,7 +210,7 @@ def test_another_region_is_refused(path: Path) -> None:
 
 
 def test_a_server_without_regions_refuses_it(path: Path) -> None:
-    path.write_bytes(snapshot(databases(2), a_region()))
+    path.write_bytes(saved(databases(2), a_region()))
     loader = SnapshotLoader(os.fsencode(path), Decoder(databases(2), LATE_MS, KEEP_ALL))
     with pytest.raises(PersistenceError, match="headrace export"):
         finish(loader)
@@ -229,7 +218,7 @@ def test_a_server_without_regions_refuses_it(path: Path) -> None:
 
 def test_every_flipped_bit_is_refused(path: Path) -> None:
     region = Region(1)
-    data = snapshot(some(Random(4), region, 25), region)
+    data = saved(some(Random(4), region, 25), region)
     for at in range(PREAMBLE.size, len(data), 7):
         broken = bytearray(data)
         broken[at] ^= 1 << at % 8
@@ -240,7 +229,7 @@ def test_every_flipped_bit_is_refused(path: Path) -> None:
 
 def test_every_truncation_is_refused(path: Path) -> None:
     region = Region(1)
-    data = snapshot(some(Random(4), region, 25), region)
+    data = saved(some(Random(4), region, 25), region)
     for size in range(PREAMBLE.size, len(data), 5):
         path.write_bytes(data[:size])
         with pytest.raises(PersistenceError):
@@ -258,7 +247,7 @@ def test_records_that_no_server_writes_are_refused_or_sound(path: Path, seed: in
     """Bytes that differ, with checksums that are right: nothing but an error, or what is sound."""
     random = Random(seed)
     region = Region(1)
-    data = bytearray(snapshot(some(random, region, 60), region))
+    data = bytearray(saved(some(random, region, 60), region))
     size = len(data) - PREAMBLE.size - 12 - CHECKSUM.size
     for _ in range(random.randrange(1, 4)):
         data[PREAMBLE.size + 12 + random.randrange(size)] ^= 1 << random.randrange(8)
@@ -279,7 +268,7 @@ def test_records_that_no_server_writes_are_refused_or_sound(path: Path, seed: in
 def test_a_check_looks_at_all_of_it(path: Path) -> None:
     region = a_region()
     keyspaces = some(Random(8), region, 80)
-    path.write_bytes(snapshot(keyspaces, region))
+    path.write_bytes(saved(keyspaces, region))
     loader, found = snapshot_loader(os.fsencode(path))
     finish(loader)
     assert isinstance(found, SnapshotCheck)

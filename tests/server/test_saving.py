@@ -11,6 +11,7 @@ import pytest
 from conftest import Factory
 
 from support.client import RawClient, WireError, encode
+from support.file_limit import limit_files
 from support.process import Pair, Process
 from support.waiting import wait_until
 
@@ -29,12 +30,6 @@ def wait_for(server: Process, name: str, value: str) -> None:
 def wait_for_the_end(server: Process) -> None:
     wait_for(server, "rdb_bgsave_in_progress", "0")
     wait_for(server, "aof_rewrite_in_progress", "0")
-
-
-def limit_files(server: Process, size: int) -> None:
-    """Let the system refuse the server any file longer than this."""
-    hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)[1]
-    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
 @pytest.fixture

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +20,7 @@ from headrace.server.durability.commit import PATIENCE_S
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
 from headrace.storage.regions.region import Region
+from support.file_limit import file_limit
 
 LONG = request([b"XACK", b"s", b"g", *(b"%d-1" % number for number in range(100))])
 DEADLINE_S = 10.0
@@ -57,17 +56,6 @@ class Side:
         while not condition():
             assert time.monotonic() < deadline_s
             await asyncio.sleep(0.001)
-
-
-@contextmanager
-def file_limit(size: int) -> Iterator[None]:
-    """Let the system refuse to make any file longer than this."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture

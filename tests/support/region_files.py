@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.persistence.aof.backlog import Backlog
@@ -17,6 +14,7 @@ from headrace.protocol.outgoing import request
 from headrace.protocol.requests import RequestParser
 from headrace.storage.regions.records import is_numbered
 from headrace.storage.regions.region import Region
+from support.file_limit import file_limit
 
 Words = list[bytes]
 Unit = list[Words]
@@ -91,17 +89,6 @@ def all_after(backlog: Backlog, origin: bytes, number: int, most_bytes: int = 1 
         found.append(batch)
         number = batch.next - 1
     return joined(found)
-
-
-@contextmanager
-def file_limit(size: int) -> Iterator[None]:
-    """Let the system refuse to make any file longer than this."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def open_journal(path: Path, region: Region, backlog: Backlog | None = None) -> Journal:

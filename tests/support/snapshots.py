@@ -15,6 +15,7 @@ from headrace.storage.expiring import Expiring
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.region import Region
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group
@@ -147,10 +148,11 @@ def odd_databases() -> list[Keyspace]:
     return dbs
 
 
-def snapshot(dbs: list[Keyspace], is_base: bool = False) -> bytes:
-    """The bytes of a snapshot."""
+def snapshot(dbs: list[Keyspace], is_base: bool = False, region: Region | None = None) -> bytes:
+    """The bytes of a snapshot; the graves of a region are the last keyspace."""
     freezing = Freezing(dbs, 1 + max(int(db.epoch) for db in dbs))
-    encoder = SnapshotEncoder(b"0.1.0", CREATED_MS, is_base, len(dbs))
+    databases = len(dbs) - (region is not None)
+    encoder = SnapshotEncoder(b"0.1.0", CREATED_MS, is_base, databases, region)
     encoder.begin()
     while not freezing.is_done():
         for key in freezing.next_keys(100):

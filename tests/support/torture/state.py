@@ -8,7 +8,7 @@ from support.client import RawClient, parse
 
 DATABASES: Final = 4
 # The layout in memory, times that no file keeps, and counters that a base of commands leaves out.
-_UNTOLD: Final = {
+_NOT_COMPARED: Final = {
     b"radix-tree-keys", b"radix-tree-nodes", b"seen-time", b"active-time",
     b"iids-added", b"iids-duplicates",
 }  # fmt: skip
@@ -39,7 +39,7 @@ def _value(client: RawClient, key: bytes) -> object:
     kind = client.call_parsed("TYPE", key)
     if kind == b"stream":
         whole = client.call_parsed("XINFO", "STREAM", key, "FULL", "COUNT", 0)
-        return _told(whole), parse(client.call("XIDMP", "PRODUCERS", key))
+        return _compared(whole), parse(client.call("XIDMP", "PRODUCERS", key))
     if kind == b"hash":
         pairs = client.call_parsed("HGETALL", key)
         assert isinstance(pairs, list)
@@ -67,25 +67,23 @@ def _value(client: RawClient, key: bytes) -> object:
     return kind, client.call_parsed(*words[kind])
 
 
-def _told(value: object) -> object:
+def _compared(value: object) -> object:
     """A reply of XINFO without what is not compared."""
     if not isinstance(value, list):
         return value
-    told: list[object] = []
+    compared: list[object] = []
     skipped = False
     for item in value:
         if skipped:
             skipped = False
-        elif isinstance(item, bytes) and item in _UNTOLD:
+        elif isinstance(item, bytes) and item in _NOT_COMPARED:
             skipped = True
         else:
-            told.append(_told(item))
-    return told
+            compared.append(_compared(item))
+    return compared
 
 
-def differences(
-    ours: dict[tuple[int, bytes], object], twin: dict[tuple[int, bytes], object]
-) -> str:
+def differences(ours: State, twin: State) -> str:
     """What differs, a line each; empty when nothing does."""
     lines = []
     for place in sorted(ours.keys() | twin.keys()):
