@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,18 +148,22 @@ def test_replaced_before_a_batch_is_repeated(
 
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_a_batch_read_whose_stream_goes(spark: SparkSession, live: Process, strict: str) -> None:
-    """The first task deletes the stream before the others read."""
+    """The first task deletes the stream, and no task ends before that: the last ones read later."""
     port = live.port
 
     @F.udf("boolean", useArrow=False)
     def deletes(entry_id: str) -> bool:
-        if entry_id == "1-1":  # a worker has none of the helpers of tests
-            with socket.create_connection(("127.0.0.1", port), 10) as plain:
+        # A worker has none of the helpers of tests.
+        with socket.create_connection(("127.0.0.1", port), 10) as plain, plain.makefile() as lines:
+            if entry_id == "1-1":
                 plain.sendall(b"DEL s\r\nXADD s 999-1 f another\r\n")
-                replies = b""
-                while replies.count(b"\r\n") < 3:
-                    replies += plain.recv(100)
-        return True
+                return [next(lines) for _ in range(3)] != []
+            until_s = time.monotonic() + TIMEOUT_S
+            while time.monotonic() < until_s:
+                plain.sendall(b"XLEN s\r\n")
+                if next(lines) == ":1\n":
+                    return True
+        return False
 
     with live.client() as client:
         add(client, "s", *ids(1, 300))
