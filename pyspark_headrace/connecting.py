@@ -8,6 +8,7 @@ are set: that fails at once, and the error names the option and its value.
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import ssl
 from pathlib import Path
@@ -18,6 +19,11 @@ from pyspark_headrace.options import Connection
 
 HANDSHAKE_S: Final = 5.0  # a plain port may leave a handshake without an answer
 _PROBE_S: Final = 1.0
+# Alerts of a server about the certificate of its client, as versions of OpenSSL name them. One that
+# speaks TLS 1.2 says of a missing one what it says where no cipher suits both.
+_OF_CERTIFICATE: Final = re.compile("ALERT_(UNSUPPORTED_|BAD_)?CERTIFICATE|ALERT_UNKNOWN_CA")
+_OF_HANDSHAKE: Final = "ALERT_HANDSHAKE_FAILURE"
+_HUNG_UP: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)
 _NO_SUCH_HOST: Final = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
@@ -44,14 +50,12 @@ def connect(connection: Connection) -> socket.socket:
             f"{connection.where()} shows a certificate that is not trusted "
             f"({untrusted.verify_message}); {_trusted(connection)}"
         ) from None
-    except OSError as broken:
+    except OSError:
         raw.close()
         if _answers(connection, b"PING\r\n")[:1] in (b"+", b"-"):
             raise OptionError(
                 f"{connection.where()} does not speak TLS, which {connection.tls_option} asks for"
             ) from None
-        if _lacks_certificate(broken):
-            raise _wants_certificate(connection) from None
         raise
     wrapped.settimeout(timeout_s)
     return wrapped
@@ -63,30 +67,71 @@ def _trusted(connection: Connection) -> str:
     return "tlsCaFile names a file of what is"
 
 
-def _lacks_certificate(error: Exception) -> bool:
-    """Whether the server has refused a client that shows no certificate, or a wrong one."""
-    return "CERTIFICATE_REQUIRED" in str(error) or "HANDSHAKE_FAILURE" in str(error)
-
-
-def _wants_certificate(connection: Connection) -> OptionError:
-    given = f" that is not {connection.tls_cert_file}" if connection.tls_cert_file else ""
-    return OptionError(
-        f"{connection.where()} wants a certificate of its clients{given}: "
-        "tlsCertFile and tlsKeyFile name one"
-    )
-
-
 def explain(connection: Connection, error: Exception) -> OptionError | None:
     """Why a first command failed, if another try would fail too."""
     if connection.unix_path:
         return None
     if connection.tls:
-        return _wants_certificate(connection) if _lacks_certificate(error) else None
+        return _refusal(connection, error) or (
+            _refusal(connection, _alert(connection)) if _hung_up(connection, error) else None
+        )
     if isinstance(error, ConnectionRefusedError | TimeoutError) or not _speaks_tls(connection):
         return None
     return OptionError(
         f"{connection.where()} speaks TLS: redis.url rediss://... or the option tls=true is wanted"
     )
+
+
+def supposed(connection: Connection, error: Exception) -> str:
+    """What may be the reason of an error that ``explain`` leaves open, to be put behind it."""
+    if not _hung_up(connection, error):
+        return ""
+    return f" (a server may hang up so that wants {_certificate(connection)})"
+
+
+def _refusal(connection: Connection, error: Exception | None) -> OptionError | None:
+    """What the alert of a server asks for, if it has sent one."""
+    alert = str(error).upper().replace(" ", "_")
+    if _OF_CERTIFICATE.search(alert):
+        return OptionError(f"{connection.where()} wants {_certificate(connection)}")
+    if _OF_HANDSHAKE in alert:
+        return OptionError(
+            f"{connection.where()} refuses the TLS handshake; it may want "
+            f"{_certificate(connection)}"
+        )
+    return None
+
+
+def _certificate(connection: Connection) -> str:
+    given = f" that is not {connection.tls_cert_file}" if connection.tls_cert_file else ""
+    return f"a certificate of its clients{given}: tlsCertFile and tlsKeyFile name one"
+
+
+def _hung_up(connection: Connection, error: Exception) -> bool:
+    """Whether a connection with TLS has ended, during the handshake or later, without a reason."""
+    refused = isinstance(error, ConnectionRefusedError)
+    return connection.tls and not refused and isinstance(error, _HUNG_UP)
+
+
+def _alert(connection: Connection) -> Exception | None:
+    """What the server says of the handshake to a client that sends nothing afterwards.
+
+    With TLS 1.3 a client has sent its first command before the server has seen its certificate. A
+    server that closes a socket with such data in it resets the connection, and the alert that it
+    sent before is lost more often than not.
+    """
+    if connection.sentinels:
+        return None
+    try:
+        with (
+            _to_host(connection, HANDSHAKE_S) as raw,
+            _context(connection).wrap_socket(raw, server_hostname=connection.host) as quiet,
+        ):
+            quiet.settimeout(_PROBE_S)
+            quiet.recv(1)
+    except OSError as alert:
+        return alert
+    return None
 
 
 def _to_path(path: str, timeout_s: float) -> socket.socket:

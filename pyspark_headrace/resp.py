@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import hiredis
 
 from pyspark_headrace.client import PASSING, Client, Word, Words, encode
-from pyspark_headrace.connecting import explain
+from pyspark_headrace.connecting import explain, supposed
 from pyspark_headrace.errors import ServerError, UnreachableError
 from pyspark_headrace.nodes import Nodes
 from pyspark_headrace.options import Connection
@@ -76,10 +76,12 @@ class Link:
                 done = self._run_once(work, slot)
             except (OSError, hiredis.ProtocolError) as broken:
                 self.close()
-                never = None if self._answered else explain(self.connection, broken)
-                if never is not None:
-                    raise never from None
                 trouble = str(broken) or type(broken).__name__
+                if not self._answered:
+                    never = explain(self.connection, broken)
+                    if never is not None:
+                        raise never from None
+                    trouble += supposed(self.connection, broken)
             except ServerError as refused:
                 if refused.code == "NOAUTH":
                     raise ServerError(f"{refused} {NAMED_BY}") from None

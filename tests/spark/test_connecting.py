@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from conftest import Factory
@@ -14,6 +17,7 @@ from conftest import Factory
 from pyspark_headrace.errors import OptionError, ServerError, UnreachableError
 from pyspark_headrace.options import READ, read_options
 from pyspark_headrace.resp import Link
+from support.accepting import accepted
 from support.certificates import Certificates
 from support.process import Process, RedisProcess, claim_port, free_port
 from support.sentinels import watched_pair
@@ -93,6 +97,91 @@ def test_tls_that_cannot_be(
     assert refused(port=tls_port) == (
         f"localhost:{tls_port} speaks TLS: redis.url rediss://... or the option tls=true is wanted"
     )
+
+
+def test_certificates_that_are_not_trusted(
+    tls_port: int, certificates: Certificates, tmp_path: Path
+) -> None:
+    """Nor missing: the server does not know who has signed them."""
+    other = Certificates(tmp_path).client
+    text = refused(
+        redis__url=f"rediss://localhost:{tls_port}",
+        tlsCaFile=certificates.authority.file,
+        tlsCertFile=other.file,
+        tlsKeyFile=other.key,
+    )
+    assert text == (
+        f"localhost:{tls_port} wants a certificate of its clients that is not {other.file}: "
+        "tlsCertFile and tlsKeyFile name one"
+    )
+
+
+def test_certificates_with_tls_12(fresh_server: Factory, certificates: Certificates) -> None:
+    """Its alert may mean something else as well."""
+    port, claim = claim_port()
+    with claim:
+        fresh_server("--tls-port", str(port), "--tls-protocols", "TLSv1.2", *certificates.options())
+        text = refused(
+            redis__url=f"rediss://localhost:{port}", tlsCaFile=certificates.authority.file
+        )
+    assert text == (
+        f"localhost:{port} refuses the TLS handshake; it may want a certificate of its clients: "
+        "tlsCertFile and tlsKeyFile name one"
+    )
+
+
+@contextmanager
+def hanging_up(context: ssl.SSLContext | None) -> Iterator[int]:
+    """The port of a server that hangs up on its clients, without a word.
+
+    Args:
+        context: what makes it say why to those who greet it as the third one or later; the first is
+            the client, the second looks whether the port speaks without TLS.
+    """
+
+    def hang_up() -> None:
+        for number, client in enumerate(accepted(listener)):
+            with client:
+                if context is None or number < 2:
+                    continue
+                client.settimeout(AT_ONCE_S)
+                with suppress(ssl.SSLError):
+                    context.wrap_socket(client, server_side=True).close()
+
+    with socket.create_server(("localhost", 0)) as listener:
+        thread = Thread(target=hang_up)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def test_a_server_that_hangs_up(certificates: Certificates) -> None:
+    """Its alert may be lost with the connection: the server is asked once more, and listened to."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.server.file, certificates.server.key)
+    context.load_verify_locations(certificates.authority.file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority = {"tlsCaFile": certificates.authority.file}
+    with hanging_up(context) as port:
+        assert refused(redis__url=f"rediss://localhost:{port}", **authority) == (
+            f"localhost:{port} wants a certificate of its clients: "
+            "tlsCertFile and tlsKeyFile name one"
+        )
+    with hanging_up(None) as port:
+        given = {"redis__url": f"rediss://localhost:{port}", "fetchOffset__numRetries": 0}
+        with pytest.raises(UnreachableError) as found:
+            ping(**given, **authority)
+        assert str(found.value).endswith(
+            " (a server may hang up so that wants a certificate of its clients: "
+            "tlsCertFile and tlsKeyFile name one). "
+            "A restarted query goes on where this one stopped"
+        )
+        with pytest.raises(UnreachableError) as found:
+            ping(**given, **files(certificates))
+        assert f"clients that is not {certificates.client.file}: " in str(found.value)
 
 
 def test_a_plain_port_of_a_real_server(redis_server: Process, certificates: Certificates) -> None:
