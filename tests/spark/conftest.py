@@ -41,6 +41,9 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     # What a task has written before it fails is not held back.
     "spark.buffer.size": "4096",
+    # A server of Spark Connect in the same JVM, on any port.
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.port": "0",
     # Files that are renamed and not synced: a checkpoint costs a quarter of the time.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing"

@@ -7,11 +7,15 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.build import ROOT, environment
 from support.process import Process
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -21,8 +25,12 @@ PARTS = ("grpc", "grpc_status", "pandas", "zstandard")
 @pytest.mark.skipif(
     not all(map(find_spec, PARTS)), reason="pyspark[connect] is not installed: " + ", ".join(PARTS)
 )
-def test_a_client(server: Process, tmp_path: Path) -> None:
-    """In a process of its own; ``local`` starts a Connect server beside it."""
+def test_a_client(spark: SparkSession, server: Process, tmp_path: Path) -> None:
+    """In a process of its own; the session that all tests share is a Connect server too."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    service = getattr(gateway.jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    connect_port = getattr(service, "MODULE$").localPort()
     variables = {
         **environment(),
         "PYSPARK_PYTHON": sys.executable,
@@ -30,7 +38,7 @@ def test_a_client(server: Process, tmp_path: Path) -> None:
     }
     program = str(ROOT / "tests/support/spark_connect.py")
     done = subprocess.run(
-        [sys.executable, "-P", program, str(server.port), str(tmp_path)],
+        [sys.executable, "-P", program, str(connect_port), str(server.port), str(tmp_path)],
         env=variables,
         capture_output=True,
         text=True,
