@@ -13,8 +13,15 @@ broker = RedisBroker(port=PORT, heartbeat_timeout=1000, maintenance_chance=1_000
 dramatiq.set_broker(broker)
 
 
+def wait_until_none_is_delayed() -> None:
+    """The worker moves a delayed message in two steps. One killed between them moves it twice."""
+    while broker.client.hlen("dramatiq:default.DQ.msgs"):
+        time.sleep(0.01)
+
+
 @dramatiq.actor(actor_name="job")
 def job(number: int) -> None:
+    wait_until_none_is_delayed()
     begin(number)
     tell(f"done {number}")
 
