@@ -6,12 +6,14 @@
 -- compiled script: that is one bit of an instruction.
 
 local find, byte, sub, char, dump = string.find, string.byte, string.sub, string.char, string.dump
-local floor, concat, ipairs = math.floor, table.concat, ipairs
+local floor, huge, concat, sort, ipairs = math.floor, math.huge, table.concat, table.sort, ipairs
 
 -- Lua 5.1 for a machine with the lowest byte first: integers of 4 bytes, sizes of 8.
 local HEADER = "\27Lua\81\0\1\4\8\4\8\0"
 local MOVE, GETGLOBAL, GETTABLE, SELF, JMP, EQ, LE, TAILCALL = 0, 5, 6, 11, 22, 23, 25, 29
+local TAILCALLS = { "\29", "]", "\157", "\221" } -- what such an instruction begins with
 local NUMBER, BOOLEAN, STRING = 3, 1, 4
+local CONSTANT_BYTES = { [NUMBER] = 9, [BOOLEAN] = 2, [0] = 1 } -- of those that are no strings
 
 local function int_at(code, at)
   local a, b, c, d = byte(code, at, at + 3)
@@ -23,8 +25,21 @@ local function behind_string(code, at)
   return at + 8 + int_at(code, at)
 end
 
--- The name by which a function gets what it calls by the instruction at `at`.
-local function name_of(code, first, at, constants)
+-- The place behind so many constants, the first of which is at `at`.
+local function behind_constants(code, at, size)
+  for _ = 1, size do
+    local kind, a, b, c, d = byte(code, at, at + 4)
+    if kind == STRING then
+      at = at + 9 + a + 256 * b + 65536 * c + 16777216 * d
+    else
+      at = at + CONSTANT_BYTES[kind]
+    end
+  end
+  return at
+end
+
+-- The number of the constant that names what the instruction at `at` calls, where one does.
+local function constant_of(code, first, at)
   local register = floor(int_at(code, at) / 64) % 256
   for place = at - 4, first, -4 do
     local instruction = int_at(code, place)
@@ -34,9 +49,10 @@ local function name_of(code, first, at, constants)
       if operation == MOVE then
         register = floor(instruction / 8388608) -- a local variable
       elseif operation == GETGLOBAL then
-        return constants[floor(instruction / 16384)]
+        return floor(instruction / 16384)
       elseif operation == GETTABLE or operation == SELF then
-        return constants[floor(instruction / 16384) % 512 - 256]
+        local constant = floor(instruction / 16384) % 512 - 256
+        return constant >= 0 and constant or nil -- else the name is in a register
       else
         return nil
       end
@@ -44,37 +60,37 @@ local function name_of(code, first, at, constants)
   end
 end
 
+-- Note the calls to change among the instructions of a function, behind which its constants begin.
+-- A function of C finds what may be one of them, perhaps in what comes later.
+local function look_for_calls(code, first, behind, names, found)
+  for kind, letter in ipairs(TAILCALLS) do
+    local place = found.next_places[kind]
+    if place < first then
+      place = find(code, letter, first, true) or huge
+    end
+    while place < behind do
+      local constant = (place - first) % 4 == 0 and constant_of(code, first, place)
+      if constant then
+        local at = behind_constants(code, behind + 4, constant)
+        local name = byte(code, at) == STRING and sub(code, at + 9, behind_string(code, at + 1) - 2)
+        if name and names[name] then
+          found[#found + 1] = place
+        end
+      end
+      place = find(code, letter, place + 1, true) or huge
+    end
+    found.next_places[kind] = place
+  end
+end
+
 -- Note the calls to change in a function of a compiled chunk. Returns the place behind it.
 local function look(code, at, names, found)
   at = behind_string(code, at) + 12
-  local size = int_at(code, at)
   local first = at + 4
-  local last = first + 4 * size - 4
-  at = last + 4
-  local constants = {}
-  size = int_at(code, at)
-  at = at + 4
-  for number = 0, size - 1 do
-    local kind = byte(code, at)
-    at = at + 1
-    if kind == NUMBER then
-      at = at + 8
-    elseif kind == BOOLEAN then
-      at = at + 1
-    elseif kind == STRING then
-      local behind = behind_string(code, at)
-      constants[number] = sub(code, at + 8, behind - 2)
-      at = behind
-    end
-  end
-  for place = first, last, 4 do
-    if byte(code, place) % 64 == TAILCALL then
-      local name = name_of(code, first, place, constants)
-      if name and names[name] then
-        found[#found + 1] = place
-      end
-    end
-  end
+  local behind = first + 4 * int_at(code, at)
+  look_for_calls(code, first, behind, names, found)
+  local size = int_at(code, behind)
+  at = behind_constants(code, behind + 4, size)
   size = int_at(code, at)
   at = at + 4
   for _ = 1, size do
@@ -103,11 +119,12 @@ return function(chunk, source, names)
   if sub(code, 1, #HEADER) ~= HEADER then
     return nil
   end
-  local found = {}
+  local found = { next_places = { 0, 0, 0, 0 } }
   look(code, #HEADER + 1, names, found)
   if #found == 0 then
     return nil
   end
+  sort(found)
   local pieces, from = {}, 1
   for _, place in ipairs(found) do
     pieces[#pieces + 1] = sub(code, from, place - 1)
