@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from abc import abstractmethod
+from time import monotonic_ns
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -81,7 +81,7 @@ class Busy:
 
     def begin(self, name: bytes, is_function: bool, argv: list[bytes]) -> Run:
         """A script begins."""
-        now_ns = time.monotonic_ns()
+        now_ns = monotonic_ns()
         run = Run(name, is_function, argv, now_ns)
         self.run = run
         self._next_ns = now_ns + self._server.config.busy_reply_threshold * 1_000_000
@@ -93,7 +93,7 @@ class Busy:
         Args:
             is_limited: it may not take long.
         """
-        now_ns = time.monotonic_ns()
+        now_ns = monotonic_ns()
         deadline_ns = now_ns + LOADING_NS if is_limited else None
         self.run = Run(b"", True, [], now_ns, deadline_ns)
         self._next_ns = now_ns
@@ -111,14 +111,14 @@ class Busy:
         run = self.run
         if run is None:
             return False
-        self.looked_ns = time.monotonic_ns()
+        self.looked_ns = monotonic_ns()
         if not run.is_to_end and self.looked_ns >= self._next_ns:
             if run.deadline_ns is None:
                 if run.argv:
                     self._serve_others(run)
             elif self.looked_ns >= run.deadline_ns:
                 run.is_to_end = True
-            self._next_ns = time.monotonic_ns() + SERVE_EVERY_NS
+            self._next_ns = monotonic_ns() + SERVE_EVERY_NS
         return run.is_to_end
 
     def refusal(self) -> bytes:
@@ -130,7 +130,7 @@ class Busy:
     def _serve_others(self, run: Run) -> None:
         server = self._server
         if not server.gate.reasons & SCRIPT_AT_WORK:
-            spent_ms = (time.monotonic_ns() - run.began_ns) // 1_000_000
+            spent_ms = (monotonic_ns() - run.began_ns) // 1_000_000
             log.warning(
                 "Slow script detected: still in execution after %d milliseconds. You can try "
                 "killing the script using the %s KILL command. Script name is: %s.",

@@ -47,6 +47,7 @@ REPL_AOF: Final = FILES
 REPL_REPLICA: Final = REPLICAS
 REPL_ALL: Final = REPL_AOF | REPL_REPLICA
 _MOST_DIGITS: Final = 1 << 62  # up to here a whole number is written with all of its digits
+_MACHINE_WORD: Final = _MOST_DIGITS - 1  # up to here numbers are compared as machine words
 LOG_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 
 
@@ -333,16 +334,21 @@ def _as_words(words: tuple[Any, ...]) -> list[bytes]:
     """The words of a request. Raises: ScriptError, where one is no string and no number."""
     if not words:
         raise ScriptError(errors.NEEDS_ONE)
-    argv: list[bytes] = []
-    for word in words:
-        if isinstance(word, bytes):
-            argv.append(word)
-        elif isinstance(word, bool):
-            raise ScriptError(errors.BAD_ARGUMENT)
-        elif isinstance(word, int) and -_MOST_DIGITS <= word <= _MOST_DIGITS:
-            argv.append(b"%d" % word)
-        elif isinstance(word, int | float):
-            argv.append(double(float(word)))
-        else:
-            raise ScriptError(errors.BAD_ARGUMENT)
+    argv: list[bytes] = list(words)
+    for at, word in enumerate(words):
+        if not isinstance(word, bytes):
+            argv[at] = _written(word)
     return argv
+
+
+def _written(word: object) -> bytes:
+    """A number as a word of a request. Raises: ScriptError, where it is none."""
+    if isinstance(word, bool):
+        raise ScriptError(errors.BAD_ARGUMENT)
+    if isinstance(word, int):
+        if -_MACHINE_WORD <= word <= _MACHINE_WORD or abs(word) == _MOST_DIGITS:
+            return b"%d" % word
+        return double(float(word))
+    if isinstance(word, float):
+        return double(word)
+    raise ScriptError(errors.BAD_ARGUMENT)

@@ -150,10 +150,11 @@ class ScriptEngine(Scripting):
 
     # Running
 
-    def run(
-        self, call: Call, script: Script, keys: list[bytes], words: list[bytes], read_only: bool
-    ) -> object:
+    def run(self, call: Call, script: Script, keys: int, read_only: bool) -> object:
         """Run a script for a call. Returns the reply.
+
+        Args:
+            keys: how many keys the call names.
 
         Raises:
             CommandError: it may not be run now, or not so.
@@ -165,7 +166,7 @@ class ScriptEngine(Scripting):
                 del self._evaluated[sha]
                 self._evaluated[sha] = script
         rights = self._rights(flags, read_only)
-        left = self._run(call, self._of_scripts, rights, script.sha, script.chunk, keys, words)
+        left = self._run(call, self._of_scripts, rights, script.sha, script.chunk, keys)
         if isinstance(left, Failure):
             return _failed(call, left, script.sha, b"@user_script", b"\n" not in script.source)
         return self._reply(call, left, self._of_scripts.calls)
@@ -177,8 +178,7 @@ class ScriptEngine(Scripting):
         rights: Rights,
         name: bytes,
         chunk: Any,
-        keys: list[bytes],
-        words: list[bytes],
+        keys: int,
     ) -> object:
         """Run what has this name. Returns a ``Failure``, or what ``values.reply_of`` takes."""
         interpreter = world.ready()
@@ -186,7 +186,7 @@ class ScriptEngine(Scripting):
         clock = self._server.clock
         began_ns = clock.now_ns
         try:
-            return interpreter.run(chunk, keys, words)
+            return interpreter.run(chunk, call.argv, keys)
         finally:
             clock.now_ns = began_ns  # what its calls have taken is its time, too
             self.busy.end()
@@ -294,13 +294,11 @@ class ScriptEngine(Scripting):
         self.libraries = Libraries()
         self._of_functions.forget()
 
-    def call_function(
-        self, call: Call, function: Function, keys: list[bytes], words: list[bytes], read_only: bool
-    ) -> object:
+    def call_function(self, call: Call, function: Function, keys: int, read_only: bool) -> object:
         """Run a function for a call. Returns the reply. Raises: CommandError, as ``run``."""
         rights = self._rights(function.flags, read_only)
         world = self._of_functions
-        left = self._run(call, world, rights, function.name, function.callback, keys, words)
+        left = self._run(call, world, rights, function.name, function.callback, keys)
         if isinstance(left, Failure):
             return _failed(call, left, function.name, b"@user_function", False)
         return self._reply(call, left, world.calls)

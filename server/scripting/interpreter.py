@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from headrace.compat import scripting_errors as errors
 from headrace.server.build import REDIS_VERSION
+from headrace.server.clients.clients import size_of
 from headrace.server.scripting import bits, structs
 from headrace.server.scripting.arguments import Native, Operation
 from headrace.server.scripting.busy import Busy
@@ -22,7 +23,7 @@ from headrace.server.scripting.calls import (
 from headrace.server.scripting.chance import Chance
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.matching import MOST_WORK, Matching
-from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory, text_bytes
+from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory
 from headrace.server.scripting.shebang import FLAGS
 from headrace.server.scripting.structs import pack_double, unpack_double
 from headrace.server.scripting.values import FAILED, Builders
@@ -221,8 +222,12 @@ class Interpreter:
             raise ScriptError(errors.does_not_compile(compiled[1]))
         return compiled
 
-    def run(self, chunk: Any, keys: list[bytes], words: list[bytes]) -> object:
+    def run(self, chunk: Any, argv: list[bytes], keys: int) -> object:
         """Run a script or a function.
+
+        Args:
+            argv: the request: its fourth word is the first key, and what follows the keys is ARGV.
+            keys: how many there are.
 
         Returns:
             a ``Failure``, or what ``values.reply_of`` takes.
@@ -230,14 +235,18 @@ class Interpreter:
         Raises:
             ScriptError: there is no room for what it is given.
         """
-        count = len(keys) + len(words)
-        self._memory.begin(text_bytes(keys) + text_bytes(words) + VALUE_BYTES * count)
+        count = len(argv)
+        self._memory.begin(size_of(argv) + VALUE_BYTES * count)
         try:
             if count <= _MOST_WORDS and not self.of_functions:
-                left = self._run(chunk, len(keys), *keys, *words)
+                given: list[Any] = argv[1:]
+                given[0] = chunk
+                given[1] = keys
+                left = self._run(*given)
             else:
                 table = self._lua.table_from
-                left = self._run_with_tables(chunk, table(keys), table(words))
+                end = 3 + keys
+                left = self._run_with_tables(chunk, table(argv[3:end]), table(argv[end:]))
         except MemoryError:
             left = _NO_MEMORY
         return self._outcome(left)

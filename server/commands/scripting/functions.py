@@ -64,8 +64,7 @@ def _call_function(call: Call, read_only: bool) -> object:
         raise CommandError(errors.FUNCTION_NOT_FOUND)
     if parse_integer(argv[2]) is None:
         raise CommandError(errors.BAD_KEY_COUNT)
-    end = 3 + key_count(call)
-    return engine.call_function(call, function, argv[3:end], argv[end:], read_only)
+    return engine.call_function(call, function, key_count(call), read_only)
 
 
 container("FUNCTION")

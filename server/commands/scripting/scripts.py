@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.compat import scripting_errors as errors
 from headrace.compat.errors import CommandError
@@ -26,9 +26,6 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
-
-if TYPE_CHECKING:
-    from headrace.server.scripting.engine import Script
 
 _SHA_DIGITS: Final = 40
 
@@ -61,7 +58,7 @@ def _evaluate(call: Call, read_only: bool) -> object:
     show(call)
     keys = key_count(call)
     script = scripting_of(call).load(call.argv[1], False)
-    return _run(call, script, keys, read_only)
+    return scripting_of(call).run(call, script, keys, read_only)
 
 
 def _evaluate_known(call: Call, read_only: bool) -> object:
@@ -74,13 +71,7 @@ def _evaluate_known(call: Call, read_only: bool) -> object:
     script = engine.find(sha) or engine.find(sha.lower())
     if script is None:
         raise CommandError(errors.NO_SCRIPT)
-    return _run(call, script, keys, read_only)
-
-
-def _run(call: Call, script: Script, keys: int, read_only: bool) -> object:
-    argv = call.argv
-    end = 3 + keys
-    return scripting_of(call).run(call, script, argv[3:end], argv[end:], read_only)
+    return engine.run(call, script, keys, read_only)
 
 
 container("SCRIPT")
