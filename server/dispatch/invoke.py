@@ -42,7 +42,7 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     call.argv = argv
     handler = row.run
     assert handler is not None
-    if server.data.guarded and row.flags & WRITE:
+    if server.data.guarded and row.flags & WRITE and not _needs_no_guard(server, row):
         for position in key_positions(row, argv):
             call.db.before_change(argv[position])
     try:
