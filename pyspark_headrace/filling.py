@@ -85,7 +85,7 @@ class Bad:
         self.rows = 0
         self.first = ""
 
-    def tell(self, key: str, mode: str) -> None:
+    def report(self, key: str, mode: str) -> None:
         """Say how many there were; a null is never the only sign of them."""
         if self.rows:
             became = "left out" if mode == "dropmalformed" else "null where they do not fit"

@@ -1,4 +1,4 @@
-"""Rows written once on servers that know none again: a marker beside them tells how many are there.
+"""Rows written once on servers that know none again: a marker beside them says how many are there.
 
 Each partition of a writer has a marker, a string of its own, and each window of rows goes out with
 it in one transaction::
@@ -133,7 +133,7 @@ class MarkedPipe:
         )
 
     def _watch(self, client: Client) -> Mark:
-        """Ask to be told of changes to the marker, and read it."""
+        """Ask to hear of changes to the marker, and read it."""
         self._watching = None
         watched, text = client.pipeline([("WATCH", self._key), ("GET", self._key)])
         return self._read(client, watched, text)
@@ -188,7 +188,7 @@ class MarkedPipe:
 
 
 def _hashed(before: blake2b, rows: Sequence[Request]) -> blake2b:
-    """A hash with some rows more: their streams and fields, whatever else XADD is told."""
+    """A hash with some rows more: their streams and fields, whatever else XADD is given."""
     found = before.copy()
     for target, words in rows:
         found.update(b"%d:%b" % (len(target), target))

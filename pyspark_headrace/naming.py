@@ -1,7 +1,7 @@
 """A source that says in Spark's plans and on its web page which streams it is, and where.
 
 Spark shows a data source in Python by the name it is registered under, and asks it for no other
-description. So ``describe`` registers the source once more, under a name that tells more.
+description. So ``describe`` registers the source once more, under a name that says more.
 """
 
 from __future__ import annotations

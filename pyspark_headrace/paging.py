@@ -8,7 +8,7 @@ has follows their size.
   and no more than fit into ``TARGET`` bytes if they are like the last ones. Entries may grow faster
   than that. So a reader that has received ``MOST`` bytes hangs up, and asks for fewer entries. The
   server has written its whole reply by then, so no page has more than ``MOST_BLIND`` entries; no
-  command tells how large entries are without sending them.
+  command says how large entries are without sending them.
 
 One entry alone is read whatever its size.
 """

@@ -116,7 +116,7 @@ def read_piece(
         if len(page):
             yield shape.batch(piece.key, page, bad)
     watch.finish(rows)
-    bad.tell(piece.key, options.mode)
+    bad.report(piece.key, options.mode)
 
 
 def partitions_of(pieces: Sequence[Piece], counts: Sequence[int]) -> list[InputPartition]:
@@ -244,8 +244,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = self._reported
         if known is None or known[0] is not found or known[1] is not self._end:
             lag = asdict(self._plan().behind(self._end))
-            told = {**to_offset(found), "lag": lag, "at": self._options.connection.label}
-            self._reported = known = (found, self._end, told)
+            shown = {**to_offset(found), "lag": lag, "at": self._options.connection.label}
+            self._reported = known = (found, self._end, shown)
         return known[2] if found else None
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
@@ -259,7 +259,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_pieces(self._options, self._shape, partition.pieces)
 
     def commit(self, end: Offset) -> None:
-        """A batch is done for good; Spark tells one batch late, or when the query starts again."""
+        """A batch is done for good; Spark says so a batch later, or when the query starts again."""
         if self._options.mirror_group:
             self._plan()
             mirror(self._link, self._options.mirror_group, self._positions(end))

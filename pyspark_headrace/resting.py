@@ -40,7 +40,7 @@ class Rest:
         at: up to where.
         tag: what the cheap question is answered with as long as nothing changes.
         length, news: the questions how long it is, and whether there is an entry behind; empty
-            where XLOOK tells.
+            where XLOOK says so.
     """
 
     at: Position

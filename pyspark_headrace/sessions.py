@@ -87,7 +87,7 @@ def register(spark: SparkSession, source: type[DataSource] | None = None) -> Non
         source: to register instead of the one that is named ``headrace``.
 
     Raises:
-        OptionError: the session is one of Spark Connect, whose workers cannot be told.
+        OptionError: the session is one of Spark Connect, whose workers do not hear of it.
     """
     found = {
         variable: value

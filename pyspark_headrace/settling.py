@@ -36,7 +36,7 @@ class Settler:
     def __init__(self, options: ReadOptions, server: Server) -> None:
         self._options: Final = options
         self._server: Final = server
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def settled(self, key: str, base: Position, look: Look, earlier: Sight | None) -> Position:
         """Where to go on, after what has become of a stream since it was looked at; else ``base``.
@@ -59,7 +59,7 @@ class Settler:
         if turn is Turn.GONE and self._options.pattern and not known_unread(base):
             log.warning("stream %s is gone; all that was seen of it had been read", key)
         else:
-            self._tell(loss := replaced(key, base, turn, look))
+            self._report(loss := replaced(key, base, turn, look))
             base = replace(base, lost=base.lost + loss.rows)
         if turn is Turn.GONE:
             return Position(LEAST, 0, since=LEAST, lost=base.lost)
@@ -106,7 +106,7 @@ class Settler:
                 f"stream {key}: {Turn.SET.value}; entries after {format_id(base.id)} may have been "
                 "removed before they were read",
             )
-            self._tell(loss)
+            self._report(loss)
             base = replace(base, lost=base.lost + loss.rows)
         else:
             log.warning("stream %s: %s; reading on", key, Turn.SET.value)
@@ -118,7 +118,7 @@ class Settler:
         Raises:
             DataLossError: that is to be an error.
         """
-        self._tell(loss)
+        self._report(loss)
         return replace(
             base,
             n=figures.removed,
@@ -127,9 +127,9 @@ class Settler:
             seen=figures.sight(),
         )
 
-    def _tell(self, loss: Loss) -> None:
+    def _report(self, loss: Loss) -> None:
         if self._options.fail_on_loss:
             raise DataLossError(f"{loss.text}. {GO_ON}")
-        if loss.text not in self._told:
-            self._told.add(loss.text)
+        if loss.text not in self._reported:
+            self._reported.add(loss.text)
             log.warning("%s; failOnDataLoss is false, reading on", loss.text)

@@ -60,7 +60,7 @@ def keys_of(commands: Sequence[Sequence[Word]]) -> list[bytes | str | None]:
 
 
 class Slots:
-    """Which master has which slots, as CLUSTER SLOTS tells.
+    """Which master has which slots, as CLUSTER SLOTS says.
 
     Args:
         reply: the reply.

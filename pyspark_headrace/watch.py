@@ -32,7 +32,7 @@ class Watch:
         self._options: Final = options
         self._piece: Final = piece
         self._server: Final = Server(link)
-        self._told = False
+        self._reported = False
 
     def questions(self) -> list[Words]:
         """What to ask behind a page; nothing for pieces that earlier versions have planned."""
@@ -64,7 +64,7 @@ class Watch:
             if piece.rows < 0:
                 self._judge_trimming(page, low, seen, look.figures)
         elif turn is not Turn.SET:
-            self._tell(
+            self._report(
                 f"stream {piece.key}: {turn.value} {AMID}; entries after "
                 f"{format_id(piece.after)} may be lost"
             )
@@ -84,7 +84,7 @@ class Watch:
         first = parse_id(page.ids[0]) if len(page) else None
         if first == seen.first.id or seen.first.id > piece.upto or seen.end.id <= low:
             return
-        self._tell(_removed(piece.key, low, f"up to {gone}"))
+        self._report(_removed(piece.key, low, f"up to {gone}"))
 
     def finish(self, rows: int) -> None:
         """Compare what was read with what was counted; deleting some by name is no loss.
@@ -94,20 +94,20 @@ class Watch:
         """
         piece = self._piece
         missing = piece.rows - rows
-        if piece.rows < 0 or missing <= 0 or self._told:
+        if piece.rows < 0 or missing <= 0 or self._reported:
             return
         figures = self._server.figures([piece.key])[piece.key]
         deleted = figures.max_deleted > piece.after
         if deleted and not figures.begins_behind(piece.after):
             return
         count = f"up to {missing}" if deleted else f"{missing}"
-        self._tell(_removed(piece.key, piece.after, count))
+        self._report(_removed(piece.key, piece.after, count))
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         if self._options.fail_on_loss:
             raise DataLossError(f"{text}. {GO_ON}")
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             log.warning("%s; failOnDataLoss is false, reading on", text)
 
 

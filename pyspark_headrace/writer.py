@@ -1,6 +1,6 @@
 """The sink: batches and streaming queries appended to streams, each row once.
 
-A row goes out as ``XADD stream IDMP pid iid * field value ...``; ``identity`` tells how pid and iid
+A row goes out as ``XADD stream IDMP pid iid * field value ...``; ``identity`` says how pid and iid
 are made so that a row that is written again is known again. ``marker`` tells how that is done where
 there is no IDMP.
 """

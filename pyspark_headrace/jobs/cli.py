@@ -1,7 +1,7 @@
 """``headrace-pipeline``: jobs on streams, on this machine or on a cluster.
 
 Without ``--master`` a job runs here and needs no configuration but Java 17. Where the server is, is
-told with ``--url``; a password comes from ``--password-env`` or ``--password-file``.
+said by ``--url``; a password comes from ``--password-env`` or ``--password-file``.
 
 Exit codes: 0 done, 1 something differs or is behind, 2 it could not be done.
 """
@@ -330,7 +330,7 @@ def _add_archive(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "archive",
         _archive,
         "keep streams as Parquet, with a manifest that proves that nothing is missing",
-        "With --verify it only checks an archive: exit code 1 tells that something is wrong.\n"
+        "With --verify it only checks an archive: exit code 1 says that something is wrong.\n"
         "With --trim it removes from the streams, after checking, what is archived and what\n"
         "every consumer group has acknowledged. Example:\n\n"
         "  headrace-pipeline archive --stream rides --path /archive \\\n"
@@ -435,14 +435,14 @@ def _add_reconcile(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         _reconcile,
         "hold a stream, its archive, a database and totals made of them against each other",
         "The first side that is given is the truth: a database, if there is one, else the\n"
-        "archive, else the stream. Exit code 1 tells that they differ. Example:\n\n"
+        "archive, else the stream. Exit code 1 says that they differ. Example:\n\n"
         "  headrace-pipeline reconcile --stream rocket-rides --value distance --last id \\\n"
         "      --where \"fields['object'] = 'ride'\" --dsn dbname=rocket_rides \\\n"
         "      --query 'SELECT NULL, count(*), sum(distance::text::numeric), max(id) FROM rides'",
     )
     job.add_argument("--stream", metavar="NAMES", help="the stream")
     job.add_argument("--archive", metavar="DIR", help="its archive")
-    job.add_argument("--dsn", help="a PostgreSQL database; its password is not told here")
+    job.add_argument("--dsn", help="a PostgreSQL database; its password is not given here")
     job.add_argument("--query", help="SQL for key, count, total and perhaps last id")
     job.add_argument("--totals", metavar="STREAM", help="a stream of the job totals")
     job.add_argument("--key", default="", help="of entries: a field or SQL; default: one total")
@@ -482,8 +482,8 @@ def _reconcile(arguments: Arguments, console: Console) -> int:
     _show_sides(console, [row for row in rows if not row["agrees"]] or rows[:1], list(sides))
     if arguments.report:
         by_page = arguments.report.endswith(".html")
-        tell = write_reconciliation if by_page else draw_reconciliation
-        tell(rows, list(sides), arguments.report)
+        report = write_reconciliation if by_page else draw_reconciliation
+        report(rows, list(sides), arguments.report)
         console.print(f"{'written' if by_page else 'drawn'} into {arguments.report}")
     wrong = [row["key"] for row in rows if not row["agrees"]]
     if not wrong:
@@ -558,7 +558,7 @@ def _add_lag(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "lag",
         _lag,
         "show how far consumer groups, and queries that mirror themselves, are behind",
-        "Exit code 1 tells that a limit is passed. It needs neither Spark nor Java.",
+        "Exit code 1 says that a limit is passed. It needs neither Spark nor Java.",
     )
     _stream_options(job)
     job.add_argument("--watch", type=seconds, metavar="SECONDS", help="again and again")

@@ -1,4 +1,4 @@
-"""Running a query to its end with a line that tells how it goes."""
+"""Running a query to its end with a line that says how it goes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Progress:
             self._console.print(f"{self._what}: {text}")
 
     def batch_done(self, lags: list[Lag]) -> None:
-        """Tell of a batch."""
+        """Report a batch."""
         one = lags[0]
         self.rows += one.rows
         behind = [lag.entries for lag in lags]
@@ -89,7 +89,7 @@ def run(spark: SparkSession, console: Console, what: str, query: StreamingQuery)
 
 
 def message_of(error: BaseException) -> str:
-    """What to tell of an error: our own words inside of Spark's, where there are some."""
+    """What to say of an error: our own words inside of Spark's, where there are some."""
     text = str(error)
     found = _OURS.findall(text)
     if found:
