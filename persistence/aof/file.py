@@ -78,6 +78,9 @@ class AppendOnlyFile(Log):
         self._first: list[bytes] | None = None  # the only record of the command at hand so far
         self._first_db = 0
         self._in_transaction = False
+        self._unit_at: i64 = 0  # where that begins in ``_out``
+        self._unit = b""  # it, while it is put aside
+        self._aside: tuple[int, list[bytes]] | None = None  # the first record, likewise
         self._db = _NO_DATABASE
         self._annotated_s = 0
         self.path = path
@@ -120,6 +123,7 @@ class AppendOnlyFile(Log):
         if first is not None:
             self._first = None
             self._in_transaction = True
+            self._unit_at = len(self._out)
             self._annotate()
             self._out.write(MULTI_WIRE)
             self._write_record(self._first_db, first)
@@ -183,9 +187,34 @@ class AppendOnlyFile(Log):
             self._out.truncate(0)
         return data
 
-    def is_within_unit(self) -> bool:
-        """Whether the command or transaction under way has records already."""
-        return self._first is not None or self._in_transaction
+    def put_aside(self) -> bool:
+        """Have no records of the command under way until ``put_back``, so that the rest is whole.
+
+        Returns: whether that can be done.
+        """
+        if self._first is not None:
+            self._aside = (self._first_db, self._first)
+            self._first = None
+        elif self._in_transaction:
+            out = self._out
+            data = out.getvalue()
+            self._unit = data[self._unit_at :]
+            self._in_transaction = False
+            out.truncate(int(self._unit_at))
+        return True
+
+    def put_back(self) -> None:
+        """Go on with what was put aside."""
+        if self._aside is not None:
+            self._first_db, self._first = self._aside
+            self._aside = None
+            self.pending = True
+        elif self._unit:
+            self._unit_at = len(self._out)
+            self._out.write(self._unit)
+            self._unit = b""
+            self._in_transaction = True
+            self.pending = True
 
     def end_command(self) -> bool:
         """The command under way is over: a loader takes all of its records, or none."""

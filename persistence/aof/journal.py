@@ -163,6 +163,10 @@ class Journal(AppendOnlyFile):
             self._out_at += len(part)
         return is_first
 
+    def put_aside(self) -> bool:
+        """See ``AppendOnlyFile``. What is numbered is counted already."""
+        return self._first is None and self._held is None and not self._in_transaction
+
     def end_command(self) -> bool:
         """The command under way is over; see ``Log``."""
         first = self._first

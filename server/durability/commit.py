@@ -132,11 +132,15 @@ class Committer:
     def send_waiting(self) -> None:
         """Send what waits for the end of the turn, which is far: a script keeps all waiting.
 
-        Not where a unit under way has records: what was done before it cannot be written alone.
+        What the script has written waits for its end. In a region the replies do, too.
         """
         aof = self._files.aof
-        if aof is None or (not aof.is_within_unit() and self.settle()):
+        if aof is None:
             self.end_turn()
+        elif aof.put_aside():
+            if self.settle():
+                self.end_turn()
+            aof.put_back()
 
     def _is_strict(self) -> bool:
         """Whether replies wait for a sync; so do those behind others that were promised one."""

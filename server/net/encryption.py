@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.gate import NEWCOMERS
 from headrace.server.net.connection import Connection
 
 if TYPE_CHECKING:
@@ -79,7 +80,12 @@ class Encryption:
         """The protocol of a client's connection."""
         factory = self._factory
         assert factory is not None
+        self._dispatcher.server.gate.set(NEWCOMERS, True)
         return factory.for_client(Connection(self._dispatcher))  # type: ignore[return-value]  # a protocol by its methods
+
+    def shaking(self) -> list[Any]:
+        """The protocols of clients whose handshake is under way."""
+        return [] if self._factory is None else list(self._factory.shaking())
 
     def connect_region(self) -> asyncio.Protocol:
         """The protocol of the connection of another region, which calls here."""

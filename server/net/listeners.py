@@ -159,6 +159,10 @@ class Listeners:
             found += [(each.fileno(), self._connect) for each in unix_server.sockets]
         return found
 
+    def shaking(self) -> list[Any]:
+        """The protocols of clients that are connected, and have no session yet."""
+        return self._encryption.shaking()
+
     async def _open_region_port(self) -> None:
         config = self._config
         connect = self._encryption.connect_region if config.aa_tls else self._connect_region

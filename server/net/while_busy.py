@@ -78,6 +78,8 @@ class WhileBusy(Serving):
         self._sockets = select.poll()
         for session in self._server.clients.sessions.values():
             self._watch(session.fd, session.id)
+        for protocol in self._listeners.shaking():
+            self._await_handshake(protocol.get_extra_info("socket").fileno(), protocol)
         for fd, connect in self._listeners.awaited():
             copy = socket.socket(fileno=os.dup(fd))
             copy.setblocking(False)
@@ -99,8 +101,13 @@ class WhileBusy(Serving):
         if self._server.clients.next_id != before:
             self._watch(opened.fileno(), before)
         elif hasattr(protocol, "shake_now") and opened.fileno() >= 0:
-            self._watch(opened.fileno(), -1)
-            self._newcomers[opened.fileno()] = protocol
+            self._await_handshake(opened.fileno(), protocol)
+
+    def _await_handshake(self, fd: int, protocol: Any) -> None:
+        if fd >= 0:
+            self._watch(fd, -1)
+            self._newcomers[fd] = protocol
+            self._shake(fd)  # by what has come already
 
     def _shake(self, fd: int) -> None:
         """Take the handshake of an encrypted connection further; then it has a session."""
@@ -109,6 +116,9 @@ class WhileBusy(Serving):
         if self._server.clients.next_id != before:
             self._peers[fd] = before
             del self._newcomers[fd]
+            session = self._server.clients.sessions.get(before)
+            if session is not None:
+                session.peer.serve_now()  # by what came with the end of the handshake
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         """Somebody wants the end: the script goes first, if it has not written."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from conftest import Factory
 
 from support.client import RawClient, WireError
 from support.process import Process
+from support.stopping import stopped
 from support.waiting import wait_until
 
 BUSY = (
@@ -39,21 +38,6 @@ def _started(client: RawClient, other: RawClient, script: str) -> None:
     assert other.call("PING") == b"+PONG\r\n"  # the server knows it
     client.send_command("EVAL", script, 1, "k")
     wait_until(lambda: other.call("PING") == BUSY)
-
-
-@contextlib.contextmanager
-def _in_one_turn(server: Process) -> Iterator[None]:
-    """Whatever is sent in here the server finds at once, in its order."""
-    server.signal(signal.SIGSTOP)
-    try:
-        wait_until(lambda: _state_of(server.pid) == "T")
-        yield
-    finally:
-        server.signal(signal.SIGCONT)
-
-
-def _state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.parametrize("script", ENDLESS)
@@ -111,7 +95,7 @@ def test_who_comes_with_the_script(fresh_server: Factory, sends: str) -> None:
     server = fresh_server("--busy-reply-threshold", "50")
     with server.client() as client, server.client() as other, contextlib.ExitStack() as stack:
         assert client.call("PING") == other.call("PING") == b"+PONG\r\n"
-        with _in_one_turn(server):
+        with stopped(server):
             newcomers = [stack.enter_context(server.client()) for _ in range(3)]
             if sends == "at once":
                 for newcomer in newcomers:
@@ -127,19 +111,21 @@ def test_who_comes_with_the_script(fresh_server: Factory, sends: str) -> None:
         assert [each.call("GET", "k") for each in newcomers] == [b"$-1\r\n"] * 3
 
 
+@pytest.mark.parametrize("writes", [0, 1, 3])
 @pytest.mark.parametrize("policy", ["none", "everysec", "always"])
-def test_who_is_answered_before_the_script(fresh_server: Factory, policy: str) -> None:
-    """The replies to what ran in its turn do not wait for its end."""
+def test_who_is_answered_before_the_script(fresh_server: Factory, policy: str, writes: int) -> None:
+    """The replies to what ran in its turn do not wait for its end, even if it has written."""
     options = ["--appendonly", "yes", "--appendfsync", policy] if policy != "none" else []
     server = fresh_server("--busy-reply-threshold", "50", *options)
     with server.client() as client, contextlib.ExitStack() as stack:
         others = [stack.enter_context(server.client()) for _ in range(3)]
         for other in (client, *others):
             assert other.call("PING") == b"+PONG\r\n"
-        with _in_one_turn(server):
+        with stopped(server):
             for number, other in enumerate(others):
                 other.send_command("SET", f"k{number}", "v")
-            client.send_command("EVAL", "while true do end", 0)
+            script = f"for n = 1, {writes} do redis.call('SET', KEYS[1] .. n, n) end"
+            client.send_command("EVAL", f"{script} while true do end", 1, "half")
         assert [other.read() for other in others] == [b"+OK\r\n"] * 3
         wait_until(lambda: all(other.call("PING") == BUSY for other in others))
         server.restart(crash=True)
@@ -147,12 +133,49 @@ def test_who_is_answered_before_the_script(fresh_server: Factory, policy: str) -
         assert server.call("DBSIZE") == 3
 
 
+@pytest.mark.parametrize("writes", [1, 3])
+@pytest.mark.parametrize("policy", ["everysec", "always"])
+def test_what_a_long_script_has_written_is_one_unit(
+    fresh_server: Factory, policy: str, writes: int
+) -> None:
+    """It goes on with its records where it was when replies to others were sent."""
+    server = fresh_server(
+        *("--busy-reply-threshold", "50", "--appendonly", "yes", "--appendfsync", policy)
+    )
+    script = f"""
+        for n = 1, {writes} do redis.call('SET', KEYS[1] .. n, n) end
+        local i = 0
+        while i < 3e7 do i = i + 1 end
+        redis.call('SELECT', 1)
+        redis.call('SET', 'last', 'v')
+    """
+    with server.client(timeout_s=30) as client, server.client() as other:
+        assert client.call("PING") == other.call("PING") == b"+PONG\r\n"
+        with stopped(server):
+            other.send_command("SET", "before", "v")
+            client.send_command("EVAL", script, 1, "k")
+        assert other.read() == b"+OK\r\n"
+        wait_until(lambda: other.call("PING") == BUSY)
+        assert client.read() == b"$-1\r\n"
+        assert other.call("SET", "after", "v") == b"+OK\r\n"
+        server.restart(crash=True)
+    assert server.call("DBSIZE") == writes + 2
+    with server.client() as client:
+        client.call("SELECT", 1)
+        assert client.call("GET", "last") == b"$1\r\nv\r\n"
+    records = b"".join(path.read_bytes() for path in server.directory.glob("*/*.incr.aof"))
+    order = [
+        records.index(name) for name in (b"before", b"MULTI", b"k1", b"last", b"EXEC", b"after")
+    ]
+    assert order == sorted(order)
+
+
 def test_who_was_answered_alone_before_the_script(fresh_server: Factory) -> None:
     server = fresh_server("--busy-reply-threshold", "50")
     with server.client() as client, server.client() as other:
         for each in (client, other, other):
             assert each.call("PING") == b"+PONG\r\n"
-        with _in_one_turn(server):
+        with stopped(server):
             other.send_command("PING")
             client.send_command("EVAL", "while true do end", 0)
         assert other.read() == b"+PONG\r\n"

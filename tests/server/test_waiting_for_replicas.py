@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -13,6 +11,7 @@ from conftest import Factory
 from support.client import RawClient, encode
 from support.following import AT_ONCE, Copy, is_up
 from support.process import Process
+from support.stopping import stopped
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.once, pytest.mark.since(8, 10)]
@@ -34,16 +33,6 @@ def followed(
     replica = factories[replica_kind](*options, "--replicaof", f"127.0.0.1 {master.port}")
     wait_until(lambda: is_up(replica))
     return master, replica
-
-
-@contextlib.contextmanager
-def stopped(process: Process) -> Iterator[None]:
-    """It answers nothing in here."""
-    process.signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        process.signal(signal.SIGCONT)
 
 
 def blocked(master: Process) -> int:

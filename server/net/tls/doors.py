@@ -9,6 +9,7 @@ from typing import Final
 from headrace.server.clients.rights import log_in
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.permission import note_strange_certificate
+from headrace.server.gate import NEWCOMERS
 from headrace.server.log import VERBOSE
 from headrace.server.net.connection import MOST_REGIONS, Connection
 from headrace.server.net.tls.handshakes import Handshakes
@@ -33,6 +34,7 @@ class ClientDoor(Door):
     def admits(self) -> bool:
         """See ``Door``. Nothing is said to one too many: it would not understand it yet."""
         server = self._server
+        server.gate.set(NEWCOMERS, False)
         if server.stopping:
             return False
         if len(server.clients.sessions) + len(self._handshakes) < server.config.maxclients:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from headrace.server.net.connection import Connection
 from headrace.server.net.tls.contexts import Contexts, TlsError
 from headrace.server.net.tls.doors import CallingDoor, ClientDoor, RegionDoor
-from headrace.server.net.tls.handshakes import Handshakes
+from headrace.server.net.tls.handshakes import Handshakes, Handshaking
 from headrace.server.net.tls.transport import Door, TlsTransport
 from headrace.server.state import Server
 
@@ -46,6 +46,10 @@ class Factory:
     def take_client_rule(self) -> None:
         """Ask clients for certificates as the configuration says now."""
         self._contexts.take_client_rule(self._server.config.tls_auth_clients)
+
+    def shaking(self) -> list[Handshaking]:
+        """Clients whose handshake is under way."""
+        return self._clients.all()
 
     def for_client(self, connection: Connection) -> TlsTransport:
         """What carries a client's connection."""

@@ -61,6 +61,10 @@ class Handshakes:
         """Forget one, which is complete, or has failed."""
         self._under_way.pop(connection, None)
 
+    def all(self) -> list[Handshaking]:
+        """Each of them."""
+        return list(self._under_way)
+
     def oldest(self) -> Handshaking | None:
         """The one that began first."""
         for connection in self._under_way:

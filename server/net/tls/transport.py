@@ -91,6 +91,7 @@ class TlsTransport(Handshaking):
         self._wire_is_full = False
         self._told_full = False
         self._pumping = False
+        self._past_loop = -1  # the descriptor, while what is to leave does not go by the event loop
 
     # Called by the event loop
 
@@ -241,10 +242,13 @@ class TlsTransport(Handshaking):
 
     def shake_now(self, fd: int) -> None:
         """Take the handshake further, while the event loop is kept from it."""
-        if self._wire is not None:
-            self._incoming.write(read_now(self._wire, fd))
-            if self._incoming.pending:
-                self.step_only()
+        if self._wire is None or self._is_open:
+            return
+        self._incoming.write(read_now(self._wire, fd))
+        if self._incoming.pending:
+            self._past_loop = fd
+            self.step_only()
+            self._past_loop = -1
 
     # Writing
 
@@ -276,8 +280,12 @@ class TlsTransport(Handshaking):
             written += self._tls.write(memoryview(data)[written:])
 
     def _push(self) -> None:
-        """Hand what is encrypted to the event loop."""
-        if self._outgoing.pending and self._wire is not None:
+        """Send what is encrypted."""
+        if not self._outgoing.pending or self._wire is None:
+            return
+        if self._past_loop >= 0:
+            write_now(self._wire, self._past_loop, self._outgoing.read())
+        else:
             self._wire.write(self._outgoing.read())
 
     def _pump(self) -> None:

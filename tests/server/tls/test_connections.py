@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import ssl
 
@@ -14,6 +15,7 @@ from support.certificates import Certificates
 from support.client import RawClient, encode
 from support.encrypted import Encrypted, Start
 from support.process import ServerProcess
+from support.stopping import stopped
 from support.waiting import wait_until
 
 MB = 1 << 20
@@ -168,6 +170,43 @@ def test_scripts_at_work_do_not_keep_others_waiting(encrypted: Start) -> None:
             assert newcomer.call("SET", "k", "x" * MB) == b"+OK\r\n"
             assert len(newcomer.call("GET", "k")) > MB
         assert other.call("PING") == b"+PONG\r\n"
+
+
+@pytest.mark.parametrize("step", ["connected", "greeted", "with the script"])
+def test_handshakes_that_are_under_way_when_a_script_begins(
+    encrypted: Start, certificates: Certificates, step: str
+) -> None:
+    """They go on while it runs."""
+    server = encrypted("--busy-reply-threshold", "50")
+    context = certificates.context(certificates.client)
+    with server.client() as client, server.client() as other, contextlib.ExitStack() as stack:
+        assert client.call("PING") == other.call("PING") == b"+PONG\r\n"
+        if step == "with the script":
+            stack.enter_context(stopped(server.process))
+        opened = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+        newcomer = context.wrap_socket(opened, do_handshake_on_connect=False)
+        if step != "connected":
+            newcomer.setblocking(False)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                newcomer.do_handshake()  # which sends the first message
+            newcomer.settimeout(30)
+        if step == "greeted":
+            select.select([newcomer], [], [], 30)  # it has been answered
+        elif step == "connected":
+            assert other.call("PING") == b"+PONG\r\n"
+        client.send_command("EVAL", "while true do end", 0)
+        stack.close()
+        wait_until(lambda: other.call("PING").startswith(b"-BUSY"))
+        newcomer.do_handshake()
+        newcomer.sendall(encode("PING"))
+        assert newcomer.recv(100).startswith(b"-BUSY")
+        newcomer.sendall(encode("SCRIPT", "KILL"))
+        assert newcomer.recv(100) == b"+OK\r\n"
+        assert client.read().startswith(b"-ERR Script killed by user")
+        newcomer.sendall(encode("SET", "k", "v"))
+        assert newcomer.recv(100) == b"+OK\r\n"
+        newcomer.close()
+        wait_until(lambda: server.process.info("clients")["connected_clients"] == "3")
 
 
 def test_appended_before_it_is_answered(encrypted: Start) -> None:
