@@ -18,15 +18,13 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
+from headrace.server.info.memory_report import doctor
 from headrace.server.info.memory_section import MemoryFigures
-from headrace.server.statistics.memory import anonymous_huge_bytes, give_back, human, resident_bytes
+from headrace.server.statistics.memory import give_back, resident_bytes
 from headrace.storage.costs import SAMPLES, cost_of
 from headrace.storage.entry import NO_EXPIRY
 
 _TIPS: Final = ("nondeterministic_output", "request_policy:all_shards", "response_policy:special")
-_NOT_DATA_BYTES: Final = 64 * 1024 * 1024  # what the interpreter and its code take, at most
-_SMALL_BYTES: Final = 64 * 1024 * 1024
-_LARGE_CLIENT_BYTES: Final = 200 * 1024
 
 container("MEMORY")
 
@@ -107,36 +105,7 @@ def memory_stats(call: Call) -> object:
 @command("MEMORY|DOCTOR", arity=2, tips=_TIPS)
 def memory_doctor(call: Call) -> object:
     """Reply: text, what looks odd and what may help."""
-    server = call.server
-    figures = MemoryFigures(server, call.durability.files)
-    if figures.used - figures.startup < _SMALL_BYTES and figures.peak < 2 * figures.startup:
-        return Verbatim(b"There is too little data here to say anything about its memory.\n")
-    reports: list[bytes] = []
-    if figures.resident > _NOT_DATA_BYTES + figures.used * 3 // 2:
-        reports.append(
-            b" * Fragmentation: the process has %b, and uses %b. MEMORY PURGE gives back what the "
-            b"allocator holds free.\n" % (human(figures.resident), human(figures.used))
-        )
-    if figures.peak > figures.used * 3 // 2:
-        reports.append(
-            b" * Peak: up to %b were in use once, much more than now. New data will use what the "
-            b"allocator kept; MEMORY PURGE gives some of it back.\n" % human(figures.peak)
-        )
-    clients = server.clients
-    waiting = clients.unread_bytes()
-    if clients.sessions and waiting // len(clients.sessions) > _LARGE_CLIENT_BYTES:
-        reports.append(
-            b" * Clients: %b of replies wait for clients that do not read them. CLIENT LIST shows "
-            b"them by omem; client-output-buffer-limit bounds them.\n" % human(waiting)
-        )
-    if anonymous_huge_bytes() > figures.resident // 2:
-        reports.append(
-            b" * Huge pages: most of the memory lies in transparent huge pages, which wastes some "
-            b"and makes latency uneven. They can be turned off for the whole machine.\n"
-        )
-    if not reports:
-        return Verbatim(b"Nothing looks odd about the memory in use.\n")
-    return Verbatim(b"This is what looks odd:\n\n" + b"\n".join(reports))
+    return Verbatim(doctor(call.server, call.durability.files))
 
 
 @command("MEMORY|MALLOC-STATS", arity=2, tips=_TIPS)
