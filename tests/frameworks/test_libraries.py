@@ -1,4 +1,4 @@
-"""Libraries that run scripts: locks, limits and caches, used before and after a crash."""
+"""Libraries: locks, limits, caches, sessions and plans, used before and after a crash."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def use(server: ServerProcess, command: list[Path | str], tmp_path: Path, **more
         server.restart(crash=True)
 
 
-@pytest.mark.parametrize("name", ["caches", "django", "limits"])
+@pytest.mark.parametrize("name", ["caches", "django", "limits", "schedules", "stores"])
 def test_libraries(
     name: str,
     python_with: Callable[[str], Path],
@@ -51,7 +51,7 @@ def test_libraries(
     use(server, [python, FOLDER / "programs" / f"use_{name}.py"], tmp_path)
 
 
-@pytest.mark.parametrize("name", ["locks", "stores"])
+@pytest.mark.parametrize("name", ["limits", "locks", "stores"])
 def test_libraries_of_npm(
     name: str, node_modules: Path, fresh_server: Callable[..., ServerProcess], tmp_path: Path
 ) -> None:
