@@ -197,7 +197,11 @@ BASE = [
       if (name, given) != ("getmetatable", "'x'")),  # shown as another table
     "coroutine.create(pcall)", "coroutine.wrap(pcall)", "unpack({}, 1, 'x')", "load(1, {})",
     "table.insert({}, 1, 2, 3)", "table.insert(redis, 1, 2, 3)", "_G[{}]", "_G[true]", "_G[nil]",
-    "_G[1.5]", "tostring(pcall(next))", "setmetatable(redis, {})", "rawset(redis, 1, 2)",
+    "_G[1.5]", "tostring(pcall(next))", "unpack({}, false)",
+    "unpack({}, 1, false)", "select('#', pcall(error, {}))", "select('#', pcall(error, {err = 1}))",
+    "select('#', pcall(error, {err = 'E x'}))", "select('#', pcall(error))",
+    "type((select(2, pcall(error, {err = 1}))))", "type((select(3, pcall(error, {err = {}}))))",
+    "setmetatable(redis, {})", "rawset(redis, 1, 2)",
     "table.foreach({}, 5)", "loadstring('x', {})", "load(function() end, {})",
 ]  # fmt: skip
 # Chunks that come from a function of the script: what it raises is given back.

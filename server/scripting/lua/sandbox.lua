@@ -82,10 +82,14 @@ local function plainly(ok, ...)
     return true, ...
   end
   local raised = exchanged((...))
-  if type(raised) == "table" and type(raised.err) == "string" then
-    return false, raised.err
+  if type(raised) ~= "table" then
+    return false, without_place(raised) or raised
   end
-  return false, without_place(raised) or raised
+  local text = raised.err
+  if type(text) == "string" or type(text) == "number" then
+    return false, text
+  end
+  return false, raised, text -- Redis leaves what it has looked for
 end
 
 local function resumed(ok, ...)
@@ -255,7 +259,8 @@ function base.unpack(...)
     expect("table", 1, given, list)
   end
   -- Lua's own count of the values may overflow.
-  local from, to = as_int(first or 1), as_int(last or #list)
+  local from = as_int(first == nil and 1 or first)
+  local to = as_int(last == nil and #list or last)
   if not from or not to then
     local index = from and 3 or 2
     refuse_argument(index, "number expected, got " .. type((select(index, ...))))
