@@ -17,9 +17,7 @@ export HEADRACE_PURE ?= 0
 
 # SPARK=1 brings pyspark (half a gigabyte) and the tests that need it; Java 17 has to be there.
 SPARK ?= 0
-ifeq ($(SPARK),1)
-export HEADRACE_REQUIRE_SPARK := 1
-endif
+export HEADRACE_REQUIRE_SPARK := $(filter 1,$(SPARK))
 
 # The pure build, in the same environment when asked for, and beside it for `make check`.
 VENV ?= .venv
