@@ -10,8 +10,8 @@ from typing import Final, cast
 import hiredis
 
 from pyspark_headrace.connecting import connect
+from pyspark_headrace.connection import Connection
 from pyspark_headrace.errors import OptionError, OversizeError, ServerError
-from pyspark_headrace.options import Connection
 
 Word = bytes | str | int
 Words = Sequence[Word]

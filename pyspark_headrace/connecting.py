@@ -14,8 +14,8 @@ import ssl
 from pathlib import Path
 from typing import Final
 
+from pyspark_headrace.connection import Connection
 from pyspark_headrace.errors import OptionError
-from pyspark_headrace.options import Connection
 
 HANDSHAKE_S: Final = 5.0  # a plain port may leave a handshake without an answer
 _PROBE_S: Final = 1.0

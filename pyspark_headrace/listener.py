@@ -26,11 +26,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
+from pyspark_headrace.connection import connection_from
 from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.given import CONNECTION_NAMES, WRITE, Given
 from pyspark_headrace.lag import Behind, lags_between, lags_now
 from pyspark_headrace.mirror import mirror
 from pyspark_headrace.offsets import VERSIONS, Offset, Positions, from_offset
-from pyspark_headrace.options import CONNECTION_NAMES, WRITE, Given, connection_from
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
 
-from pyspark_headrace.options import READ, STREAM, WRITE, Given, connection_from
+from pyspark_headrace.connection import connection_from
+from pyspark_headrace.given import READ, STREAM, WRITE, Given
 from pyspark_headrace.sessions import register
 from pyspark_headrace.source import HeadraceSource
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from pyspark_headrace.client import PASSING, Client
+from pyspark_headrace.connection import Connection
 from pyspark_headrace.errors import OptionError, ServerError
-from pyspark_headrace.options import Connection
 from pyspark_headrace.slots import Slots
 
 

@@ -16,8 +16,8 @@ from typing import Final, cast
 import hiredis
 
 from pyspark_headrace.client import PASSING, Client
+from pyspark_headrace.connection import Connection
 from pyspark_headrace.errors import ServerError, UnreachableError
-from pyspark_headrace.options import Connection
 from pyspark_headrace.resp import MOST_DELAY_MS, Link
 
 log = logging.getLogger("pyspark_headrace")

@@ -19,9 +19,9 @@ import hiredis
 
 from pyspark_headrace.client import PASSING, Client, Word, Words, encode
 from pyspark_headrace.connecting import explain, supposed
+from pyspark_headrace.connection import Connection
 from pyspark_headrace.errors import ServerError, UnreachableError
 from pyspark_headrace.nodes import Nodes
-from pyspark_headrace.options import Connection
 from pyspark_headrace.slots import key_of, keys_of, slot_of
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from pyspark_headrace.connection import PASSWORD_VARIABLE, URL_VARIABLE
 from pyspark_headrace.errors import OptionError
-from pyspark_headrace.options import PASSWORD_VARIABLE, URL_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

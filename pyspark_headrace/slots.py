@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, cast
 
-from pyspark_headrace.options import Connection
+from pyspark_headrace.connection import Connection
 
 SLOTS: Final = 16_384
 _SECOND: Final = frozenset(("XINFO", "XGROUP", "MEMORY", "OBJECT"))  # their key is the second word

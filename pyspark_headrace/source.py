@@ -8,7 +8,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from pyspark_headrace.errors import OptionError
-from pyspark_headrace.options import READ, STREAM, frame_options, read_options, write_options
+from pyspark_headrace.given import READ, STREAM
+from pyspark_headrace.options import frame_options, read_options, write_options
 
 if TYPE_CHECKING:
     from pyspark_headrace.reader import StreamReader

@@ -38,12 +38,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_headrace.connection import connection_from
 from pyspark_headrace.errors import HeadraceError, ServerError
+from pyspark_headrace.given import WRITE, Given
 from pyspark_headrace.ids import LEAST, StreamID, format_id, parse_id
 from pyspark_headrace.jobs.columns import id_pair, id_text
 from pyspark_headrace.listener import positions_in
 from pyspark_headrace.offsets import Positions
-from pyspark_headrace.options import WRITE, Given, connection_from
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import pairs_of
 from pyspark_headrace.shape import PAIRS

@@ -567,8 +567,9 @@ def _add_lag(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _lag(arguments: Arguments, console: Console) -> int:
+    from pyspark_headrace.given import READ
     from pyspark_headrace.jobs.lag import group_lags
-    from pyspark_headrace.options import READ, read_options
+    from pyspark_headrace.options import read_options
 
     options = read_options(_reading(arguments), READ)
     while True:

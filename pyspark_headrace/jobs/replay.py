@@ -16,9 +16,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyspark_headrace.client import Words
+from pyspark_headrace.connection import Connection, connection_from
 from pyspark_headrace.errors import ServerError, UnsafeWriteError
+from pyspark_headrace.given import WRITE, Given
 from pyspark_headrace.ids import LEAST, SIGNED_MAX, StreamID, parse_id
-from pyspark_headrace.options import WRITE, Connection, Given, connection_from
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server
 

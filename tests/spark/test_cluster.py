@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_headrace.client import Client
 from pyspark_headrace.errors import OptionError, UnsafeWriteError
-from pyspark_headrace.options import READ, read_options
+from pyspark_headrace.given import READ
+from pyspark_headrace.options import read_options
 from pyspark_headrace.reader import BatchReader
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server

@@ -15,7 +15,8 @@ import pytest
 from conftest import Factory
 
 from pyspark_headrace.errors import OptionError, ServerError, UnreachableError
-from pyspark_headrace.options import READ, read_options
+from pyspark_headrace.given import READ
+from pyspark_headrace.options import read_options
 from pyspark_headrace.resp import Link
 from support.accepting import accepted
 from support.certificates import Certificates

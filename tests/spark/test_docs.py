@@ -11,8 +11,8 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyspark_headrace.given import NAMES
 from pyspark_headrace.jobs import cli
-from pyspark_headrace.options import NAMES
 from pyspark_headrace.shape import META
 from support.build import ROOT
 from support.client import RawClient
@@ -136,7 +136,9 @@ def test_the_tables_name_every_option() -> None:
 
 def test_defaults() -> None:
     """The tables' defaults are the parser's."""
-    from pyspark_headrace.options import READ, STREAM, Connection, read_options, write_options
+    from pyspark_headrace.connection import Connection
+    from pyspark_headrace.given import READ, STREAM
+    from pyspark_headrace.options import read_options, write_options
 
     reading = read_options({"path": "s"}, STREAM)
     writing = write_options({"stream": "s"})

@@ -20,11 +20,12 @@ from conftest import Factory
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyspark_headrace.given import READ
 from pyspark_headrace.jobs.archive import archive_batches, read_archive, verify
 from pyspark_headrace.jobs.reconcile import entries_side, reconcile, totals_side
 from pyspark_headrace.jobs.totals import append_changes, totals
 from pyspark_headrace.jobs.windows import windows
-from pyspark_headrace.options import READ, read_options
+from pyspark_headrace.options import read_options
 from pyspark_headrace.resp import Link
 from support.process import Process
 from support.spark_kills import DURABLE, KILLS, PATIENT, Killer, Restarted

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pyspark_headrace.connection import connection_from
+from pyspark_headrace.given import Given
 from pyspark_headrace.lag import NOTHING, UNKNOWN, Behind, behind, lags_now, together
 from pyspark_headrace.listener import Lag, LagListener, lags_in
 from pyspark_headrace.offsets import Position, from_offset
-from pyspark_headrace.options import Given, connection_from
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Figures, Server, pairs_of
 from support.client import RawClient

@@ -15,9 +15,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from pyspark_headrace import resting
 from pyspark_headrace.errors import DataLossError
+from pyspark_headrace.given import READ, STREAM
 from pyspark_headrace.ids import LEAST
 from pyspark_headrace.offsets import Offset, Piece
-from pyspark_headrace.options import READ, STREAM, Frame, read_options
+from pyspark_headrace.options import Frame, read_options
 from pyspark_headrace.reader import PiecePartition, StreamReader
 from pyspark_headrace.resp import Link
 from pyspark_headrace.shape import default_schema

@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_headrace.connection import Connection, connection_from
 from pyspark_headrace.errors import OptionError
+from pyspark_headrace.given import READ, STREAM, Given
 from pyspark_headrace.ids import GREATEST, ID_MAX, LEAST
 from pyspark_headrace.options import (
     EARLIEST,
     LATEST,
-    READ,
-    STREAM,
     Bound,
-    Connection,
     Frame,
-    Given,
-    connection_from,
     frame_options,
     read_options,
     write_options,

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_headrace import paging
+from pyspark_headrace.given import READ
 from pyspark_headrace.ids import LEAST, parse_id
-from pyspark_headrace.options import READ, read_options
+from pyspark_headrace.options import read_options
 from pyspark_headrace.paging import Pages
 from pyspark_headrace.resp import Link
 from support import build, judges
@@ -26,7 +27,8 @@ READ_ALL = """
 import re, sys
 from pathlib import Path
 from pyspark_headrace.offsets import Piece
-from pyspark_headrace.options import READ, Frame, read_options
+from pyspark_headrace.given import READ
+from pyspark_headrace.options import Frame, read_options
 from pyspark_headrace.reader import read_pieces
 from pyspark_headrace.shape import Shape, default_schema
 frame = Frame(fields_format=sys.argv[2])

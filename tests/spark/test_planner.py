@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_headrace.errors import DataLossError, HeadraceError
+from pyspark_headrace.given import READ, STREAM
 from pyspark_headrace.ids import ID_MAX, LEAST, StreamID
 from pyspark_headrace.loss import removed_unread
 from pyspark_headrace.offsets import Position, Positions, pieces_between
-from pyspark_headrace.options import READ, STREAM, read_options
+from pyspark_headrace.options import read_options
 from pyspark_headrace.planner import Planner
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Figures, Server

@@ -34,8 +34,9 @@ from pyspark_headrace.errors import (
     UnreachableError,
 )
 from pyspark_headrace.filters import Bounds
+from pyspark_headrace.given import READ
 from pyspark_headrace.offsets import Piece, from_offset
-from pyspark_headrace.options import READ, Frame, read_options
+from pyspark_headrace.options import Frame, read_options
 from pyspark_headrace.reader import (
     BatchReader,
     FilteringBatchReader,

@@ -9,9 +9,10 @@ import time
 import pytest
 
 from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.given import READ, STREAM
 from pyspark_headrace.ids import StreamID, format_id
 from pyspark_headrace.offsets import from_offset, pieces_between, to_offset
-from pyspark_headrace.options import READ, STREAM, read_options
+from pyspark_headrace.options import read_options
 from pyspark_headrace.planner import Planner
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server, figures_of

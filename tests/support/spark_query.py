@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from pyspark_headrace.given import STREAM
 from pyspark_headrace.ids import StreamID, parse_id
 from pyspark_headrace.offsets import Offset, Positions, from_offset, pieces_between, to_offset
-from pyspark_headrace.options import STREAM, Frame, read_options
+from pyspark_headrace.options import Frame, read_options
 from pyspark_headrace.planner import Planner
 from pyspark_headrace.reader import read_pieces
 from pyspark_headrace.resp import Link

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark_headrace.options import READ, read_options
+from pyspark_headrace.given import READ
+from pyspark_headrace.options import read_options
 from pyspark_headrace.resp import Link
 from support.waiting import wait_until
 
