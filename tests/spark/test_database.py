@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from pyspark_headrace.cli import program
 from pyspark_headrace.errors import HeadraceError
-from pyspark_headrace.jobs import cli
 from pyspark_headrace.jobs.reconcile import ALL, PAGE_ROWS, database_side
 from support.client import RawClient
 
@@ -61,7 +61,7 @@ def job(where: Where, dsn: str, *more: object, query: str = BY_RIDER) -> int:
         *("--dsn", dsn, "--query", query, "--key", "rider", "--value", "distance", "--last", "id"),
         *more,
     )
-    return cli.main([str(word) for word in words])
+    return program.main([str(word) for word in words])
 
 
 def test_they_agree(

@@ -11,8 +11,8 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyspark_headrace.cli import program
 from pyspark_headrace.given import NAMES
-from pyspark_headrace.jobs import cli
 from pyspark_headrace.shape import META
 from support.build import ROOT
 from support.client import RawClient
@@ -94,7 +94,7 @@ def test_the_examples_run(
     }
     for words in jobs:
         words = [word.replace("/tmp/headrace", str(tmp_path)) for word in words[1:]]
-        assert cli.main([*words, "--url", f"redis://localhost:{port}"]) == 0, words
+        assert program.main([*words, "--url", f"redis://localhost:{port}"]) == 0, words
     assert (tmp_path / "rides.png").exists()
     assert (tmp_path / "reconciled.png").exists()
 

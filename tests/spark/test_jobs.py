@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyspark_headrace.cli import program
 from pyspark_headrace.errors import HeadraceError, UnsafeWriteError
-from pyspark_headrace.jobs import cli
 from pyspark_headrace.jobs.archive import read_archive, read_manifest, trim_archived, verify
 from pyspark_headrace.jobs.reconcile import database_side, entries_side, reconcile, with_fields
 from pyspark_headrace.jobs.replay import between, restore
@@ -61,7 +61,7 @@ def entries_of(spark: SparkSession, where: Where, stream: str = "rides", **more:
 
 def run_job(*words: object) -> int:
     """The program, in this process: it finds the session that is there."""
-    return cli.main([str(word) for word in words])
+    return program.main([str(word) for word in words])
 
 
 def url(where: Where) -> tuple[str, str]:
@@ -444,7 +444,7 @@ def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_wrong_words(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(words) == 2
+    assert program.main(words) == 2
     assert text in capsys.readouterr().err
 
 
@@ -467,7 +467,7 @@ def test_words_that_cannot_be(
     words: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        cli.main(words)
+        program.main(words)
     assert ended.value.code == 2
     assert text in capsys.readouterr().err
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pyspark_headrace.cli.program import main
 from pyspark_headrace.errors import DataLossError, OptionError, ServerError
-from pyspark_headrace.jobs.cli import main
 from pyspark_headrace.jobs.supervisor import NO_USE, Supervisor, is_final, job_command
 from support.build import environment
 from support.process import ServerProcess

@@ -1,0 +1,1 @@
+"""``headrace-pipeline``: a module for each job, and what they share."""

@@ -1,0 +1,175 @@
+"""What jobs on the command line share: options, a Spark session, frames and a query."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from rich.console import Console
+
+from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.jobs.running import Progress, run
+from pyspark_headrace.jobs.values import count, some
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AGREES: Final = 0
+DIFFERS: Final = 1
+FAILED: Final = 2
+MOST_SHOWN: Final = 40
+# State of any size outside of the JVM's memory; a checkpoint keeps the kind that it began with.
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+Arguments: TypeAlias = argparse.Namespace
+Jobs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def job_of(
+    jobs: Jobs,
+    name: str,
+    does: Callable[[Arguments, Console], int],
+    text: str,
+    more: str = "",
+) -> argparse.ArgumentParser:
+    """The parser of a job that talks to a server, and does this."""
+    job = jobs.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.\n\n{more}".strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    job.set_defaults(does=does)
+    server = job.add_argument_group("server")
+    server.add_argument("--url", default="redis://localhost:6379", help="default: %(default)s")
+    server.add_argument("--password-env", metavar="NAME", help="variable that holds the password")
+    server.add_argument("--password-file", metavar="PATH", help="file that holds the password")
+    return job
+
+
+def spark_options(job: argparse.ArgumentParser) -> None:
+    """What a job that starts Spark takes."""
+    spark = job.add_argument_group("spark")
+    spark.add_argument("--master", default="", help="of a cluster; default: all cores here")
+    spark.add_argument(
+        "--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's"
+    )
+
+
+def stream_options(job: argparse.ArgumentParser) -> None:
+    """Which streams a job reads."""
+    which = job.add_mutually_exclusive_group(required=True)
+    which.add_argument("--stream", metavar="NAMES", help="streams to read, with commas between")
+    which.add_argument("--pattern", help="a glob for the names of streams to read")
+
+
+def query_options(job: argparse.ArgumentParser, required: bool = True) -> None:
+    """What a job takes that is a streaming query."""
+    query = job.add_argument_group("query")
+    query.add_argument(
+        "--checkpoint",
+        type=some,
+        required=required,
+        metavar="DIR",
+        help="where it keeps how far it has come",
+    )
+    query.add_argument(
+        "--from", dest="start", default="earliest", help="earliest, latest or JSON; when it is new"
+    )
+    query.add_argument("--max-per-batch", type=count, metavar="N", help="entries of a micro-batch")
+    query.add_argument("--follow", action="store_true", help="go on; default: what is there now")
+    query.add_argument("--trigger", default="1 second", help="with --follow (default: %(default)s)")
+    query.add_argument("--go-on-after-loss", action="store_true", help="count lost entries only")
+
+
+def connection(arguments: Arguments) -> dict[str, str]:
+    """The options of source and sink that lead to the server."""
+    found = {"redis.url": arguments.url}
+    if arguments.password_env:
+        found["passwordEnv"] = arguments.password_env
+    if arguments.password_file:
+        found["passwordFile"] = arguments.password_file
+    return found
+
+
+def reading(arguments: Arguments) -> dict[str, str]:
+    """The options of the source that name its streams and lead to the server."""
+    which = {"subscribe": arguments.stream} if arguments.stream else {}
+    if arguments.pattern:
+        which = {"subscribePattern": arguments.pattern}
+    return {**connection(arguments), **which}
+
+
+def session_of(arguments: Arguments, console: Console) -> SparkSession:
+    """A Spark session for the job.
+
+    Raises:
+        HeadraceError: a setting is none.
+    """
+    from pyspark_headrace.sessions import session
+
+    settings = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
+    for setting in arguments.conf:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise HeadraceError(f"--conf {setting}: NAME=VALUE is wanted")
+        settings[name] = value
+    description = described(arguments)
+    with Progress(console, "starting Spark"):
+        spark = session(f"headrace-pipeline {arguments.job}", arguments.master, settings)
+    spark.sparkContext.setJobDescription(description)
+    return spark
+
+
+def described(arguments: Arguments) -> str:
+    """What Spark's web page shows of a job: its name, the streams and the server."""
+    from pyspark_headrace.naming import title
+
+    given = vars(arguments)
+    names = given.get("stream") or given.get("into")
+    which = {"subscribe": names} if names else {}
+    if given.get("pattern"):
+        which = {"subscribePattern": given["pattern"]}
+    return f"{arguments.job}: {title({**connection(arguments), **which})}"
+
+
+def entries_of(spark: SparkSession, options: dict[str, str]) -> DataFrame:
+    """The entries of streams, as a batch."""
+    from pyspark_headrace.naming import describe
+
+    return spark.read.format(describe(spark, options)).options(**options).load()
+
+
+def stream_of(spark: SparkSession, arguments: Arguments, **more: str) -> DataFrame:
+    """The entries of the streams that are to be followed."""
+    from pyspark_headrace.naming import describe
+
+    options = {**reading(arguments), "startingOffsets": arguments.start, **more}
+    if arguments.max_per_batch:
+        options["maxOffsetsPerTrigger"] = str(arguments.max_per_batch)
+    if arguments.go_on_after_loss:
+        options["failOnDataLoss"] = "false"
+    return spark.readStream.format(describe(spark, options)).options(**options).load()
+
+
+def run_batches(
+    spark: SparkSession,
+    console: Console,
+    arguments: Arguments,
+    frame: DataFrame,
+    each: Callable[[DataFrame, int], None],
+    mode: str,
+) -> int:
+    """Run a streaming query that calls ``each`` for its batches; how many entries it read."""
+    writer = (
+        frame.writeStream.foreachBatch(each)
+        .outputMode(mode)
+        .queryName(described(arguments))
+        .option("checkpointLocation", arguments.checkpoint)
+    )
+    if arguments.follow:
+        writer = writer.trigger(processingTime=arguments.trigger)
+    else:
+        writer = writer.trigger(availableNow=True)
+    return run(spark, console, arguments.job, writer.start())
