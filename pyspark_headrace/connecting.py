@@ -75,7 +75,8 @@ def explain(connection: Connection, error: Exception) -> OptionError | None:
         return _refusal(connection, error) or (
             _refusal(connection, _alert(connection)) if _hung_up(connection, error) else None
         )
-    if isinstance(error, ConnectionRefusedError | TimeoutError) or not _speaks_tls(connection):
+    away = isinstance(error, ConnectionRefusedError | TimeoutError)
+    if away or connection.sentinels or not _speaks_tls(connection):
         return None
     return OptionError(
         f"{connection.where()} speaks TLS: redis.url rediss://... or the option tls=true is wanted"
