@@ -10,49 +10,12 @@ import pytest
 from conftest import Factory
 
 from headrace.protocol.outgoing import request
-from support.client import RawClient
 from support.clock import Clock
+from support.contents import contents
 from support.process import Process
-from support.random_commands import DATABASES, do_things
+from support.random_commands import do_things
 from support.torture import state as torture_state
 from support.torture.work import Work, command_names
-
-
-def groups(client: RawClient, key: bytes) -> list[object]:
-    """What is pending in the groups of a stream, and how far they are."""
-    found: list[object] = []
-    listed = client.call_parsed("XINFO", "GROUPS", key)
-    assert isinstance(listed, list)
-    for group in listed:
-        facts = dict(zip(group[::2], group[1::2], strict=True))
-        pending = client.call_parsed("XPENDING", key, facts[b"name"], "-", "+", 1000)
-        assert isinstance(pending, list)
-        owners = [(entry, consumer, count) for entry, consumer, _, count in pending]
-        found.append((facts[b"name"], facts[b"last-delivered-id"], facts[b"entries-read"], owners))
-    return found
-
-
-def contents(server: Process) -> dict[str, object]:
-    found: dict[str, object] = {}
-    with server.client() as client:
-        for db in DATABASES:
-            client.call("SELECT", db)
-            keys = client.call_parsed("KEYS", "*")
-            assert isinstance(keys, list)
-            for key in sorted(keys):
-                place = f"{db} {key!r}"
-                found[place + " deadline"] = client.call("PEXPIRETIME", key)
-                if client.call_parsed("TYPE", key) == b"string":
-                    found[place] = client.call("GET", key)
-                    continue
-                found[place] = client.call("XRANGE", key, "-", "+")
-                info = client.call_parsed("XINFO", "STREAM", key)
-                assert isinstance(info, list)
-                facts = dict(zip(info[::2], info[1::2], strict=True))
-                for name in (b"last-generated-id", b"max-deleted-entry-id", b"entries-added"):
-                    found[f"{place} {name!r}"] = facts[name]
-                found[f"{place} groups"] = groups(client, key)
-    return found
 
 
 @pytest.mark.parametrize("seed", range(4))

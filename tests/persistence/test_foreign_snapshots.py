@@ -11,6 +11,7 @@ from conftest import Factory
 
 from headrace.persistence.rdb import kinds
 from support.client import Argument, RawClient, WireError
+from support.contents import contents
 from support.interchange import (
     delivery_times,
     fill_groups,
@@ -26,7 +27,7 @@ from support.rdb_forms import payload, sealed, ziplist, zipmap
 from support.tools import tool
 from support.writers import NAMES, Writer
 
-from .test_serving import FOLDER, MANIFEST, contents, fill, wait_until
+from .test_serving import FOLDER, MANIFEST, fill, wait_until
 
 pytestmark = pytest.mark.once
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
+from support.contents import contents
 from support.interchange import delivery_times, fill_groups, group_facts, pairs, rdb, stream
 from support.process import Process
 from support.tools import tool
 
-from .test_serving import FOLDER, MANIFEST, contents, fill, wait_until
+from .test_serving import FOLDER, MANIFEST, fill, wait_until
 
 pytestmark = pytest.mark.once
 
