@@ -13,12 +13,18 @@ class SyncWait:
     """One client that waits until everything it has written so far is on the disk.
 
     Args:
+        aof: the file at hand; None before the first one, whose base will hold everything.
         end: where that ends in the file.
         with_replicas: what has the replicas answers it.
     """
 
     def __init__(
-        self, session: Session, parked: Parked, aof: AppendOnlyFile, end: int, with_replicas: bool
+        self,
+        session: Session,
+        parked: Parked,
+        aof: AppendOnlyFile | None,
+        end: int,
+        with_replicas: bool,
     ) -> None:
         self.session: Final = session
         self.parked: Final = parked
@@ -37,6 +43,6 @@ class SyncWait:
 
         If the file cannot be found any more, the base in front of the other one holds its records.
         """
-        if not self._aof.named:
+        if self._aof is None or not self._aof.named:
             return aof is not None and aof is not self._aof and aof.named
         return aof is not self._aof or aof.has_synced(self._end)
