@@ -11,10 +11,12 @@ from xdist.scheduler import LoadScopeScheduling
 WITH_SPARK = {
     "tests/spark/test_checkpoints.py",
     "tests/spark/test_cluster_with_spark.py",
+    "tests/spark/test_connect.py",
     "tests/spark/test_database.py",
     "tests/spark/test_docs.py",
     "tests/spark/test_jobs.py",
     "tests/spark/test_kills.py",
+    "tests/spark/test_kills_of_jobs.py",
     "tests/spark/test_lag.py",
     "tests/spark/test_malformed.py",
     "tests/spark/test_naming.py",
