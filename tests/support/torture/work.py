@@ -14,6 +14,8 @@ from support.process import Process
 MOVES_MS: Final = (0, 0, 0, 1, 1, 2, 5, 10, 100, 1001)
 # They end all keys, so they come seldom; what is left is more worth losing.
 _RARELY: Final = {b"FLUSHALL", b"FLUSHDB", b"SWAPDB"}
+# They give fields deadlines.
+ENDING_FIELDS: Final = {"hexpire", "hexpireat", "hgetex", "hpexpire", "hpexpireat", "hsetex"}
 # They tell the connection apart and change nothing.
 _BESIDES: Final = ("multi", "exec", "discard", "watch", "unwatch", "select")
 
