@@ -282,12 +282,12 @@ def test_pipelines_of_writes_that_are_alike(scene: Scene, mode: str, writer: str
 
 def test_keys_that_expire(scene: Scene) -> None:
     scene.do("t", "CLIENT TRACKING on NOLOOP")
-    scene.do("t", "SET a 1 PX 30", "GET a")
-    scene.do("t", "DEBUG SLEEP 0.05")
-    scene.do("t", "GET a", "SET a 1 PX 30", "GET a", "DEBUG SLEEP 0.05")
+    scene.do("t", "SET a 1 PX 200", "GET a")
+    scene.do("t", "DEBUG SLEEP 0.25")
+    scene.do("t", "GET a", "SET a 1 PX 200", "GET a", "DEBUG SLEEP 0.25")
     scene.do("w", "GET a")
-    scene.do("w", "HSET h f 1", "HPEXPIRE h 1 FIELDS 1 f")
-    scene.do("t", "HGET h f", "DEBUG SLEEP 0.01")
+    scene.do("w", "HSET h f 1", "HPEXPIRE h 200 FIELDS 1 f")
+    scene.do("t", "HGET h f", "DEBUG SLEEP 0.25")
     scene.do("w", "HGET h f")
 
 
