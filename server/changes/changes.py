@@ -330,7 +330,7 @@ class Changes:
                     listener.heard(change)
 
     def end_command(self, written: Written | None = None) -> None:
-        """Make known what the command at hand has done, and end its records.
+        """Report what the command under way has done, and end its records.
 
         Args:
             written: of the client whose command it is; None where it is nobody's.

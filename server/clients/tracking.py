@@ -19,7 +19,7 @@ class Tracking:
         no_loop: it is not notified of what it has changed itself.
         broken: a message could not be sent, because the client that gets them has left.
         prefixes: see ``broadcast``.
-        held: keys that the request at hand has changed, which are sent behind its reply; None: all.
+        held: keys that the request under way has changed, None for all; it is sent after the reply.
     """
 
     def __init__(self, client_id: int) -> None:

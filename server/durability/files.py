@@ -67,7 +67,7 @@ class Files:
         self.sync_waits: Final[list[SyncWait]] = []
         self.last_save_s = started_s
         self._changes: Final = changes
-        self._recorded = 0  # in the files before the one at hand
+        self._recorded = 0  # bytes, in the files before ``aof``
 
     def record_to(self, aof: AppendOnlyFile | None) -> None:
         """Let records go to this append-only file, and no more to the one before; None is none."""

@@ -13,7 +13,8 @@ class SyncWait:
     """One client that waits until everything it has written so far is on the disk.
 
     Args:
-        aof: the file at hand; None before the first one, whose base will hold everything.
+        aof: the file that records go to; None while the first one, whose base will hold everything
+            that was written before, is not open yet.
         end: where that ends in the file.
         with_replicas: what has the replicas answers it.
     """

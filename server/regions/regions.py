@@ -78,7 +78,8 @@ class Regions(Neighbours):
         copying: the full copy that is taken from one of the others.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
-        is_introduced: it is known who this region is; until then it answers no other one.
+        is_introduced: this region has read from its files who it is; until then it answers none of
+            the others.
         catching: what it has still to learn before it takes writes; None where it takes them.
     """
 

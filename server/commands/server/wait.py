@@ -71,7 +71,8 @@ def waitaof(call: Call) -> object:
     if server.role.follows:
         raise CommandError(WAITAOF_AT_REPLICA)
     aof = call.durability.files.aof
-    if local and not call.durability.rewriting.is_on:
+    is_on = call.durability.rewriting.is_on  # perhaps without a file yet
+    if local and not is_on:
         raise CommandError(WAITAOF_WITHOUT_AOF)
     end = call.session.written.file_end
     # Under ``always`` the reply itself is held back until everything before it is on the disk.
@@ -83,7 +84,7 @@ def waitaof(call: Call) -> object:
     if not call.may_block or (int(synced) >= local and there >= replicas):
         return [int(synced), there]
     parked = Parked([], deadline_ms, argv, [int(synced), there], None)
-    if not synced and call.durability.rewriting.is_on:
+    if is_on and not synced:
         wait_of_file = SyncWait(call.session, parked, aof, end, of_role is not None)
         call.durability.files.sync_waits.append(wait_of_file)
     if of_role is not None:
