@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.client import RawClient
+from support.interchange import groups_of, pairs
 from support.process import Process
 
 DATABASES = range(4)
@@ -27,24 +27,8 @@ def contents(server: Process) -> dict[str, object]:
                     found[place] = client.call("GET", key)
                     continue
                 found[place] = client.call("XRANGE", key, "-", "+")
-                info = client.call_parsed("XINFO", "STREAM", key)
-                assert isinstance(info, list)
-                facts = dict(zip(info[::2], info[1::2], strict=True))
+                facts = pairs(client.call_parsed("XINFO", "STREAM", key))
                 for name in _FACTS:
                     found[f"{place} {name!r}"] = facts[name]
-                found[f"{place} groups"] = groups(client, key)
-    return found
-
-
-def groups(client: RawClient, key: bytes) -> list[object]:
-    """What is pending in the groups of a stream, and how far they are."""
-    found: list[object] = []
-    listed = client.call_parsed("XINFO", "GROUPS", key)
-    assert isinstance(listed, list)
-    for group in listed:
-        facts = dict(zip(group[::2], group[1::2], strict=True))
-        pending = client.call_parsed("XPENDING", key, facts[b"name"], "-", "+", 1000)
-        assert isinstance(pending, list)
-        owners = [(entry, consumer, count) for entry, consumer, _, count in pending]
-        found.append((facts[b"name"], facts[b"last-delivered-id"], facts[b"entries-read"], owners))
+                found[f"{place} groups"] = groups_of(client, key)
     return found

@@ -40,9 +40,15 @@ def fill_groups(client: RawClient) -> None:
 
 
 def group_facts(server: Process, key: str) -> object:
+    """See ``groups_of``."""
+    with server.client() as client:
+        return groups_of(client, key)
+
+
+def groups_of(client: RawClient, key: Argument) -> object:
     """What can be said of a stream's groups, times of consumers left out."""
     facts: list[object] = []
-    groups = server.call("XINFO", "GROUPS", key)
+    groups = client.call_parsed("XINFO", "GROUPS", key)
     assert isinstance(groups, list)
     for row in groups:
         group = pairs(row)
@@ -50,10 +56,10 @@ def group_facts(server: Process, key: str) -> object:
         assert isinstance(name, bytes)
         facts.append([group[word] for word in (b"name", b"consumers", b"pending",
                                                b"last-delivered-id", b"entries-read")])  # fmt: skip
-        idle = server.call("XPENDING", key, name, "-", "+", 10_000)
+        idle = client.call_parsed("XPENDING", key, name, "-", "+", 10_000)
         assert isinstance(idle, list)
         facts.append([[entry[0], entry[1], entry[3]] for entry in idle])
-        members = server.call("XINFO", "CONSUMERS", key, name)
+        members = client.call_parsed("XINFO", "CONSUMERS", key, name)
         assert isinstance(members, list)
         facts.append(
             [[pairs(member)[word] for word in (b"name", b"pending")] for member in members]
