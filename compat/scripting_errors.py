@@ -48,6 +48,10 @@ UNKILLABLE: Final = (
     b"either wait the script termination or kill the server in a hard way using the SHUTDOWN "
     b"NOSAVE command."
 )
+UNKILLABLE_OF_MASTER: Final = (
+    b"UNKILLABLE The busy script was sent by a master instance in the context of replication and "
+    b"cannot be killed."
+)
 SCRIPT_FLUSH_MODE: Final = b"ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 
 

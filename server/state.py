@@ -61,10 +61,12 @@ class Scripting:
 
     Attributes:
         allows_all: scripts may call what is not for scripts.
+        runs: how many scripts and functions have been begun.
     """
 
     def __init__(self) -> None:
         self.allows_all = False
+        self.runs = 0
 
     def figures(self) -> ScriptFigures:
         """What there is to say of them. Complexity: O(how many)."""

@@ -79,6 +79,12 @@ _FOR_SUBSCRIBERS: Final = (
 )
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 _REPLICATED_READS: Final = (b"publish", b"spublish", b"pfcount")
+# What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
+_RUN_AGAIN: Final = (
+    *(*_REPLICATED_READS, b"script|load", b"script|flush"),
+    *(b"select", b"exec", b"discard"),
+)
+_NO_CHANGES: Final = (b"ping", b"echo", b"replconf")
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
 _HTTP_WARNED_EVERY_MS: Final = 60_000
@@ -123,6 +129,20 @@ def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command
         raise CommandError(errors.unknown_command(argv))
     names[argv[0]] = row
     return _fitting(row, argv)
+
+
+def runs_again(row: Command) -> bool:
+    """Whether a command that stands in a file, or comes from a master, is run.
+
+    All are run that may change data, scripts or functions, or tell subscribers something. What acts
+    on the server or on a connection is not: a file does not shut down its server.
+    """
+    return _may_change_others(row) or row.name in _RUN_AGAIN
+
+
+def changes_nothing(row: Command) -> bool:
+    """Whether nothing is lost where a command is not run."""
+    return bool(row.flags & READONLY) or row.name in _NO_CHANGES
 
 
 def _fitting(row: Command, argv: list[bytes]) -> Command:

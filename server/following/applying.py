@@ -11,11 +11,12 @@ import logging
 from typing import Final
 
 from headrace.compat.errors import CommandError
+from headrace.compat.scripting_errors import NO_SCRIPT
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import RequestParser
 from headrace.server.clients.session import FROM_MASTER, REPLAY, Peer, Session
-from headrace.server.dispatch.admission import find_row
+from headrace.server.dispatch.admission import changes_nothing, find_recorded_row, runs_again
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import invoke
@@ -27,9 +28,7 @@ log: Final = logging.getLogger("headrace")
 
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
-_SELECT: Final = b"select"
 _REPLCONF: Final = b"replconf"
-_RUN_AS_WELL: Final = (b"publish", b"spublish", b"pfcount")  # they are no writes
 _MOST_WORD_BYTES: Final = 1 << 40  # a master sends what it holds
 _LOGGED: Final = 10  # commands that fail, in full
 
@@ -45,6 +44,7 @@ class Applier:
     Attributes:
         session: stands for the master in CLIENT LIST.
         asked: the master asks how far we are.
+        lacks_scripts: the master has called a script that is not known here.
         failed: how many commands have failed.
     """
 
@@ -54,7 +54,9 @@ class Applier:
         session = Session(server.clients.new_id(), server.data.dbs[db], now_ms, peer)
         session.special = REPLAY | FROM_MASTER
         self.asked = False
+        self.lacks_scripts = False
         self.failed = 0
+        self._passed: Final[set[bytes]] = set()  # the names of commands that were not run
         self._dispatcher: Final = dispatcher
         self._server: Final = server
         self._relay: Final = relay
@@ -128,20 +130,29 @@ class Applier:
         row = self._rows.get(argv[0])
         try:
             if row is None or row.run is None or not row.arity_fits(len(argv)):
-                row = find_row(self._rows, argv)
+                row = find_recorded_row(self._rows, argv)
         except CommandError as error:
             self._note_failure(name, error.line)
             return
         self.session.last_row = row
         self.session.commands += 1
-        if not row.flags & WRITE and row.name != _SELECT and row.name not in _RUN_AS_WELL:
-            return  # such as PING
+        if not row.flags & WRITE and not runs_again(row):
+            self._pass(row)
+            return
         call = self._call
         call.db = self.session.db
         call.now_ms = server.clock.now_ns // 1_000_000
         reply = invoke(call, row, argv)
         if isinstance(reply, ErrorReply):
             self._note_failure(name, reply.text)
+            if reply.text == NO_SCRIPT:
+                self.lacks_scripts = True
+
+    def _pass(self, row: Command) -> None:
+        """A command of the master is not run, such as PING."""
+        if not changes_nothing(row) and row.name not in self._passed:
+            self._passed.add(row.name)
+            log.warning("The master sends %r, which acts on a server: it is not run here", row.name)
 
     def _note_failure(self, name: bytes, line: bytes) -> None:
         """A command of the master fails here: the data may differ from now on."""

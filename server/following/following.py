@@ -293,6 +293,9 @@ class MasterFollowing(Following, LinkUser):
         if applier.asked:
             applier.asked = False
             self._acknowledge(link)
+        if applier.lacks_scripts:  # it sends them anew to one that has taken a full copy
+            self._knows_stream = False
+            self.lost(link, "it calls a script that it has sent before this server was started")
 
     # A full copy
 

@@ -329,10 +329,23 @@ class Loader:
             self.numbered.end_file(good_bytes)
         self._transaction = None
         self._damaged = False
+        self._note_passed(reader)
         reader.close()
         self._reader = None
         self._done_bytes += reader.size_bytes
         self._file += 1
+
+    def _note_passed(self, reader: AofReader) -> None:
+        """Say which commands were not run."""
+        passed = self._replayer.passed
+        if passed:
+            counts = [f"{count} x {shown(name).upper()}" for name, count in sorted(passed.items())]
+            log.warning(
+                "%s: not run, because they act on the server and not on its data: %s",
+                os.fsdecode(reader.name),
+                ", ".join(counts),
+            )
+            self._replayer.passed = {}
 
     def _mend(self, reader: AofReader, good_bytes: int) -> None:
         """Cut off what the last write left half done, where that is allowed."""

@@ -30,6 +30,7 @@ class Run:
         wrote: it has called a command that writes.
         is_to_end: somebody has asked for its end.
         deadline_ns: when it has to have ended; None: it may take its time.
+        is_told: a master, or a file, says that it has run: it runs to its end.
     """
 
     def __init__(
@@ -39,12 +40,14 @@ class Run:
         argv: list[bytes],
         began_ns: int,
         deadline_ns: int | None = None,
+        is_told: bool = False,
     ) -> None:
         self.name: Final = name
         self.is_function: Final = is_function
         self.argv: Final = argv
         self.began_ns: Final = began_ns
         self.deadline_ns: Final = deadline_ns
+        self.is_told: Final = is_told
         self.wrote = False
         self.is_to_end = False
 
@@ -79,10 +82,10 @@ class Busy:
         self._next_ns = 0  # when others are served again
         self.looked_ns = 0
 
-    def begin(self, name: bytes, is_function: bool, argv: list[bytes]) -> Run:
+    def begin(self, name: bytes, is_function: bool, call: Call) -> Run:
         """A script begins."""
         now_ns = monotonic_ns()
-        run = Run(name, is_function, argv, now_ns)
+        run = Run(name, is_function, call.argv, now_ns, None, call.replaying)
         self.run = run
         self._next_ns = now_ns + self._server.config.busy_reply_threshold * 1_000_000
         return run
@@ -166,6 +169,8 @@ class Busy:
         run = self.run
         if run is None or not run.argv or not self._server.gate.reasons & SCRIPT_AT_WORK:
             raise CommandError(errors.NOT_BUSY)
+        if run.is_told:
+            raise CommandError(errors.UNKILLABLE_OF_MASTER)
         if run.is_function != functions:
             raise CommandError(self._server.gate.busy)
         if run.wrote:

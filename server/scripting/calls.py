@@ -108,6 +108,7 @@ class ScriptCalls:
         call.db = caller.db
         call.now_ms = caller.now_ms
         call.replaying = caller.replaying
+        call.stamp_s = caller.stamp_s
         self._rights = rights
         self._held = 0
         self._script = run

@@ -165,7 +165,7 @@ class ScriptEngine(Scripting):
             if sha in self._evaluated:  # it is the youngest again
                 del self._evaluated[sha]
                 self._evaluated[sha] = script
-        rights = self._rights(flags, read_only)
+        rights = self._rights(flags, read_only, call.replaying)
         left = self._run(call, self._of_scripts, rights, script.sha, script.chunk, keys)
         if isinstance(left, Failure):
             return _failed(call, left, script.sha, b"@user_script", b"\n" not in script.source)
@@ -182,23 +182,29 @@ class ScriptEngine(Scripting):
     ) -> object:
         """Run what has this name. Returns a ``Failure``, or what ``values.reply_of`` takes."""
         interpreter = world.ready()
-        world.calls.begin(call, rights, self.busy.begin(name, interpreter.of_functions, call.argv))
+        world.calls.begin(call, rights, self.busy.begin(name, interpreter.of_functions, call))
         clock = self._server.clock
         began_ns = clock.now_ns
+        self.runs += 1
         try:
             return interpreter.run(chunk, call.argv, keys)
         finally:
             clock.now_ns = began_ns  # what its calls have taken is its time, too
             self.busy.end()
 
-    def _rights(self, flags: int, read_only: bool) -> Rights:
-        """What a script with these flags may do. Raises: CommandError, where it may not be run."""
+    def _rights(self, flags: int, read_only: bool, is_told: bool) -> Rights:
+        """What a script with these flags may do. Raises: CommandError, where it may not be run.
+
+        Args:
+            is_told: it has run already, as a master or a file says: memory does not matter.
+        """
         if read_only and not flags & (NO_WRITES | COMPATIBLE):
             raise CommandError(errors.WRITES_IN_READ_ONLY)
         server = self._server
         if flags & NO_CLUSTER and server.cluster is not None:
             raise CommandError(errors.NOT_ON_CLUSTER)
-        if not flags & (COMPATIBLE | ALLOW_OOM | NO_WRITES) and self._is_out_of_memory():
+        told_or_fit = is_told or flags & (COMPATIBLE | ALLOW_OOM | NO_WRITES)
+        if not told_or_fit and self._is_out_of_memory():
             raise CommandError(errors.NO_ROOM_TO_RUN)
         grows = bool(flags & ALLOW_OOM) or not server.gate.reasons & MEMORY_LIMITED
         roams = bool(flags & (COMPATIBLE | ALLOW_CROSS_SLOT))
@@ -296,7 +302,7 @@ class ScriptEngine(Scripting):
 
     def call_function(self, call: Call, function: Function, keys: int, read_only: bool) -> object:
         """Run a function for a call. Returns the reply. Raises: CommandError, as ``run``."""
-        rights = self._rights(function.flags, read_only)
+        rights = self._rights(function.flags, read_only, call.replaying)
         world = self._of_functions
         left = self._run(call, world, rights, function.name, function.callback, keys)
         if isinstance(left, Failure):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,9 +11,12 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
+from headrace.protocol.outgoing import request
 from support.contents import contents
 from support.interchange import delivery_times, fill_groups, group_facts, pairs, rdb, stream
 from support.process import Process
+from support.random_commands import key_command, string_command
+from support.random_scripts import FAIL, LEARNED, recorded
 from support.tools import tool
 
 from .test_serving import FOLDER, MANIFEST, fill, wait_until
@@ -123,6 +128,78 @@ def test_the_single_file_of_an_older_redis(
     server = fresh_server(*AOF, directory=tmp_path)
     assert contents(server) == before
     assert contents(server.restart(crash=True)) == before
+
+
+@pytest.mark.judge
+@pytest.mark.since(8, 10)
+@pytest.mark.parametrize("seed", range(3))
+def test_scripts_in_files_are_run(
+    fresh_server: Factory, fresh_redis: Factory, tmp_path: Path, seed: int
+) -> None:
+    """Before 7.0, Redis recorded a script as it was called, and not what it did."""
+    chance = random.Random(seed)
+    made = [[b"SELECT", b"0"], *LEARNED]
+    for _ in range(400):
+        command = chance.choice([string_command, key_command])(chance)
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
+        made += recorded(chance, words, may_fail=False)
+    data = b"".join(map(request, made))
+    redis = fresh_redis(start=False)
+    for folder in (redis.directory, tmp_path / "ours", tmp_path / "imported"):
+        folder.mkdir(exist_ok=True)
+        (folder / "appendonly.aof").write_bytes(data)
+    redis.options = (*redis.options, *AOF)
+    redis.start()
+    expected = redis.call("DEBUG", "DIGEST")
+    server = fresh_server(*AOF, *DEBUG, directory=tmp_path / "ours")
+    assert server.call("DEBUG", "DIGEST") == expected
+    server.call("BGREWRITEAOF")
+    wait_until(server, "aof_rewrite_in_progress", "0")
+    assert server.restart(crash=True).call("DEBUG", "DIGEST") == expected
+    assert tool("check-aof", str(tmp_path / "imported")).returncode == 0
+    done = tool("import", str(tmp_path / "imported"), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 0, done.stderr
+    server = fresh_server(*AOF, *DEBUG, directory=tmp_path / "new")
+    assert server.call("DEBUG", "DIGEST") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([b"EVALSHA", b"f" * 40, b"0"], "EVALSHA answered: NOSCRIPT No matching script"),
+        ([b"FCALL", b"f", b"0"], "FCALL answered: ERR Function not found"),
+        ([b"EVAL", b"(", b"0"], "EVAL answered: ERR Error compiling script"),
+        ([b"EVAL", b"redis.call('no.such')", b"0"], "EVAL answered: ERR Unknown Redis command"),
+    ],
+)
+def test_scripts_that_cannot_be_run_are_named(
+    fresh_server: Factory, tmp_path: Path, words: list[bytes], reason: str
+) -> None:
+    (tmp_path / "appendonly.aof").write_bytes(request([b"SET", b"k", b"1"]) + request(words))
+    server = fresh_server(*AOF, directory=tmp_path, start=False, check_log=False)
+    server.spawn()
+    assert server.wait() == 1
+    assert reason in server.log()
+
+
+def test_a_script_that_failed_has_done_what_it_did(fresh_server: Factory, tmp_path: Path) -> None:
+    words = [b"EVAL", FAIL, b"0", b"SET", b"k", b"1"]
+    (tmp_path / "appendonly.aof").write_bytes(request(words))
+    server = fresh_server(*AOF, directory=tmp_path)
+    assert server.call("GET", "k") == b"1"
+    assert "A recorded script ended with an error, after what it had done: NO reason" in (
+        server.log()
+    )
+
+
+def test_the_scripts_of_a_file_stay_known(fresh_server: Factory, tmp_path: Path) -> None:
+    """However many it names: it may call the first one by its digest at the end."""
+    first = b"return redis.call('incr', 'calls')"
+    made = [[b"EVAL", first, b"0"]]
+    made += [[b"EVAL", b"return %d" % number, b"0"] for number in range(600)]
+    made.append([b"EVALSHA", hashlib.sha1(first).hexdigest().encode(), b"0"])
+    (tmp_path / "appendonly.aof").write_bytes(b"".join(map(request, made)))
+    assert fresh_server(*AOF, directory=tmp_path).call("GET", "calls") == b"2"
 
 
 @pytest.mark.judge

@@ -11,12 +11,14 @@ from contextlib import closing
 import pytest
 from conftest import Factory
 
+from headrace.protocol.outgoing import request as encode_words
 from support.all_types import make, names, requests
 from support.client import WireError, encode
 from support.following import AT_ONCE, Load, assert_same, digest, have_all, is_up
 from support.process import Process, RedisProcess
 from support.proxy import Proxy
 from support.random_commands import do_things
+from support.random_scripts import LEARNED, recorded
 from support.waiting import wait_until
 
 LIBRARY = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
@@ -363,6 +365,73 @@ def test_a_command_that_fails_here_is_logged(
     assert replica.info("replication")["slave_repl_offset"] == str(
         100 + sum(map(len, stream)) + len(encode("LPUSH", "k", 1))
     )
+
+
+def test_scripts_of_a_master_are_run(
+    replica: Process, fake: Callable[..., FakeMaster], fresh_server: Factory
+) -> None:
+    """Before 7.0 masters sent scripts as they were called; the replica's file has what they did."""
+    chance = random.Random(1)
+    made = [*LEARNED, [b"MULTI"], [b"SET", b"plain", b"1"]]
+    made += [[b"EVAL", b"return redis.call('set', 'own', '1')", b"0"], [b"EXEC"]]
+    for number in range(100):
+        made += recorded(chance, [b"RPUSH", b"list", b"%d" % number])
+    stream = b"".join(map(encode_words, made))
+    master = fake(FULL, b"$18\r\n" + snapshot(), stream)
+    replica.call("CONFIG", "SET", "appendonly", "yes")
+    follow(replica, master.port)
+    offset = str(100 + len(stream))
+    wait_until(lambda: replica.info("replication")["slave_repl_offset"] == offset)
+    expected = [b"%d" % number for number in range(100)]
+    assert replica.call("LRANGE", "list", 0, -1) == expected
+    assert replica.call("MGET", "plain", "own") == [b"1", b"1"]
+    wait_until(lambda: replica.info("persistence")["aof_rewrite_in_progress"] == "0")
+    replica.call("REPLICAOF", "NO", "ONE")
+    again = fresh_server("--appendonly", "yes", directory=replica.directory, start=False)
+    replica.kill()
+    again.start()
+    assert again.call("LRANGE", "list", 0, -1) == expected
+
+
+LOOP = "repeat until redis.call('EXISTS', 'end') == 1 return redis.call('SET', 'looped', 1)"
+
+
+def test_a_script_of_a_master_is_not_killed(
+    replica: Process, fake: Callable[..., FakeMaster]
+) -> None:
+    """The judge says the same; it has no end, because nobody can write meanwhile."""
+    replica.call("CONFIG", "SET", "busy-reply-threshold", 50)
+    master = fake(FULL, b"$18\r\n" + snapshot(), encode("EVAL", LOOP, 0))
+    with replica.client() as client:
+        client.call("REPLICAOF", "127.0.0.1", master.port)
+        wait_until(lambda: client.call("GET", "k").startswith(b"-BUSY"))
+        for name in ("SCRIPT", "FUNCTION"):
+            assert client.call(name, "KILL").startswith(
+                b"-UNKILLABLE The busy script was sent by a master instance in the context of "
+            )
+    replica.kill()
+
+
+def test_a_script_that_a_master_has_sent_before_is_sent_anew(
+    replica: Process, fake: Callable[..., FakeMaster]
+) -> None:
+    """It counts on a replica to know it still; one that was started since takes a full copy."""
+    master = fake(FULL, b"$18\r\n" + snapshot(), encode("EVALSHA", "f" * 40, 0))
+    replica.call("REPLICAOF", "127.0.0.1", master.port)
+    wait_until(lambda: replica.log().count("Full copy from the master") >= 2)
+    assert "it calls a script" in replica.log()
+
+
+def test_what_a_master_sends_and_no_replica_runs_is_named(
+    replica: Process, fake: Callable[..., FakeMaster]
+) -> None:
+    stream = [encode("CONFIG", "SET", "maxmemory", "1gb"), encode("PING"), encode("SHUTDOWN")]
+    master = fake(FULL, b"$18\r\n" + snapshot(), *stream, encode("SET", "k", 1))
+    follow(replica, master.port)
+    wait_until(lambda: replica.call("GET", "k") == b"1")
+    for name in ("config|set", "shutdown"):
+        assert f"The master sends b'{name}', which acts on a server" in replica.log()
+    assert "ping" not in replica.log()
 
 
 def test_a_silent_master_is_left(replica: Process, fake: Callable[..., FakeMaster]) -> None:

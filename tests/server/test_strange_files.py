@@ -206,6 +206,10 @@ def test_commands_that_change_nothing_are_passed(fresh_server: Factory, tmp_path
     (parts / MANIFEST).write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
     done = tool("import", str(tmp_path), "--dir", str(tmp_path / "new"))
     assert done.returncode == 0, done.stderr
+    assert b"not run, because they act on the server and not on its data: 1 x AUTH" in done.stderr
+    for name in (b"1 x SAVE", b"1 x CONFIG|SET", b"2 x DEBUG", b"1 x SUBSCRIBE", b"1 x SHUTDOWN"):
+        assert name in done.stderr
+    assert b"x GET" not in done.stderr
     for folder in (tmp_path, tmp_path / "new"):
         server = fresh_server(*AOF, directory=folder)
         assert (server.call("GET", "k"), server.call("XLEN", "s")) == (b"v", 1)

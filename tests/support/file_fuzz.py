@@ -33,6 +33,7 @@ from headrace.protocol.outgoing import request
 from headrace.server.dispatch.rows import TABLE
 from headrace.server.tools.cli import run_tool
 from support.interchange import length, listpack, rdb, stream, string
+from support.random_scripts import LEARNED, recorded
 from support.snapshots import odd_databases, snapshot
 
 FOLDER = "appendonlydir"
@@ -116,6 +117,7 @@ def commands(rng: random.Random) -> bytes:
     names = sorted(TABLE)
     # After a command that is left out, others may fail: then the rest is met as well.
     parts = [request([b"LPUSH", b"l", b"1"])] if rng.random() < 0.7 else []
+    parts += map(request, LEARNED)
     for _ in range(rng.randrange(1, 40)):
         name = rng.choice(names)
         words = [name]
@@ -123,7 +125,8 @@ def commands(rng: random.Random) -> bytes:
         if children and rng.random() < 0.9:
             words.append(rng.choice(sorted(children)))
         words += [_word(rng) for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 4, 5, 8)))]
-        parts.append(request(words))
+        made = recorded(rng, words) if rng.random() < 0.3 else [words]
+        parts += map(request, made)
         if rng.random() < 0.1:
             parts.append(request([rng.choice((b"MULTI", b"EXEC", b"DISCARD", b"SAVE"))]))
         if rng.random() < 0.1:
@@ -138,6 +141,8 @@ def _word(rng: random.Random) -> bytes:
 def plain_commands() -> bytes:
     made = [request([b"SELECT", b"0"]), request([b"SET", b"k", b"v" * 300])]
     made += [request([b"XADD", b"s", b"%d-1" % n, b"f", b"v%d" % n]) for n in range(1, 40)]
+    made += map(request, LEARNED)
+    made += map(request, recorded(random.Random(0), [b"RPUSH", b"l", b"of a script"]))
     made += [
         request([b"XGROUP", b"CREATE", b"s", b"g", b"0"]),
         request([b"MULTI"]),

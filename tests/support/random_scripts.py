@@ -1,7 +1,8 @@
-"""Scripts by chance that call the libraries of scripts, rightly and wrongly."""
+"""Scripts by chance that call the libraries of scripts, rightly and wrongly; scripts in files."""
 
 from __future__ import annotations
 
+import hashlib
 import random
 import struct
 
@@ -64,6 +65,24 @@ cjson.encode_sparse_array(false, 2, 10) cjson.encode_number_precision(14)
 cjson.encode_invalid_numbers(false) cjson.decode_invalid_numbers(true)
 cjson.decode_array_with_array_mt(false) cjson.encode_keep_buffer(true)
 """
+
+
+CALL = b"local got = redis.pcall(unpack(ARGV)) return type(got) == 'table' and got.err == nil"
+FAIL = b"redis.call(unpack(ARGV)) return redis.error_reply('NO reason')"
+SHA = hashlib.sha1(CALL).hexdigest().encode()
+LIBRARY = b"""#!lua name=called
+redis.register_function('call', function(keys, words) redis.pcall(unpack(words)) end)"""
+LEARNED = [[b"SCRIPT", b"LOAD", CALL], [b"FUNCTION", b"LOAD", b"REPLACE", LIBRARY]]
+
+
+def recorded(rng: random.Random, words: list[bytes], may_fail: bool = True) -> list[list[bytes]]:
+    """How a file or a master before Redis 7.0 says that a script called a command.
+
+    ``LEARNED`` stands before it. Redis 8.10 crashes at a file with a script that fails.
+    """
+    scripts = [[b"EVAL", CALL], [b"EVALSHA", SHA], [b"evalsha", SHA.upper()], [b"FCALL", b"call"]]
+    made = [[*rng.choice([*scripts, [b"eval", FAIL]] if may_fail else scripts), b"0", *words]]
+    return made if rng.random() < 0.8 else [[b"MULTI"], *made, [b"EXEC"]]
 
 
 def quoted(data: bytes) -> str:

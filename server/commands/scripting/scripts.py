@@ -57,7 +57,8 @@ def evaluate_known_read_only(call: Call) -> object:
 def _evaluate(call: Call, read_only: bool) -> object:
     show(call)
     keys = key_count(call)
-    script = scripting_of(call).load(call.argv[1], False)
+    # A master or a file that says EVALSHA counts on all scripts that it has named before.
+    script = scripting_of(call).load(call.argv[1], call.replaying)
     return scripting_of(call).run(call, script, keys, read_only)
 
 
