@@ -19,6 +19,7 @@ SCRIPT_CROSSES_SLOTS: Final = (
 )
 NOT_ON_CLUSTER: Final = b"ERR Can not run script on cluster, 'no-cluster' flag is set."
 READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
+STALE: Final = b"ERR Can not execute the command on a stale replica"
 LOG_NEEDS_TWO: Final = b"ERR redis.log() requires two arguments or more."
 LOG_NEEDS_LEVEL: Final = b"ERR First argument must be a number (log level)."
 LOG_BAD_LEVEL: Final = b"ERR Invalid log level."
@@ -97,6 +98,20 @@ UNEXPECTED_ENGINE: Final = b"ERR Unexpected engine in script shebang: %b"
 UNKNOWN_SHEBANG_OPTION: Final = b"ERR Unknown lua shebang option: %b"
 UNEXPECTED_FLAG: Final = b"ERR Unexpected flag in script shebang: %b"
 WRITES_IN_READ_ONLY: Final = b"ERR Can not execute a script with write flag using *_ro command."
+STALE_SCRIPT: Final = (
+    b"MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and "
+    b"'allow-stale' flag is not set on the script."
+)
+SCRIPT_ON_REPLICA: Final = b"READONLY Can not run script with write flag on readonly replica"
+UNSAVED_SNAPSHOT: Final = (
+    b"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
+    b"disk. Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
+)
+UNSAVED_AOF: Final = (
+    b"MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to "
+    b"disk. Writable scripts are blocked. Use 'no-writes' flag for read only scripts. "
+    b"AOF error: %b"
+)
 DEBUG_MODE: Final = b"ERR Use SCRIPT DEBUG YES/SYNC/NO"
 NO_DEBUGGER: Final = b"ERR there is no debugger of scripts"
 

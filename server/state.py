@@ -80,16 +80,12 @@ class Scripting:
         """Forget all libraries, and what they keep."""
         raise NotImplementedError
 
-    def may_write(self, name: bytes, argv: list[bytes]) -> bool:
-        """Whether a request that runs a script may write."""
-        raise NotImplementedError
+    def flags_of(self, flags: int, name: bytes, argv: list[bytes]) -> int:
+        """The flags by which a request is admitted that runs a script.
 
-    def says_it_writes(self, name: bytes, argv: list[bytes]) -> bool:
-        """Whether it runs a script that says so itself: such a one is not begun in vain."""
-        raise NotImplementedError
-
-    def says_it_grows(self, name: bytes, argv: list[bytes]) -> bool:
-        """Whether it says so, and nothing of doing so where memory is short."""
+        Args:
+            flags, name: of its command.
+        """
         raise NotImplementedError
 
     def take_back(self, codes: list[bytes], replaces: bool) -> None:

@@ -144,9 +144,8 @@ class Transaction:
         self.size_bytes = 0  # of all words queued
         self.word_count = 0  # how many these are
         self.failed = False  # a request was refused while queueing: EXEC must abort
-        self.writes = False  # holds a command that CLIENT PAUSE WRITE and MISCONF hold back
-        self.grows = False  # holds a command that is refused when memory is short
-        self.flags = -1  # those that all of its commands have
+        self.flags_of_all = -1  # that all of its commands have
+        self.flags_of_any = 0  # that one of them has
 
 
 class Session(Sleeper):

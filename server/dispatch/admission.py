@@ -34,6 +34,7 @@ from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
     DENYOOM,
     LOADING,
+    MAY_REPLICATE,
     NO_AUTH,
     NO_MULTI,
     ORIGINALS,
@@ -78,13 +79,13 @@ _FOR_SUBSCRIBERS: Final = (
     b"reset",
 )
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
-_REPLICATED_READS: Final = (b"publish", b"spublish", b"pfcount")
 # What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
 _RUN_AGAIN: Final = (
-    *(*_REPLICATED_READS, b"script|load", b"script|flush"),
+    *(b"publish", b"spublish", b"pfcount", b"script|load", b"script|flush"),
     *(b"select", b"exec", b"discard"),
 )
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf")
+_OF_ANY: Final = WRITE | MAY_REPLICATE | DENYOOM  # what EXEC has of any request of its queue
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
 _HTTP_WARNED_EVERY_MS: Final = 60_000
@@ -212,7 +213,9 @@ def admit(
         line = refused_line(server, session, row, argv)
         if line:
             return refuse(server, session, row, argv, line)
+    flags = row.flags
     if server.gate.reasons:
+        flags = flags_of_request(server, session, row, argv)
         if server.gate.reasons & (MEMORY_LIMITED | CLIENTS_LIMITED):
             limited = server.gate.reasons & CLIENTS_LIMITED
             argv_bytes = size_of(argv) if limited else 0
@@ -225,7 +228,7 @@ def admit(
             line = server.gate.busy
         elif server.gate.reasons & STRICT_SLOTS and crosses_slots(session, row, argv):
             line = errors.CROSS_SLOT
-        line = line or refusal_of(dispatcher, session, row, argv)
+        line = line or _refusal_of(dispatcher, row, flags)
         if line:
             return refuse(server, session, row, argv, line)
     if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
@@ -233,19 +236,18 @@ def admit(
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
     if server.gate.reasons & (LINK_DOWN | LOADING_DATA):
-        line = _without_data(server, session, row)
+        line = _without_data(server, flags)
         if line:
             return refuse(server, session, row, argv, line)
-    if server.gate.reasons & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(
-        server, session, row, argv
-    ):
+    reasons = server.gate.reasons
+    if reasons & PAUSED_ALL or (reasons & PAUSED_WRITES and flags & (WRITE | MAY_REPLICATE)):
         session.special |= PAUSED
         return HELD
     if special & IN_MULTI and is_queued(row):
         line = _forbidden(server, session, row)
         if line:
             return refuse(server, session, row, argv, line)
-        _queue(session, row, argv)
+        _queue(server, session, row, argv)
         _bound_queue(server, session)
         return QUEUED
     return HELD if _gives_way(dispatcher, session, row, argv) else None
@@ -263,19 +265,29 @@ def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: lis
     return slicing is not None and slicing.holds_back(session, row, argv)
 
 
-def _without_data(server: Server, session: Session, row: Command) -> bytes:
-    """Why a command is refused while the data is not there, or old; empty if it is not.
+def flags_of_request(server: Server, session: Session, row: Command, argv: list[bytes]) -> int:
+    """The flags by which a request is admitted: those of its script, or of all that EXEC would run.
 
-    EXEC is refused where one of those that it would run is.
+    A script says in its first line what it does, and what it may do there (``getCommandFlags``).
     """
-    reasons = server.gate.reasons
-    flags = row.flags
+    if row.flags & SCRIPT_RUNNER:
+        return server.ready_scripting().flags_of(row.flags, row.name, argv)
     transaction = session.transaction
     if transaction is not None and row.name == b"exec":
-        flags &= transaction.flags
-    if reasons & LINK_DOWN and not server.config.replica_serve_stale_data and not flags & STALE:
+        return row.flags & transaction.flags_of_all | transaction.flags_of_any & _OF_ANY
+    return row.flags
+
+
+def is_stale(server: Server) -> bool:
+    """Whether the data of a replica is old, and may not be read."""
+    return bool(server.gate.reasons & LINK_DOWN) and not server.config.replica_serve_stale_data
+
+
+def _without_data(server: Server, flags: int) -> bytes:
+    """Why a command is refused while the data is not there, or old; empty if it is not."""
+    if not flags & STALE and is_stale(server):
         return errors.MASTER_DOWN
-    if reasons & LOADING_DATA and not flags & LOADING:
+    if server.gate.reasons & LOADING_DATA and not flags & LOADING:
         return errors.LOADING
     return b""
 
@@ -306,33 +318,50 @@ def refuse(
     return ErrorReply(line)
 
 
-def refusal_of(dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]) -> bytes:
+def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
     """Why the server runs no such command now, in the words of the reply; empty if it does."""
     server = dispatcher.server
-    transaction = session.transaction
-    writes = bool(row.flags & WRITE) or (
-        row.name == b"exec" and transaction is not None and transaction.writes
-    )
-    if row.flags & SCRIPT_RUNNER:
-        writes = server.ready_scripting().says_it_writes(row.name, argv)
-    if (
-        server.gate.reasons & MEMORY_LIMITED
-        and server.ready_evicting().short
-        and _needs_memory(server, session, row, argv)
-    ):
+    if flags & DENYOOM and is_out_of_memory(server):
         return errors.OUT_OF_MEMORY
-    if server.gate.reasons & SAVE_FAILED and (writes or row.name == b"ping"):
-        return errors.MISCONF_SNAPSHOT
-    if server.gate.reasons & WRITES_REFUSED and (writes or row.name == b"ping"):
-        return errors.MISCONF_AOF % dispatcher.durability.files.write_error
+    if not flags & WRITE:
+        return unsaved_line(dispatcher) if row.name == b"ping" else b""
+    line = unsaved_line(dispatcher)
+    if line:
+        return line
     region = server.data.region
-    if server.gate.reasons & REGION_REFUSES and writes and region is not None:
+    if server.gate.reasons & REGION_REFUSES and region is not None:
         # AA FORGET ends the waiting for others.
         return b"" if row.flags & ADMIN else region.refusal
-    if server.gate.reasons & NO_REPLICAS and writes:
+    if lacks_replicas(server):
         return errors.NO_REPLICAS
-    if server.gate.reasons & FOLLOWS and writes and server.config.replica_read_only:
-        return errors.READ_ONLY_REPLICA
+    return errors.READ_ONLY_REPLICA if is_read_only(server) else b""
+
+
+def is_out_of_memory(server: Server) -> bool:
+    """Whether no room was to be made before the command at hand."""
+    return bool(server.gate.reasons & MEMORY_LIMITED) and server.ready_evicting().short
+
+
+def is_read_only(server: Server) -> bool:
+    """Whether this is a replica that its clients may not write to."""
+    return bool(server.gate.reasons & FOLLOWS) and server.config.replica_read_only
+
+
+def lacks_replicas(server: Server) -> bool:
+    """Whether there are fewer replicas than writes need."""
+    return bool(server.gate.reasons & NO_REPLICAS)
+
+
+def unsaved_line(
+    dispatcher: Dispatcher,
+    snapshot: bytes = errors.MISCONF_SNAPSHOT,
+    aof: bytes = errors.MISCONF_AOF,
+) -> bytes:
+    """Why writes are refused that could not be saved, in these words; empty if they could."""
+    if dispatcher.server.gate.reasons & SAVE_FAILED:
+        return snapshot
+    if dispatcher.server.gate.reasons & WRITES_REFUSED:
+        return aof % dispatcher.durability.files.write_error
     return b""
 
 
@@ -343,33 +372,6 @@ def _forbidden(server: Server, session: Session, row: Command) -> bytes:
     if row.name == b"debug" and not allowed_by(server.config.enable_debug_command, session):
         return errors.DEBUG_NOT_ALLOWED
     return errors.NO_MODULE_COMMAND if row.name in _OF_MODULES else b""
-
-
-def _needs_memory(server: Server, session: Session, row: Command, argv: list[bytes]) -> bool:
-    if row.flags & DENYOOM:
-        return True
-    if row.flags & SCRIPT_RUNNER:
-        return server.ready_scripting().says_it_grows(row.name, argv)
-    transaction = session.transaction
-    return row.name == b"exec" and transaction is not None and transaction.grows
-
-
-def _is_paused(server: Server, session: Session, row: Command, argv: list[bytes]) -> bool:
-    if server.gate.reasons & PAUSED_ALL:
-        return True
-    if row.flags & SCRIPT_RUNNER:
-        return not row.flags & READONLY and server.ready_scripting().may_write(row.name, argv)
-    if _may_change_others(row):
-        return True
-    transaction = session.transaction
-    return row.name == b"exec" and transaction is not None and transaction.writes
-
-
-def _may_change_others(row: Command) -> bool:
-    """Whether replicas would get something of a command."""
-    if row.flags & SCRIPT_RUNNER:
-        return not row.flags & READONLY
-    return bool(row.flags & WRITE) or row.name in _REPLICATED_READS
 
 
 def is_of_regions(row: Command) -> bool:
@@ -404,7 +406,7 @@ def queue_same(
         words = requests[following]
         if len(words) != len(argv) or words[0] != argv[0]:
             break
-        _queue(session, row, words)
+        _queue(server, session, row, words)
         following += 1
     _bound_queue(server, session)
     wire = repeated(QUEUED, following - at).wire
@@ -413,7 +415,7 @@ def queue_same(
     return following
 
 
-def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
+def _queue(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
     transaction = session.transaction
     assert transaction is not None
     if transaction.failed or session.watch_broken:
@@ -421,13 +423,13 @@ def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
         return  # it will not be run: keeping it would only cost memory
     transaction.rows.append(row)
     transaction.requests.append(argv)
-    transaction.flags &= row.flags
+    flags = row.flags
+    if flags & SCRIPT_RUNNER:
+        flags = flags_of_request(server, session, row, argv)
+    transaction.flags_of_all &= flags
+    transaction.flags_of_any |= flags
     transaction.size_bytes += size_of(argv)
     transaction.word_count += len(argv)
-    if _may_change_others(row):
-        transaction.writes = True
-    if row.flags & DENYOOM:
-        transaction.grows = True
 
 
 def _bound_queue(server: Server, session: Session) -> None:

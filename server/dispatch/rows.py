@@ -36,6 +36,7 @@ MOVABLEKEYS: Final = 1 << 15
 ALLOW_BUSY: Final = 1 << 16
 NO_MANDATORY_KEYS: Final = 1 << 17
 SCRIPT_RUNNER: Final = 1 << 18  # it may do whatever a script does
+MAY_REPLICATE: Final = 1 << 19  # replicas may get something of it though it is no write; not shown
 
 FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
     (WRITE, b"write"),

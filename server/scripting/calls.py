@@ -11,7 +11,13 @@ import logging
 from typing import Any, Final
 
 from headrace.compat import scripting_errors as errors
-from headrace.compat.errors import OUT_OF_MEMORY, TRANSACTION_TOO_LARGE, CommandError
+from headrace.compat.errors import (
+    NO_REPLICAS,
+    OUT_OF_MEMORY,
+    READ_ONLY_REPLICA,
+    TRANSACTION_TOO_LARGE,
+    CommandError,
+)
 from headrace.protocol.doubles import double
 from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.log import SCRIPT
@@ -25,14 +31,29 @@ from headrace.server.clients.session import (
     TRACKED,
     Session,
 )
-from headrace.server.dispatch.admission import find_row, refusal_of
+from headrace.server.dispatch.admission import (
+    find_row,
+    is_out_of_memory,
+    is_read_only,
+    is_stale,
+    lacks_replicas,
+    unsaved_line,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import count_call, invoke, lap, note_reads, show_monitors
 from headrace.server.dispatch.permission import denial_of, refused_line
-from headrace.server.dispatch.rows import NOSCRIPT, SCRIPT_RUNNER, WRITE, Command
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    MAY_REPLICATE,
+    NOSCRIPT,
+    SCRIPT_RUNNER,
+    STALE,
+    WRITE,
+    Command,
+)
 from headrace.server.dispatch.slot_checks import NO_SLOT, SEVERAL_SLOTS, slot_of_request
-from headrace.server.gate import MONITORED, STRICT_SLOTS
+from headrace.server.gate import MONITORED, REGION_REFUSES, STRICT_SLOTS
 from headrace.server.scripting.arguments import number_of, spelled, whole
 from headrace.server.scripting.busy import Run
 from headrace.server.scripting.errors import LibraryError, ScriptError
@@ -186,15 +207,18 @@ class ScriptCalls:
         server = self._server
         if flags & NOSCRIPT and (flags & SCRIPT_RUNNER or not allows_all(server)):
             raise self._refused(row, errors.NOT_FROM_SCRIPT)
+        gated = server.gate.reasons and not self._call.replaying
+        if gated and not flags & STALE and is_stale(server):
+            raise self._refused(row, errors.STALE)
         if self.session.user.limited:
             line = refused_line(server, self._caller, row, argv, SCRIPT)
             if line:
                 raise self._refused(row, errors.denied(line))
-        if flags & WRITE and not self._rights.writes:
+        if flags & (WRITE | MAY_REPLICATE) and not self._rights.writes:
             raise self._refused(row, errors.READ_ONLY)
-        if server.gate.reasons and not self._call.replaying:
-            line = refusal_of(self._dispatcher, self.session, row, argv)
-            if line and not (line == OUT_OF_MEMORY and self._may_grow()):
+        if gated:
+            line = self._refusal_of(flags)
+            if line:
                 raise self._refused(row, line)
             if server.gate.reasons & STRICT_SLOTS:
                 self._check_slots(row, argv)
@@ -214,9 +238,24 @@ class ScriptCalls:
                 raise self._refused(row, errors.SCRIPT_CROSSES_SLOTS)
             self._slot = slot
 
-    def _may_grow(self) -> bool:
-        """Whether a call may take memory that is short: one that has written goes on to its end."""
-        return self._rights.grows or (self._script is not None and self._script.wrote)
+    def _refusal_of(self, flags: int) -> bytes:
+        """Why a call with these flags is not made now: a script that has written may go on."""
+        server = self._server
+        region = server.data.region
+        if flags & WRITE and server.gate.reasons & REGION_REFUSES and region is not None:
+            return region.refusal
+        if self._script is not None and self._script.wrote:
+            return b""
+        if flags & WRITE:
+            if is_read_only(server):
+                return READ_ONLY_REPLICA
+            line = unsaved_line(self._dispatcher)
+            if line:
+                return line
+            if lacks_replicas(server):
+                return NO_REPLICAS
+        short = flags & DENYOOM and not self._rights.grows and is_out_of_memory(server)
+        return OUT_OF_MEMORY if short else b""
 
     def _note_size(self, row: Command, argv: list[bytes]) -> None:
         """Refuse what would make of the script more than one transaction between regions may be."""

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headrace.compat import scripting_errors as errors
-from headrace.compat.errors import CommandError
+from headrace.compat.errors import MASTER_DOWN, NO_REPLICAS, CommandError
 from headrace.protocol.replies import ErrorReply
+from headrace.server.dispatch.admission import (
+    is_out_of_memory,
+    is_read_only,
+    is_stale,
+    lacks_replicas,
+    unsaved_line,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.rows import DENYOOM, MAY_REPLICATE, STALE, WRITE
 from headrace.server.gate import MEMORY_LIMITED
 from headrace.server.scripting.busy import Busy
 from headrace.server.scripting.calls import Rights, ScriptCalls
@@ -23,6 +31,7 @@ from headrace.server.scripting.libraries import (
 from headrace.server.scripting.shebang import (
     ALLOW_CROSS_SLOT,
     ALLOW_OOM,
+    ALLOW_STALE,
     COMPATIBLE,
     NO_CLUSTER,
     NO_WRITES,
@@ -92,6 +101,7 @@ class ScriptEngine(Scripting):
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         super().__init__()
+        self._dispatcher: Final = dispatcher
         self._server: Final = dispatcher.server
         self.busy: Final = Busy(dispatcher)
         self._of_scripts: Final = _World(dispatcher, self.busy, False)
@@ -165,7 +175,7 @@ class ScriptEngine(Scripting):
             if sha in self._evaluated:  # it is the youngest again
                 del self._evaluated[sha]
                 self._evaluated[sha] = script
-        rights = self._rights(flags, read_only, call.replaying)
+        rights = self._rights(call, flags, read_only)
         left = self._run(call, self._of_scripts, rights, script.sha, script.chunk, keys)
         if isinstance(left, Failure):
             return _failed(call, left, script.sha, b"@user_script", b"\n" not in script.source)
@@ -192,27 +202,40 @@ class ScriptEngine(Scripting):
             clock.now_ns = began_ns  # what its calls have taken is its time, too
             self.busy.end()
 
-    def _rights(self, flags: int, read_only: bool, is_told: bool) -> Rights:
-        """What a script with these flags may do. Raises: CommandError, where it may not be run.
-
-        Args:
-            is_told: it has run already, as a master or a file says: memory does not matter.
-        """
-        if read_only and not flags & (NO_WRITES | COMPATIBLE):
-            raise CommandError(errors.WRITES_IN_READ_ONLY)
+    def _rights(self, call: Call, flags: int, read_only: bool) -> Rights:
+        """What a script with these flags may do. Raises: CommandError, where it may not be run."""
         server = self._server
-        if flags & NO_CLUSTER and server.cluster is not None:
-            raise CommandError(errors.NOT_ON_CLUSTER)
-        told_or_fit = is_told or flags & (COMPATIBLE | ALLOW_OOM | NO_WRITES)
-        if not told_or_fit and self._is_out_of_memory():
-            raise CommandError(errors.NO_ROOM_TO_RUN)
+        line = self._refusal_of(flags, read_only, call.replaying)
+        if line:
+            raise CommandError(line)
         grows = bool(flags & ALLOW_OOM) or not server.gate.reasons & MEMORY_LIMITED
         roams = bool(flags & (COMPATIBLE | ALLOW_CROSS_SLOT))
         return Rights(not read_only and not flags & NO_WRITES, grows, roams)
 
-    def _is_out_of_memory(self) -> bool:
+    def _refusal_of(self, flags: int, read_only: bool, replaying: bool) -> bytes:
+        """Why a script with these flags is not run now; empty if it is.
+
+        Mostly its request was admitted by the same flags. But EXEC runs what was admitted before
+        the script was loaded, or before something else changed (``scriptPrepareForRun``).
+        """
         server = self._server
-        return bool(server.gate.reasons & MEMORY_LIMITED) and server.ready_evicting().short
+        if flags & NO_CLUSTER and server.cluster is not None:
+            return errors.NOT_ON_CLUSTER
+        if is_stale(server) and not flags & ALLOW_STALE and not replaying:
+            return MASTER_DOWN if flags & COMPATIBLE else errors.STALE_SCRIPT
+        if flags & (NO_WRITES | COMPATIBLE):
+            return b""
+        if not replaying and is_read_only(server):
+            return errors.SCRIPT_ON_REPLICA
+        unsaved = unsaved_line(self._dispatcher, errors.UNSAVED_SNAPSHOT, errors.UNSAVED_AOF)
+        if unsaved and not replaying:
+            return unsaved
+        if read_only:
+            return errors.WRITES_IN_READ_ONLY
+        if lacks_replicas(server) and not replaying:
+            return NO_REPLICAS
+        out_of_memory = not replaying and not flags & ALLOW_OOM and is_out_of_memory(server)
+        return errors.NO_ROOM_TO_RUN if out_of_memory else b""
 
     def _reply(self, call: Call, left: object, calls: ScriptCalls) -> object:
         """The reply to a script that has left this."""
@@ -224,20 +247,20 @@ class ScriptEngine(Scripting):
             call.row.failed_calls += 1
         return reply
 
-    def may_write(self, name: bytes, argv: list[bytes]) -> bool:
+    def flags_of(self, flags: int, name: bytes, argv: list[bytes]) -> int:
         """See ``Scripting``."""
-        return not self._flags_of(name, argv) & NO_WRITES
+        said = self._said_by(name, argv)
+        if said & COMPATIBLE:
+            return flags
+        flags &= ~(MAY_REPLICATE | STALE)
+        if said & ALLOW_STALE:
+            flags |= STALE
+        if not said & NO_WRITES:
+            flags |= WRITE if said & ALLOW_OOM else WRITE | DENYOOM
+        return flags
 
-    def says_it_writes(self, name: bytes, argv: list[bytes]) -> bool:
-        """See ``Scripting``."""
-        return not self._flags_of(name, argv) & (NO_WRITES | COMPATIBLE)
-
-    def says_it_grows(self, name: bytes, argv: list[bytes]) -> bool:
-        """See ``Scripting``."""
-        return not self._flags_of(name, argv) & (NO_WRITES | ALLOW_OOM | COMPATIBLE)
-
-    def _flags_of(self, name: bytes, argv: list[bytes]) -> int:
-        """The flags of what a request runs; those of a script that says nothing if it is none."""
+    def _said_by(self, name: bytes, argv: list[bytes]) -> int:
+        """What the first line says of what a request runs; ``COMPATIBLE`` if there is none."""
         if name.startswith(b"fcall"):
             function = self.libraries.functions.get(argv[1].lower())
             return COMPATIBLE if function is None else function.flags
@@ -302,7 +325,7 @@ class ScriptEngine(Scripting):
 
     def call_function(self, call: Call, function: Function, keys: int, read_only: bool) -> object:
         """Run a function for a call. Returns the reply. Raises: CommandError, as ``run``."""
-        rights = self._rights(function.flags, read_only, call.replaying)
+        rights = self._rights(call, function.flags, read_only)
         world = self._of_functions
         left = self._run(call, world, rights, function.name, function.callback, keys)
         if isinstance(left, Failure):

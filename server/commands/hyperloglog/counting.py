@@ -13,7 +13,15 @@ from headrace.server.commands.hyperloglog.values import (
     sketch_at,
 )
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    FAST,
+    MAY_REPLICATE,
+    READONLY,
+    WRITE,
+    KeySpec,
+    command,
+)
 from headrace.storage.string.hyperloglog.sketch import (
     Union,
     add,
@@ -54,7 +62,7 @@ def pfadd(call: Call) -> object:
 @command(
     "PFCOUNT",
     arity=-2,
-    flags=READONLY,
+    flags=READONLY | MAY_REPLICATE,
     keys=(KeySpec("RW ACCESS", last=-1),),
     acl=("hyperloglog",),
 )

@@ -16,6 +16,7 @@ from headrace.server.dispatch.rows import (
     DENYOOM,
     FAST,
     LOADING,
+    MAY_REPLICATE,
     NOSCRIPT,
     PUBSUB,
     STALE,
@@ -107,14 +108,19 @@ def sunsubscribe(call: Call) -> object:
     return Replies(replies or [Push([b"sunsubscribe", None, len(session.shard_channels)])])
 
 
-@command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST)
+@command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE)
 def publish(call: Call) -> object:
     """Reply: how many times it was delivered."""
     _feed_replicas(call)
     return call.server.clients.pubsub.publish(call.argv[1], call.argv[2])
 
 
-@command("SPUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST, keys=(KeySpec("NOT_KEY"),))
+@command(
+    "SPUBLISH",
+    arity=3,
+    flags=PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE,
+    keys=(KeySpec("NOT_KEY"),),
+)
 def spublish(call: Call) -> object:
     """Reply: how many times it was delivered."""
     _feed_replicas(call)

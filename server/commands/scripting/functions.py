@@ -31,6 +31,7 @@ from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
     DENYOOM,
     LOADING,
+    MAY_REPLICATE,
     NOSCRIPT,
     READONLY,
     STALE,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from headrace.server.scripting.libraries import Library
 
 
-@command("FCALL", arity=-3, flags=RUNS, keys=KEYS, acl=("scripting",))
+@command("FCALL", arity=-3, flags=RUNS | MAY_REPLICATE, keys=KEYS, acl=("scripting",))
 def call_function(call: Call) -> object:
     """Run a function. Reply: what it returns."""
     return _call_function(call, False)

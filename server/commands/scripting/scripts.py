@@ -20,6 +20,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
     LOADING,
+    MAY_REPLICATE,
     NOSCRIPT,
     READONLY,
     STALE,
@@ -30,7 +31,7 @@ from headrace.server.dispatch.rows import (
 _SHA_DIGITS: Final = 40
 
 
-@command("EVAL", arity=-3, flags=RUNS, keys=KEYS, acl=("scripting",))
+@command("EVAL", arity=-3, flags=RUNS | MAY_REPLICATE, keys=KEYS, acl=("scripting",))
 def evaluate(call: Call) -> object:
     """Run a script. Reply: what it returns."""
     return _evaluate(call, False)
@@ -42,7 +43,7 @@ def evaluate_read_only(call: Call) -> object:
     return _evaluate(call, True)
 
 
-@command("EVALSHA", arity=-3, flags=RUNS, keys=KEYS, acl=("scripting",))
+@command("EVALSHA", arity=-3, flags=RUNS | MAY_REPLICATE, keys=KEYS, acl=("scripting",))
 def evaluate_known(call: Call) -> object:
     """Run a script that is known, by its SHA-1. Reply: what it returns."""
     return _evaluate_known(call, False)

@@ -40,10 +40,12 @@ from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
     FAST,
     LOADING,
+    MAY_REPLICATE,
     NONE_ALIKE,
     NOSCRIPT,
     SKIP_SLOWLOG,
     STALE,
+    WRITE,
     Command,
     KeySpec,
     command,
@@ -93,7 +95,7 @@ def execute_queue(call: Call) -> object:
         if transaction.failed:
             raise CommandError(EXEC_ABORTED)
         return NULL_ARRAY
-    if server.data.region is not None and transaction.writes:
+    if server.data.region is not None and transaction.flags_of_any & (WRITE | MAY_REPLICATE):
         line = check_transaction(server, transaction.size_bytes)
         if line:
             session.drop_transaction()
