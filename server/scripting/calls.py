@@ -139,6 +139,10 @@ class ScriptCalls:
         if self._server.gate.reasons & STRICT_SLOTS and isinstance(caller.row, Command):
             self._slot = slot_of_request(caller.row, caller.argv)
 
+    def end(self) -> None:
+        """Forget what the script has named for itself: the next one is another client's."""
+        self.session.fieldsets.clear()
+
     # What scripts call. A call raises ScriptError, and nothing else.
 
     def call(self, *words: Any) -> object:

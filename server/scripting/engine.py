@@ -200,6 +200,7 @@ class ScriptEngine(Scripting):
             return interpreter.run(chunk, call.argv, keys)
         finally:
             clock.now_ns = began_ns  # what its calls have taken is its time, too
+            world.calls.end()
             self.busy.end()
 
     def _rights(self, call: Call, flags: int, read_only: bool) -> Rights:

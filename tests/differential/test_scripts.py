@@ -48,6 +48,33 @@ def test_wrong_calls(pair: Pair) -> None:
         pair.both(*call)
 
 
+LEAVING = (
+    "redis.call('SELECT', 5) redis.setresp(3) return redis.call('HIMPORT', 'PREPARE', 'f', 'a')",
+    "redis.call('HIMPORT', 'PREPARE', 'f', 'a') return redis.call('HIMPORT', 'SET', 'h', 'f', 1)",
+    "redis.set_repl(redis.REPL_NONE) redis.call('HIMPORT', 'PREPARE', 'f', 'a') error('x')",
+)
+LOOKING = (
+    "return {redis.pcall('HIMPORT', 'SET', 'h', 'f', 1), redis.call('HIMPORT', 'DISCARDALL')}",
+    "return {redis.call('EXISTS', 'here'), redis.call('HGETALL', 'h'), #KEYS, #ARGV}",
+)
+
+
+def test_a_script_leaves_nothing_to_the_next_one(pair: Pair) -> None:
+    """Its database, its protocol, its arguments and the fields that it has named end with it."""
+    pair.both("SET", "here", 1)
+    pair.both("HIMPORT", "PREPARE", "mine", "a")
+    for script in LEAVING:
+        for look in LOOKING:
+            pair.both("EVAL", script, 1, "k", "a")
+            pair.both("EVAL", look, 0)
+            pair.both("MULTI")
+            pair.both("EVAL", script, 1, "k", "a")
+            pair.both("EVAL", look, 0)
+            pair.both("EXEC")
+    pair.both("HIMPORT", "SET", "h", "f", 1)
+    pair.both("HIMPORT", "SET", "h", "mine", 1)
+
+
 def test_scripts_by_their_hash(pair: Pair) -> None:
     """An evaluated script is known, in either case of its digits, until the cache is emptied."""
     script = b"return {KEYS[1], ARGV[1], redis.call('INCR', KEYS[1])}"
