@@ -68,6 +68,48 @@ def test_a_time_in_the_past_stores_nothing(
     )
 
 
+FIRST_AND_LAST = (0, 1, 2**46 - 1, 2**46, 2**63 - 1)
+ELEMENTS = {
+    "small": "0 HSET k f v g w",
+    "small with deadlines": "0 HSET k f v g w\n0 HPEXPIREAT k 9999999999999 FIELDS 1 g",
+    "large": f"0 HSET k f {'v' * 65} g w",
+    "large with deadlines": f"0 HSET k f {'v' * 65} g w\n0 HEXPIRE k 9999 FIELDS 1 g",
+    "a field with one": f"0 HSET k f {'v' * 65} g w\n0 HEXPIRE k 9999 FIELDS 1 f",
+}
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("before", ELEMENTS.values(), ids=ELEMENTS)
+@pytest.mark.parametrize("moment", FIRST_AND_LAST)
+def test_the_first_and_the_last_deadlines_of_fields(duel: Duel, before: str, moment: int) -> None:
+    lines: list[str] = []
+    for command in (
+        *(f"{name} k {moment} FIELDS 2 f f" for name in ("HPEXPIREAT", "HEXPIREAT", "HEXPIRE")),
+        *(f"HPEXPIREAT k {moment} {condition} FIELDS 1 f" for condition in ("NX", "GT", "LT")),
+        *(f"HGETEX k {unit} {moment} FIELDS 2 f g" for unit in ("PXAT", "EXAT", "PX")),
+        *(f"HSETEX k {unit} {moment} FIELDS 2 f w h w" for unit in ("PXAT", "EXAT", "PX")),
+    ):
+        lines += ["0 DEL k c", before, f"0 {command}", "0 HPEXPIRETIME k FIELDS 3 f g h"]
+        lines += ["0 HLEN k", "0 COPY k c", "0 HPEXPIRETIME c FIELDS 3 f g h"]
+    duel.player.play(steps_of("\n".join(lines)))
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("moment", FIRST_AND_LAST)
+def test_the_first_and_the_last_deadlines_of_keys(duel: Duel, moment: int) -> None:
+    lines: list[str] = ["0 SADD n 1", "0 DUMP n"]
+    for command in (
+        *(f"{name} k {moment}" for name in ("EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT")),
+        *(f"SET k w {unit} {moment}" for unit in ("EX", "PX", "EXAT", "PXAT")),
+        *(f"GETEX k {unit} {moment}" for unit in ("EX", "PX", "EXAT", "PXAT")),
+        *(f"MSETEX 2 k w n w {unit} {moment}" for unit in ("EX", "PXAT")),
+        *(f"RESTORE k {moment} {{payload:0:0:0}} REPLACE {unit}" for unit in ("", "ABSTTL")),
+    ):
+        lines += ["0 DEL c", "0 SET k v", f"0 {command}", "0 PEXPIRETIME k", "0 EXPIRETIME k"]
+        lines += ["0 COPY k c", "0 PEXPIRETIME c"]
+    duel.player.play(steps_of("\n".join(lines)))
+
+
 def test_what_is_not_stored_is_not_recorded(fresh_server: Factory) -> None:
     server = fresh_server("--appendonly", "yes")
     server.call("SET", "k", "v", "PXAT", "1")

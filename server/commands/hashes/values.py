@@ -11,7 +11,7 @@ from headrace.server.commands.hashes.events import FIELDS_DELETED, FIELDS_EXPIRE
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import KeySpec
 from headrace.storage.hash.hash import Hash
-from headrace.storage.hash.timed import has_passed
+from headrace.storage.hash.timed import NEVER, has_passed
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
 UPDATE_KEY: Final = (KeySpec("RW UPDATE"),)
@@ -65,7 +65,7 @@ def has_same_deadline(value: Hash, field: bytes, moment_ms: int) -> bool:
 
     It shows in the last millisecond of the field's life, in which another one goes.
     """
-    return not value.is_small() and value.deadline_ms(field) == moment_ms
+    return moment_ms != NEVER and not value.is_small() and value.deadline_ms(field) == moment_ms
 
 
 def drop_expired(call: Call, key: bytes, value: Hash, expired: dict[bytes, None]) -> bool:

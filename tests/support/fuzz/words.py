@@ -46,6 +46,7 @@ SHORT_MS: Final = (
     1000,
     1500,
 )  # lengths of time that moves of the clock meet
+FIRST_AND_LAST_MS: Final = (0, 0, 1, 2**46 - 1)  # moments; the last one is that of a field
 MOVES_MS: Final = (1, 1, 2, 4, 5, 6, 9, 10, 11, 20, 50, 99, 100, 101, 500, 999, 1000, 1001, 2000)
 
 _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
@@ -169,6 +170,8 @@ class Words:
             return self.pick((b"0", b"0", b"%d" % chance.choice(SHORT_MS), moment))
         if like == "length_s":
             return self.pick((b"1", b"1", b"2", b"10", b"0", b"-1"))
+        if like.startswith("moment") and chance.random() < 0.06:
+            return b"%d" % (chance.choice(FIRST_AND_LAST_MS) // (1000 if like == "moment_s" else 1))
         if like == "moment_ms":
             return b"%d" % (self.now_ms + chance.choice((0, 1, 1, 2, 5, 10, 100, 1000, -1, -1000)))
         if like == "moment_s":
