@@ -44,7 +44,14 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from headrace.server.gate import NEWCOMERS
-from headrace.server.net.past_loop import read_now, write_now
+from headrace.server.net.past_loop import (
+    abort_now,
+    close_now,
+    cork,
+    end_if_sent,
+    read_now,
+    write_now,
+)
 
 log: Final = logging.getLogger("headrace")
 
@@ -105,15 +112,14 @@ class Connection(Peer):
         server.gate.set(NEWCOMERS, False)
         self._transport = transport
         if server.stopping:
-            transport.abort()
+            abort_now(transport)
             self.session.closed = True
             return
         now_ms = server.clock.refresh()
         server.statistics.counters.connections_received += 1
         if self._is_one_too_many():
             server.statistics.counters.rejected_connections += 1
-            transport.write(encode(ErrorReply(errors.TOO_MANY_CLIENTS)))
-            transport.close()
+            refuse(transport, errors.TOO_MANY_CLIENTS)
             self.session.closed = True
             return
         config = server.config
@@ -121,8 +127,7 @@ class Connection(Peer):
         protected = config.protected_mode and open_to_all
         if protected and is_remote(transport):
             server.statistics.counters.rejected_connections += 1
-            transport.write(encode(ErrorReply(errors.PROTECTED_MODE)))
-            transport.close()
+            refuse(transport, errors.PROTECTED_MODE)
             self.session.closed = True
             return
         keep_alive(transport, config.tcp_keepalive)
@@ -216,7 +221,12 @@ class Connection(Peer):
         self._stalled = False
         self.session.soft_limit_since_ms = 0
         self._tell_drained()
-        if self._transport is not None and not self._transport.is_closing():
+        transport = self._transport
+        if transport is None:
+            return
+        if transport.is_closing():
+            end_if_sent(transport)
+        else:
             self.resume_soon()
 
     def when_drained(self, call: Callable[[], None]) -> None:
@@ -257,7 +267,7 @@ class Connection(Peer):
             self._write(transport, wire)
         if session.special & CLOSING:
             if not self._held:
-                transport.close()
+                close_now(transport)
         elif self._stalled:
             self.bound_output()
 
@@ -280,9 +290,11 @@ class Connection(Peer):
         session.flush_pending = False
         wire = b"".join(session.out)
         session.out.clear()
+        if session.special & CLOSING:
+            cork(transport)
         write_now(transport, session.fd, wire)
         if session.special & CLOSING:
-            transport.close()
+            close_now(transport)
 
     def may_show_data(self) -> bool:
         """Whether more is pending than the answer to one command of ``@connection``, as PING is."""
@@ -314,7 +326,7 @@ class Connection(Peer):
             self._write(transport, wire)
         if session.special & CLOSING:
             if not self._held and not session.flush_pending:
-                transport.close()
+                close_now(transport)
         elif self._stalled:
             self.bound_output()
 
@@ -328,6 +340,8 @@ class Connection(Peer):
                 return
         session.bytes_out += size
         self._server.statistics.counters.note_write(size)
+        if session.special & CLOSING:
+            cork(transport)
         transport.write(wire)
         if self._on_drained is not None:
             self._tell_drained()
@@ -353,7 +367,7 @@ class Connection(Peer):
         """Close now."""
         self.session.special |= CLOSING
         if self._transport is not None:
-            self._transport.abort()
+            abort_now(self._transport)
 
     def has_left(self) -> bool:
         """Whether the connection is closing, or its end is known to the kernel, if not to us.
@@ -580,6 +594,13 @@ def _are_a_transaction(requests: list[list[bytes]]) -> bool:
         if len(words) == 1 and words[0].lower() == _EXEC:
             return number == len(requests) - 1
     return False
+
+
+def refuse(transport: asyncio.Transport, reason: bytes) -> None:
+    """Say why a client is not served, and close."""
+    cork(transport)
+    transport.write(encode(ErrorReply(reason)))
+    close_now(transport)
 
 
 def is_remote(transport: asyncio.Transport) -> bool:

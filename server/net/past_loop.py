@@ -1,13 +1,20 @@
-"""Reading from and writing to a connection's socket while the event loop is kept from it."""
+"""What is done to a connection's socket at once, and not when the event loop comes to it.
+
+It is read from and written to while the event loop is kept from it. And it is ended behind its last
+reply: the loop closes a socket in its next turn only, and a client that has its reply would take
+the connection for one to be used again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import socket
 from typing import Final
 
 READ_BYTES: Final = 4096  # that are read in one go
+_CORK: Final = getattr(socket, "TCP_CORK", 0)
 
 
 def read_now(transport: asyncio.Transport, fd: int) -> bytes:
@@ -37,3 +44,37 @@ def write_now(transport: asyncio.Transport, fd: int, wire: bytes) -> None:
             sent = os.write(fd, wire)
     if sent < len(wire):
         transport.write(wire[sent:])
+
+
+def cork(transport: asyncio.Transport) -> None:
+    """Let what is written from here on leave together with the end of the connection."""
+    known = transport.get_extra_info("socket")
+    if _CORK and known is not None:
+        with contextlib.suppress(OSError):  # a Unix socket has no packets
+            known.setsockopt(socket.IPPROTO_TCP, _CORK, 1)
+
+
+def close_now(transport: asyncio.Transport) -> None:
+    """Close a connection behind what was written to it."""
+    transport.close()
+    end_if_sent(transport)
+
+
+def abort_now(transport: asyncio.Transport) -> None:
+    """Close a connection, and forget what waits to be sent."""
+    transport.abort()
+    _end(transport)
+
+
+def end_if_sent(transport: asyncio.Transport) -> None:
+    """Let the peer of a closed connection know of it, if nothing waits to be sent."""
+    if not transport.get_write_buffer_size():
+        _end(transport)
+
+
+def _end(transport: asyncio.Transport) -> None:
+    known = transport.get_extra_info("socket")
+    if known is not None:
+        # A copy, because uvloop's own objects refuse it. The peer may have been faster.
+        with contextlib.suppress(OSError), known.dup() as copy:
+            copy.shutdown(socket.SHUT_RDWR)

@@ -1,14 +1,17 @@
-"""What a connection does before its first request."""
+"""What a connection does before its first request, and behind its last reply."""
 
 from __future__ import annotations
 
 import socket
 
 import pytest
+from conftest import Factory
 
 from headrace.server.net.connection import is_remote, keep_alive
 from support.client import RawClient
 from support.process import ServerProcess
+from support.stopping import stopped
+from support.waiting import wait_until
 
 
 class Accepted:
@@ -55,6 +58,53 @@ def test_the_first_client_too_many_is_told_so(server: ServerProcess, client: Raw
     try:
         with RawClient(server.port) as second:
             assert second.read() == b"-ERR max number of clients reached\r\n"
+            assert has_ended(second)
         assert client.call("PING") == b"+PONG\r\n"
     finally:
         client.call("CONFIG", "SET", "maxclients", "10000")
+
+
+def has_ended(client: RawClient) -> bool:
+    """Whether the end of the connection is known by now to a client that has read everything."""
+    client.sock.settimeout(0)
+    try:
+        return client.sock.recv(1) == b""
+    except BlockingIOError:
+        return False
+
+
+@pytest.mark.parametrize("request_line", [b"QUIT", b"CLIENT KILL ID number SKIPME no", b"*1\r\n#"])
+def test_the_end_comes_with_the_last_reply(server: ServerProcess, request_line: bytes) -> None:
+    """Whoever keeps connections for later use must not take this one for a good one.
+
+    Not even while the server is at work for others.
+    """
+    with server.client() as client, server.client() as other:
+        other.call("PING")
+        number = client.call("CLIENT", "ID")[1:-2]
+        with stopped(server):
+            client.send(request_line.replace(b"number", number) + b"\r\n")
+            other.send_command("DEBUG", "SLEEP", "0.3")
+        client.read()
+        assert has_ended(client)
+        assert not other.is_answered()
+        assert other.read() == b"+OK\r\n"
+
+
+def test_who_is_cut_off_knows_it_when_others_do(server: ServerProcess, client: RawClient) -> None:
+    for _ in range(20):
+        with server.client() as victim:
+            number = victim.call_parsed("CLIENT", "ID")
+            assert client.call("CLIENT", "KILL", "ID", int(str(number))) == b":1\r\n"
+            assert has_ended(victim)
+
+
+def test_a_script_holds_no_end_off(fresh_server: Factory) -> None:
+    server = fresh_server("--busy-reply-threshold", "50")
+    with server.client() as client, server.client() as other, server.client() as leaver:
+        assert other.call("PING") == leaver.call("PING") == b"+PONG\r\n"
+        client.send_command("EVAL", "while true do end", 0)
+        wait_until(lambda: other.call("PING").startswith(b"-BUSY"))
+        assert leaver.call("QUIT") == b"+OK\r\n"
+        assert has_ended(leaver)
+        assert other.call("SCRIPT", "KILL") == b"+OK\r\n"

@@ -25,7 +25,7 @@ import ssl
 from collections import deque
 from typing import Final
 
-from headrace.server.net.past_loop import read_now, write_now
+from headrace.server.net.past_loop import abort_now, close_now, read_now, write_now
 from headrace.server.net.tls.contexts import words_of
 from headrace.server.net.tls.handshakes import Handshakes, Handshaking
 
@@ -181,7 +181,7 @@ class TlsTransport(Handshaking):
             self._is_over = True
             self._door.refused(self, reason)
         if self._wire is not None:
-            self._wire.close()  # behind the notice, which is short
+            close_now(self._wire)  # behind the notice, which is short
 
     def _catch_up(self) -> None:
         """Use what has arrived."""
@@ -344,20 +344,24 @@ class TlsTransport(Handshaking):
             self._say_goodbye()
 
     def _say_goodbye(self) -> None:
-        if self._wire is None:
-            return
+        if self._wire is not None:
+            self._notify()
+            close_now(self._wire)
+
+    def _notify(self) -> None:
+        """Tell the peer in TLS's own words that no more will come."""
         if self._is_open:
             with contextlib.suppress(OSError):  # the peer has not answered it yet, and need not
                 self._tls.unwrap()
             self._push()
-        self._wire.close()
 
     def abort(self) -> None:
-        """Close now."""
+        """Close now, with notice if the peer takes it at once."""
         self._is_closing = True
         self._forget_backlog()
         if self._wire is not None:
-            self._wire.abort()
+            self._notify()
+            abort_now(self._wire)
 
     # As other transports
 

@@ -156,6 +156,50 @@ def test_an_end_is_answered_first(server: Encrypted) -> None:
     wait_until(lambda: server.process.info("clients")["connected_clients"] == "1")
 
 
+def is_ended_in_form(client: RawClient) -> bool:
+    """Whether the server ends a connection by TLS's own notice."""
+    assert isinstance(client.sock, ssl.SSLSocket)
+    client.sock.suppress_ragged_eofs = False  # type: ignore[attr-defined]
+    try:
+        client.rest_until_close()
+    except ssl.SSLEOFError:
+        return False
+    return True
+
+
+def ends(server: Encrypted) -> list[bool]:
+    """Whether a server ends connections with notice, each in another way."""
+    seen = []
+    asked = [
+        encode("QUIT"),
+        encode("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"),
+        b"*1\r\n#\r\n",
+        encode("SETRANGE", "k", 2 * MB, "x") + encode("GET", "k"),  # more than may wait
+    ]
+    server.process.call("CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0")
+    for request in asked:
+        with server.client() as client:
+            client.send(request)
+            seen.append(is_ended_in_form(client))
+    with server.client() as client:
+        number = client.call_parsed("CLIENT", "ID")
+        assert server.process.call("CLIENT", "KILL", "ID", int(str(number))) == 1
+        seen.append(is_ended_in_form(client))
+    with server.client() as client:
+        client.call("PING")
+        server.process.call("CONFIG", "SET", "timeout", "1")
+        seen.append(is_ended_in_form(client))
+    return seen
+
+
+def test_an_end_has_its_notice(server: Encrypted, real: Encrypted) -> None:
+    """However it comes about: without one a client has to take it for an attack."""
+    assert ends(server) == ends(real) == [True] * 6
+    with server.client() as client:
+        client.send(encode("SHUTDOWN", "NOSAVE"))
+        assert is_ended_in_form(client)
+
+
 def test_scripts_at_work_do_not_keep_others_waiting(encrypted: Start) -> None:
     server = encrypted("--busy-reply-threshold", "50")
     with server.client() as client, server.client() as other:
