@@ -79,6 +79,16 @@ def denied(line: bytes) -> bytes:
     return b"ERR ACL failure in script: " + line.removeprefix(b"NOPERM ")
 
 
+def with_code(text: bytes) -> bytes:
+    """The error that a script makes of a text, with the code ERR where that has none."""
+    return text.rstrip(b"\r\n") if b" " in text else b"ERR " + text.strip(b"\r\n")
+
+
+def unknown_list_argument(word: bytes) -> bytes:
+    """For FUNCTION LIST; line breaks at the end become spaces, too."""
+    return b"ERR Unknown argument " + word.replace(b"\r", b" ").replace(b"\n", b" ")
+
+
 def does_not_compile(message: bytes) -> bytes:
     """For a script that is no Lua."""
     return b"ERR Error compiling script (new function): " + message
@@ -139,7 +149,6 @@ UNKNOWN_FLAG: Final = b"unknown flag given"
 LIBRARY_NO_LUA: Final = b"ERR Error compiling function: %b"
 NOT_REGISTERED: Final = b"ERR Error registering functions: %b"
 UNKNOWN_LOAD_OPTION: Final = b"ERR Unknown option given: %b"
-UNKNOWN_LIST_ARGUMENT: Final = b"ERR Unknown argument %b"
 NO_LIST_PATTERN: Final = b"ERR library name argument was not given"
 BAD_POLICY: Final = (
     b"ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."

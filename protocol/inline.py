@@ -1,6 +1,7 @@
 """Words of an inline request, with the quoting rules that Redis gives them.
 
-Words are separated by white space. Inside double quotes ``\\n \\r \\t \\b \\a``, ``\\xHH`` and an
+Words are separated by white space, but a vertical tab or a form feed in a word is part of it. A NUL
+ends the line. Inside double quotes ``\\n \\r \\t \\b \\a``, ``\\xHH`` and an
 escaped character are understood; inside single quotes only ``\\'``. A closing quote must be
 followed by white space or the end.
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 _ESCAPES: Final = {ord("n"): 10, ord("r"): 13, ord("t"): 9, ord("b"): 8, ord("a"): 7}
-_SPACES: Final = b" \t\n\r\v\f\0"
+_SPACES: Final = b" \t\n\r\v\f"
+_ENDS: Final = b" \t\n\r\0"  # of a word without quotes
 _HEX: Final = b"0123456789abcdefABCDEF"
 
 
@@ -22,7 +24,7 @@ def split_words(line: bytes) -> list[bytes] | None:
     while True:
         while position < size and line[position] in _SPACES:
             position += 1
-        if position >= size:
+        if position >= size or not line[position]:
             return words
         word = bytearray()
         position = _read_word(line, position, word)
@@ -36,7 +38,7 @@ def _read_word(line: bytes, position: int, word: bytearray) -> int:
     size = len(line)
     while position < size:
         char = line[position]
-        if char in _SPACES:
+        if char in _ENDS:
             return position
         if char == 0x22:
             return _read_double_quoted(line, position + 1, word)
@@ -85,6 +87,6 @@ def _read_single_quoted(line: bytes, position: int, word: bytearray) -> int:
 
 
 def _end_of_quoted(line: bytes, position: int) -> int:
-    if position < len(line) and line[position] not in _SPACES:
+    if position < len(line) and line[position] and line[position] not in _SPACES:
         return -1
     return position

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 VERBOSE: Final = 15
 NOTICE: Final = logging.INFO
 NOTHING: Final = 100
+# Control characters would let the words of a client begin a line, or speak to a terminal.
+_SHOWN: Final = {char: ascii(chr(char))[1:-1] for char in (*range(32), 127) if char != ord("\t")}
 
 LEVELS: Final[dict[bytes, int]] = {
     b"debug": logging.DEBUG,
@@ -32,6 +34,11 @@ LEVELS: Final[dict[bytes, int]] = {
 }
 
 log: Final = logging.getLogger("headrace")
+
+
+def _text(record: logging.LogRecord) -> str:
+    """What a record says, in one line."""
+    return record.getMessage().translate(_SHOWN)
 
 
 class LineFormatter(logging.Formatter):
@@ -64,7 +71,7 @@ class LineFormatter(logging.Formatter):
             mark = "-"
         moment = time.strftime("%d %b %Y %H:%M:%S", time.localtime(record.created))
         millisecond = int(record.created * 1000) % 1000
-        line = f"{os.getpid()}:M {moment}.{millisecond:03} {mark} {record.getMessage()}"
+        line = f"{os.getpid()}:M {moment}.{millisecond:03} {mark} {_text(record)}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
@@ -85,7 +92,7 @@ class SyslogHandler(logging.Handler):
             priority = syslog.LOG_NOTICE
         elif level >= VERBOSE:
             priority = syslog.LOG_INFO
-        text = record.getMessage()
+        text = _text(record)
         if record.exc_info and self.formatter is not None:
             text += "\n" + self.formatter.formatException(record.exc_info)
         syslog.syslog(priority, text)

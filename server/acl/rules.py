@@ -252,6 +252,8 @@ def _allow_part(selector: Selector, rule: bytes, name: bytes) -> None:
             raise RuleError(rule, UNKNOWN_COMMAND)
         _set_command(selector, name, True)
         return
+    if has_spaces(word):  # it could not be read back
+        raise RuleError(rule, SYNTAX_ERROR)
     words = selector.first_words.setdefault(command, [])
     if word not in words:
         words.append(word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from socket import AF_INET6, inet_pton
 from typing import Final
 
 from headrace.compat.parameters import (
@@ -110,19 +111,33 @@ class HostName(Text):
         word = words[0]
         if len(word) >= HOST_NAME_MAX_BYTES:
             raise BadValue(f"Hostnames must be less than {HOST_NAME_MAX_BYTES} characters")
-        if word and not (word.replace(b"-", b"").replace(b".", b"") or b"0").isalnum():
+        if word and not _is_host_name(word):
             raise BadValue(BAD_HOST_NAME)
         return word
 
 
+def _is_host_name(word: bytes) -> bool:
+    return (word.replace(b"-", b"").replace(b".", b"") or b"0").isalnum()
+
+
+def _is_ipv6(word: bytes) -> bool:
+    try:
+        inet_pton(AF_INET6, os.fsdecode(word))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 class Address(Text):
-    """The address of a machine, or nothing: only its length is checked."""
+    """The address or the name of a machine, or nothing."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is too long."""
+        """Raises BadValue for what is too long, or neither."""
         if len(words[0]) >= ADDRESS_MAX_BYTES:
             reason = f"Hostnames for {self.name} must be less than {ADDRESS_MAX_BYTES} characters"
             raise BadValue(reason)
+        if words[0] and not _is_host_name(words[0]) and not _is_ipv6(words[0]):
+            raise BadValue(BAD_HOST_NAME)
         return words[0]
 
 

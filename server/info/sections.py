@@ -43,6 +43,8 @@ Section = Callable[[Call], Lines]
 
 _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
+_IN_NAMES: Final = bytes.maketrans(b"#:", b"__")  # what would end a name
+_IN_LINES: Final = bytes.maketrans(b"\r\n", b"__")  # what would end a line
 ACTIVE_MS: Final = 1000  # who sent something since then counts as active
 _NO_FORKS: Final = [
     b"latest_fork_usec:0",
@@ -378,9 +380,12 @@ def command_statistics(call: Call) -> Lines:
 
 
 def error_statistics(call: Call) -> Lines:
-    """Section ``errorstats``: error replies by code."""
+    """Section ``errorstats``: error replies by code, which may be a script's."""
     by_code = call.server.statistics.counters.errors_by_code
-    return [b"errorstat_%b:count=%d" % (code, by_code[code]) for code in sorted(by_code)]
+    return [
+        b"errorstat_%b:count=%d" % (code.translate(_IN_NAMES), by_code[code])
+        for code in sorted(by_code)
+    ]
 
 
 def latency_statistics(call: Call) -> Lines:
@@ -452,5 +457,5 @@ def info_text(call: Call, words: list[bytes]) -> bytes:
             continue
         if everything or name in asked or (default and is_default):
             lines = [b"# " + title, *section(call)]
-            parts.append(b"".join([line + b"\r\n" for line in lines]))
+            parts.append(b"".join([line.translate(_IN_LINES) + b"\r\n" for line in lines]))
     return b"\r\n".join(parts)

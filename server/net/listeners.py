@@ -280,7 +280,10 @@ def _bind_one(host: str, port: int, backlog: int) -> socket.socket:
         host = "::"
     # Bytes: a str is translated by the tables for international names, which are large.
     place = host.encode() if host.isascii() else host
-    found = socket.getaddrinfo(place, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    try:
+        found = socket.getaddrinfo(place, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except UnicodeError as error:
+        raise OSError(str(error)) from error
     family, kind, protocol, _, address = found[0]
     opened = socket.socket(family, kind, protocol)
     try:

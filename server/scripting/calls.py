@@ -58,7 +58,7 @@ from headrace.server.scripting.arguments import number_of, spelled, whole
 from headrace.server.scripting.busy import Run
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import Memory
-from headrace.server.scripting.values import Builders
+from headrace.server.scripting.values import Builders, to_nul
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -340,8 +340,7 @@ class ScriptCalls:
     def error_line(self, text: bytes) -> bytes:
         """``redis.error_reply``: an error with a code, which is ERR where it has none."""
         self.memory.check(len(text))
-        text = text.removeprefix(b"-")
-        return text if b" " in text else b"ERR " + text
+        return errors.with_code(to_nul(text).removeprefix(b"-"))
 
     def acl_check_cmd(self, *words: Any) -> bool:
         """``redis.acl_check_cmd``: whether the client of this script may call a command."""

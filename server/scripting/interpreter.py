@@ -26,7 +26,7 @@ from headrace.server.scripting.matching import MOST_WORK, Matching
 from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory
 from headrace.server.scripting.shebang import FLAGS
 from headrace.server.scripting.structs import pack_double, unpack_double
-from headrace.server.scripting.values import FAILED, Builders
+from headrace.server.scripting.values import FAILED, Builders, to_nul
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
 _NO_MEMORY: Final = (FAILED, errors.NOT_ENOUGH_MEMORY, None, None, False)
@@ -284,7 +284,7 @@ class Interpreter:
             text = b"ERR " + raised.text if isinstance(raised, LibraryError) else raised.text
             return Failure(text, raised.counted, chunk, line)
         assert isinstance(raised, bytes)
-        return Failure(raised, counted, chunk, line)
+        return Failure(to_nul(raised), counted, chunk, line)
 
 
 def is_name(name: bytes) -> bool:

@@ -68,11 +68,12 @@ def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> o
     parts: Sequence[Any] = left if isinstance(left, tuple) else list(left.values())  # type: ignore[attr-defined]
     kind = parts[0]
     if kind == STATUS:
-        return Status(_one_line(parts[1]))
+        return Status(_one_line(to_nul(parts[1])))
     if kind in (ERROR, COUNTED_ERROR):
+        error = to_nul(parts[1])
         if kind == ERROR:
-            failures.append(parts[1])
-        return ErrorReply(parts[1])
+            failures.append(error)
+        return ErrorReply(error)
     if kind == YES:
         return 1 if plain else True
     if kind == NO:
@@ -80,6 +81,11 @@ def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> o
     if kind == NULL:
         return None
     return _packed(parts, resp3, plain, failures)
+
+
+def to_nul(text: bytes) -> bytes:
+    """As much of a text of Lua as Redis, where it ends at a NUL, takes of it."""
+    return text.partition(b"\0")[0]
 
 
 def _one_line(text: bytes) -> bytes:
@@ -109,11 +115,12 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
             at += 1
             continue
         elif kind == STATUS:
-            out.reply(Status(_one_line(parts[at + 1])))
+            out.reply(Status(_one_line(to_nul(parts[at + 1]))))
         elif kind in (ERROR, COUNTED_ERROR):
+            error = to_nul(parts[at + 1])
             if kind == ERROR:
-                failures.append(parts[at + 1])
-            out.reply(ErrorReply(parts[at + 1]))
+                failures.append(error)
+            out.reply(ErrorReply(error))
         elif kind == DOUBLE:
             out.double(float(parts[at + 1]))
         elif kind == MAP:
@@ -123,7 +130,7 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
         elif kind == BIG:
             out.big_digits(_one_line(parts[at + 1]))
         else:
-            out.reply(Verbatim(parts[at + 2], parts[at + 1][:3].ljust(3)))
+            out.reply(Verbatim(parts[at + 2], to_nul(parts[at + 1])[:3].ljust(3)))
             at += 1
         at += 2
     return out.packed()

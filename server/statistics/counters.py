@@ -8,14 +8,23 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from headrace.protocol.replies import ErrorReply
+
 log: Final = logging.getLogger("headrace")
 
 MOST_CODES: Final = 128  # codes of errors that are counted apart
+_MOST_OF_CODE: Final = 31  # bytes in which the code of an error and the space behind it stand
 
 
 def thread_us() -> int:
     """Processor time that this thread has taken."""
     return time.thread_time_ns() // 1000
+
+
+def _code_of(line: bytes) -> bytes:
+    """The code of an error, whose text a script may have made up; ERR where there is none."""
+    code, space, _ = ErrorReply(line).text[:_MOST_OF_CODE].partition(b" ")
+    return code if space else b"ERR"
 
 
 class Counters:
@@ -91,12 +100,12 @@ class Counters:
         self.writes += 1
 
     def count_error(self, line: bytes) -> None:
-        """Count an error reply by its code, the first word of its line."""
+        """Count an error reply by its code."""
         self.error_replies += 1
         if not self.tells_errors_apart:
             return
         by_code = self.errors_by_code
-        code = line.split(b" ", 1)[0]
+        code = _code_of(line)
         if code not in by_code and len(by_code) >= MOST_CODES:
             log.warning(
                 "INFO errorstats stops telling errors apart: more than %d codes. "

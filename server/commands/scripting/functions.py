@@ -139,7 +139,7 @@ def function_list(call: Call) -> object:
             if pattern is None:
                 raise CommandError(errors.NO_LIST_PATTERN)
         else:
-            raise CommandError(errors.UNKNOWN_LIST_ARGUMENT % word)
+            raise CommandError(errors.unknown_list_argument(word))
     libraries = scripting_of(call).libraries.by_name.values()
     return [
         _shown(library, with_code)
