@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from headrace.persistence.aof.batch import Batch
 from headrace.server.regions.effects import EffectError, apply_record, join_key, shared_state
+from headrace.server.regions.intake import units_of
+from headrace.server.regions.pieces import Piece
 from headrace.storage.regions.records import is_numbered
 from headrace.storage.stream.regional.stream import RegionalStream
 from support.client import WireError
@@ -323,6 +326,72 @@ def test_a_copy_tells_where_a_group_is_read(tmp_path: Path) -> None:
     post(links[3, 2])
     assert [each[:2] for each in pending(two)] == [[entries[0], b"Carol"]]
     assert read(two, "Bob") == entries[1:]
+
+
+@pytest.mark.parametrize("is_forced", [False, True])
+def test_what_the_target_has_acknowledged_stays_so(tmp_path: Path, is_forced: bool) -> None:
+    """Beyond a gap, the region that a group moves to has told nobody what is acknowledged there."""
+    one, two, three = found = regions(tmp_path, 3)
+    links = linked(found)
+    entries = [xadd(one) for _ in range(10)]
+    one.call("XGROUP CREATE x g 0")
+    sync(links)
+    assert read(one, "Alice", "COUNT", 6) == entries[:6]
+    assert read(two, "Bob") == entries
+    assert two.call("XACK", "x", "g", *entries[1:9]) == 8
+    if is_forced:
+        assert two.call("AA MOVE x g 2 FORCE") == b"OK"
+    else:
+        move(one, 2)
+    sync(links)
+    left = [[entries[0], b"Bob"], [entries[9], b"Bob"]]
+    assert [each[:2] for each in pending(two)] == left
+    assert local_state(replayed(two, tmp_path)) == local_state(two)
+    assert two.call("AA MOVE x g *") == b"OK"
+    sync(links)
+    assert read(two, "Bob") == []
+    assert read(three, "Carol") == [entries[0], entries[9]]
+
+
+def units_behind(region: NearRegion, number: int) -> list[Batch]:
+    """What a region has written behind a record, each unit by itself."""
+    batch = region.backlog.after(region.region.origin, number, 1 << 20)
+    assert batch is not None
+    units, _ = units_of(Piece(batch.origin, batch.first, batch.count, batch.ms, batch.payload))
+    found: list[Batch] = []
+    first = batch.first
+    for unit in units:
+        payload = batch.payload[unit.start : unit.end]
+        found.append(Batch(batch.origin, first, len(unit.records), batch.ms, payload, []))
+        first += len(unit.records)
+    return found
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 20, 1])
+def test_what_is_handed_on_is_acknowledged_by_nobody_meanwhile(
+    tmp_path: Path, most_bytes: int
+) -> None:
+    """All comes in one step. Where it is too large for that, it is given once more at worst."""
+    one, two = regions(tmp_path, 2)
+    links = linked([one, two])
+    entries = [xadd(one) for _ in range(4)]
+    one.call("XGROUP CREATE x g 0")
+    sync(links)
+    assert read(one, "Alice", "COUNT", 3) == entries[:3]
+    assert two.call("AA MOVE x g 2 FORCE") == b"OK"
+    one.server.config.aa_transaction_max_bytes = most_bytes
+    post(named(links)[2, 1])
+    one.publish()
+    one.write()
+    done: set[bytes] = set()
+    for batch in units_behind(one, two.region.number_of(one.region.origin)):
+        two.take(batch)
+        for entry in read(two, "Bob", "COUNT", 1):
+            done.add(entry)
+            assert two.call("XACK", "x", "g", entry) == 1
+    done.update(read(two, "Bob"))
+    assert done | {each[0] for each in pending(two)} == set(entries)
+    assert pending(one) == []
 
 
 def test_places_that_do_not_touch_skip_nothing(tmp_path: Path) -> None:

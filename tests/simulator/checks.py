@@ -235,6 +235,8 @@ class Checks:
         elif name == b"XACK" and isinstance(reply, int) and reply:
             group = (words[1], words[2])
             self.note(region, region.acked, group, words[3:])
+            if reply == len(set(words[3:])):
+                self._all_done(region, group, words[3:])
         elif name == b"XACKDEL":
             done = [i for i, r in zip(words[-len(reply) :], reply, strict=True) if r != -1]  # type: ignore[arg-type, call-overload]
             self.note(region, region.acked, (words[1], words[2]), done)
@@ -242,12 +244,21 @@ class Checks:
             seen = [show_id(entry.id) for entry in region.view.key(words[2]).entries()]
             at = [words[4]] if words[4] not in (b"0", b"$") else seen[-1:]
             self.note(region, region.moved, (words[2], words[3]), at)
+            region.done.pop((words[2], words[3]), None)
         elif words[:2] == [b"XGROUP", b"DELCONSUMER"] and reply:
             self.pending_by_hand.add((words[2], words[3]))
+            region.done.pop((words[2], words[3]), None)
         elif words[:2] == [b"AA", b"WAIT"]:
             self._followed(region, words, reply)
         elif words[0] == b"XCLAIM" and b"FORCE" in words and reply:
             self.pending_by_hand.add((words[1], words[2]))
+            region.done.pop((words[1], words[2]), None)
+
+    def _all_done(self, region: Region, group: tuple[bytes, bytes], ids: list[bytes]) -> None:
+        """All of this was pending, and is acknowledged now."""
+        creates = region.knows(*group)
+        known, done = region.done.get(group, (creates, set()))
+        region.done[group] = (creates, {*(done if known == creates else ()), *ids})
 
     def _read_stable(self, region: Region, words: Words, ids: list[bytes], alone: bool) -> None:
         """I15: a reader of what is stable is given all, in order, and nothing comes before that."""
@@ -369,6 +380,8 @@ class Checks:
     ) -> None:
         if ids:
             where.setdefault(group, []).append(Delivery(ids, region.knows(*group)))
+            if where is region.delivered and group in region.done:
+                region.done[group][1].difference_update(ids)
 
     def _waited(self, region: Region) -> None:
         """Look at what those who waited were given."""
@@ -396,8 +409,10 @@ class Checks:
                 raise Violated(f"{words!r} in region {region.number} is done with {region.known}")
 
     def _arrived(self, region: Region, records: list[Record]) -> None:
-        """I15: nothing arrives below what was told to be stable."""
+        """I15: nothing arrives below what was told to be stable. I5: a move undoes nothing."""
         for record in records:
+            if kind_of(record) == b"HAND" and int(record.words[4]) == region.number:
+                self._undoes_nothing(region, record.words[2], record.words[3])
             if kind_of(record) != b"XADD":
                 continue
             added = read_added(record.words)
@@ -411,6 +426,20 @@ class Checks:
                     f"I15: {added.id} of {added.key!r} came to region {region.number} after "
                     f"{told.stable} was stable"
                 )
+
+    def _undoes_nothing(self, region: Region, key: bytes, group: bytes) -> None:
+        """I5: what is acknowledged here is not pending, whatever was where a group was read."""
+        creates, done = region.done.get((key, group), (frozenset(), ()))
+        if not done or creates != region.knows(key, group) or region.hides(key):
+            return
+        if region.obstacle() or region.unwritten:
+            return
+        rows = self.call(region, b"XPENDING", key, group, b"-", b"+", b"100000")
+        assert isinstance(rows, list), rows
+        there = [show_id(entry.id) for entry in region.view.key(key).entries()]
+        back = [row for row in rows if row[0] in done and there.count(row[0]) == 1]
+        if back:
+            raise Violated(f"I5: a move makes {back} of {key!r} {group!r} pending again")
 
     def call(self, region: Region, *words: bytes) -> object:
         reply = region.call(LOOKER, list(words))

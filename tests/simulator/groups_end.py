@@ -89,6 +89,8 @@ class GroupsEnd:
         limit = max(passed, default=NO_ID)
         for entry in view.entries():
             text = show_id(entry.id)
+            if view.acknowledged(group, entry.lane, entry.id) and text not in acked:
+                raise Violated(f"I4: nobody has acknowledged {text!r} of {key!r} {group!r}")
             if text in here or text in acked or entry.id <= limit:
                 continue
             if all(_is_above(create.start, entry.lane, entry.id) for create in living):

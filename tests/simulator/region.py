@@ -73,6 +73,8 @@ class Region(Process):
         view: what it knows, by the records that its files say it has.
         delivered: what clients here were given as new.
         acked: what clients here acknowledged.
+        done: what was pending and clients here have acknowledged since the start, for which
+            creates, as far as nothing has made it pending again.
         moved: groups whose place was moved here by hand, and how far.
         read_upto: how far a reader of each key has come here, who reads what is stable.
         due_ms: when there is something to do, unless it is touched before.
@@ -99,6 +101,7 @@ class Region(Process):
         self.acked: dict[GroupName, list[Delivery]] = {}
         self.moved: dict[GroupName, list[Delivery]] = {}
         self.read_upto: dict[bytes, ID] = {}
+        self.done: dict[GroupName, tuple[Dots, set[bytes]]] = {}
         self.due_ms = 0
         self.was_unwritten = False  # at the last look
         self.check_ready: Callable[[], None] | None = None
@@ -203,6 +206,7 @@ class Region(Process):
 
     def start(self) -> None:
         self.shelf.closed()
+        self.done = {}
         super().start()
 
     def publish(self) -> None:

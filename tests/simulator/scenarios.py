@@ -632,6 +632,29 @@ sync
 2> XREADGROUP GROUP g Bob STREAMS x > => nil
 """
 
+# A group moves to a region that has acknowledged beyond a gap: nothing of that comes back, there or
+# anywhere else.
+S9K = """
+1> XADD x 110 f v => 110-1
+1> XADD x 120 f v => 120-1
+1> XADD x 130 f v => 130-1
+1> XGROUP CREATE x g 0 => OK
+sync
+1> XREADGROUP GROUP g Alice COUNT 2 STREAMS x > => ids 110-1 120-1
+2> XREADGROUP GROUP g Bob STREAMS x > => ids 110-1 120-1 130-1
+2> XACK x g 120-1 130-1 => 2
+MOVE
+sync
+sync
+2> XPENDING x g - + 9 => ids 110-1
+2> XREADGROUP GROUP g Bob STREAMS x > => nil
+2> AA MOVE x g * => OK
+sync
+3> XREADGROUP GROUP g Carol STREAMS x > => ids 110-1
+"""
+S9K_MOVED = S9K.replace("MOVE\n", "1> AA MOVE x g 2 => OK\n")
+S9K_FORCED = S9K.replace("MOVE\n", "2> AA MOVE x g 2 FORCE => OK\n")
+
 S10 = """
 1> XGROUP CREATE x g 0 MKSTREAM => OK
 sync
@@ -1247,6 +1270,8 @@ def _scenarios() -> list[Scenario]:
             found.append(Scenario(f"{name}-{mode}", title, 2, mode, text, needs))
     found += [
         Scenario("S9j", "another region closes a gap", 2, "strict", S9J),
+        Scenario("S9k", "a move to whom has acknowledged", 3, "strict", S9K_MOVED),
+        Scenario("S9k-forced", "a move that its target makes", 3, "strict", S9K_FORCED),
         Scenario("S10", "XREADGROUP never skips", 2, "strict", S10),
         Scenario("S10b", "a group from `$` gets what comes late", 2, "strict", S10B),
         Scenario("S11", "the history of a consumer", 2, "strict", S11),

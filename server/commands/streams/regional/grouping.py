@@ -13,7 +13,7 @@ from headrace.server.commands.streams.events import (
     GROUP_MODE_SET,
     PENDING_CHANGED,
 )
-from headrace.server.commands.streams.regional.moving import hand_on
+from headrace.server.commands.streams.regional.moving import acknowledgement, hand_on
 from headrace.server.commands.streams.regional.settings import number_of, set_first_limits
 from headrace.server.commands.streams.regional.state import note_gaps_closed, settle, state_of
 from headrace.server.dispatch.call import Call
@@ -33,7 +33,6 @@ from headrace.storage.regions.vectors import (
     decode_dots,
     decode_id,
     decode_numbers,
-    encode_dots,
     encode_numbers,
 )
 from headrace.storage.stream.groups import Group
@@ -132,14 +131,9 @@ def note_acknowledged(call: Call, key: bytes, stream: object, group: Group) -> N
 
 def publish(server: Server, key: bytes, stream: RegionalStream, group: Group) -> None:
     """Make known up to where everything is acknowledged, if that is farther than is known."""
-    places = places_of(group)
-    found = places.prefix(stream, group)
-    if not found:
-        return
-    words = [AA, b"ACK", key, group.name, encode_dots(places.births.dots())]
-    for lane, after, upto in found:
-        words += [lane, b"%d-%d" % after, b"%d-%d" % upto]
-    emit(server, words)
+    found = places_of(group).prefix(stream, group)
+    if found:
+        emit(server, acknowledgement(key, group, found))
 
 
 def publish_waiting(server: Server) -> None:

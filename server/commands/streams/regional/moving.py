@@ -66,7 +66,7 @@ from headrace.storage.stream.regional.handing import (
     take_held,
     take_places,
 )
-from headrace.storage.stream.regional.places import places_of
+from headrace.storage.stream.regional.places import Interval, places_of
 from headrace.storage.stream.regional.start import decode_start
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
@@ -131,8 +131,8 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
         return
     given: list[Words] = []
     if to not in (ANYWHERE, value.region_id) and has_read(group):
-        given = _all_given(key, value, group, to)
-        refusal = check_transaction(server, sum([size_of(words) for words in given]))
+        given = _all_given(key, value, group, to, reached(group))
+        refusal = _check_size(server, given)
         if refusal:
             raise CommandError(refusal)
     version = births.home.next_version()
@@ -142,18 +142,27 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
         emit(server, words)
 
 
-def _all_given(key: bytes, stream: RegionalStream, group: Group, to: int) -> list[Words]:
+def _check_size(server: Server, given: list[Words]) -> bytes:
+    return check_transaction(server, sum([size_of(words) for words in given]))
+
+
+def acknowledgement(key: bytes, group: Group, intervals: list[Interval]) -> Words:
+    """The effect that makes known what is acknowledged."""
+    words = [AA, b"ACK", key, group.name, encode_dots(places_of(group).births.dots())]
+    for lane, after, upto in intervals:
+        words += [lane, b"%d-%d" % after, b"%d-%d" % upto]
+    return words
+
+
+def _all_given(
+    key: bytes, stream: RegionalStream, group: Group, to: int, place: Reached
+) -> list[Words]:
     """The effects that give away what this region has of a group."""
-    births = places_of(group).births
     found: list[Words] = []
     intervals = all_acknowledged(stream, group)
     if intervals:
-        words = [AA, b"ACK", key, group.name, encode_dots(births.dots())]
-        for lane, after, upto in intervals:
-            words += [lane, b"%d-%d" % after, b"%d-%d" % upto]
-        found.append(words)
+        found.append(acknowledgement(key, group, intervals))
     head = _head(key, group, to)
-    place = reached(group)
     vectors = [encode_lanes(place.again), encode_lanes(place.place), encode_lanes(place.begun)]
     found.append([*head, _PLACES, place.start.encode(), *vectors])
     for portion in held(group, _PORTION):
@@ -187,9 +196,15 @@ def hand_on(server: Server, key: bytes, stream: RegionalStream, group: Group) ->
     if to in (HERE, ON_ITS_WAY):
         return False
     if has_read(group) and may_write(server):
-        for words in _all_given(key, stream, group, to):
+        given = _all_given(key, stream, group, to, reached(group))
+        too_large = bool(_check_size(server, given))
+        if too_large:  # each stands alone: what is pending is given once more rather than missed
+            given = _all_given(key, stream, group, to, Reached(places_of(group).start, {}, {}, {}))
+        for words in given:
             emit(server, words)
-            server.changes.end_command()  # each can stand alone, and all could be too large
+            if too_large:
+                server.changes.end_command()
+        server.changes.end_command()
     return True
 
 
@@ -340,6 +355,8 @@ def apply_hand(found: Effect) -> None:
         if region_in(found.origin) == own:
             _give(group, hand)
         elif hand.to == own:
+            if hand.reached is not None and not found.replaying:
+                _keep_acknowledged(found, stream, group)
             _take(stream, group, hand)
             if not found.replaying:
                 note_elsewhere(server, key, stream, group)
@@ -351,6 +368,13 @@ def _give(group: Group, hand: _Hand) -> None:
     if hand.reached is not None:
         forget_places(group)
     forget_held(group, hand.held)
+
+
+def _keep_acknowledged(found: Effect, stream: RegionalStream, group: Group) -> None:
+    """Let nothing that is acknowledged here be given again, though only this region knows it."""
+    intervals = all_acknowledged(stream, group)
+    if intervals and may_write(found.server):
+        found.following.append(acknowledgement(found.words[2], group, intervals))
 
 
 def _take(stream: RegionalStream, group: Group, hand: _Hand) -> None:
