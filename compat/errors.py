@@ -639,6 +639,9 @@ AASTART: Final = (
 AASYNCING: Final = (
     b"AASYNCING this region is getting the data of the others, and takes no writes until it has it"
 )
+AA_HALF_JOINED: Final = (
+    b"AASYNCING a copy of another region's data is being joined: nothing can be read before it is"
+)
 AA_NO_LOG: Final = b"AANOLOG the log cannot be read at the moment"
 
 AA_STOPPED: Final = (

@@ -48,6 +48,11 @@ class Gate:
         self.work: Work | None = None
         self.busy = b""
 
+    def finish_work(self) -> None:
+        """Run all that is left of what is being run in slices."""
+        if self.work is not None:
+            self.work.finish_now()
+
     def set(self, bits: int, on: bool) -> None:
         """Set or clear some of the reasons."""
         if on:

@@ -49,6 +49,7 @@ from headrace.server.dispatch.slot_checks import crosses_slots
 from headrace.server.gate import (
     CLIENTS_LIMITED,
     FOLLOWS,
+    HALF_JOINED,
     LINK_DOWN,
     LOADING_DATA,
     MEMORY_LIMITED,
@@ -80,12 +81,10 @@ _FOR_SUBSCRIBERS: Final = (
 )
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 # What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
-_RUN_AGAIN: Final = (
-    *(b"publish", b"spublish", b"pfcount", b"script|load", b"script|flush"),
-    *(b"select", b"exec", b"discard"),
-)
+_RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"discard")
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf")
 _OF_ANY: Final = WRITE | MAY_REPLICATE | DENYOOM  # what EXEC has of any request of its queue
+_SEES_DATA: Final = READONLY | WRITE | SCRIPT_RUNNER
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
 _HTTP_WARNED_EVERY_MS: Final = 60_000
@@ -138,7 +137,7 @@ def runs_again(row: Command) -> bool:
     All are run that may change data, scripts or functions, or tell subscribers something. What acts
     on the server or on a connection is not: a file does not shut down its server.
     """
-    return _may_change_others(row) or row.name in _RUN_AGAIN
+    return bool(row.flags & (WRITE | MAY_REPLICATE)) or row.name in _RUN_AGAIN
 
 
 def changes_nothing(row: Command) -> bool:
@@ -235,8 +234,8 @@ def admit(
         return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
-    if server.gate.reasons & (LINK_DOWN | LOADING_DATA):
-        line = _without_data(server, flags)
+    if server.gate.reasons & (LINK_DOWN | LOADING_DATA | HALF_JOINED):
+        line = _without_data(server, row, flags)
         if line:
             return refuse(server, session, row, argv, line)
     reasons = server.gate.reasons
@@ -283,12 +282,14 @@ def is_stale(server: Server) -> bool:
     return bool(server.gate.reasons & LINK_DOWN) and not server.config.replica_serve_stale_data
 
 
-def _without_data(server: Server, flags: int) -> bytes:
+def _without_data(server: Server, row: Command, flags: int) -> bytes:
     """Why a command is refused while the data is not there, or old; empty if it is not."""
     if not flags & STALE and is_stale(server):
         return errors.MASTER_DOWN
     if server.gate.reasons & LOADING_DATA and not flags & LOADING:
         return errors.LOADING
+    if server.gate.reasons & HALF_JOINED and (row.flags & _SEES_DATA or row.name == b"exec"):
+        return errors.AA_HALF_JOINED
     return b""
 
 

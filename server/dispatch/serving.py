@@ -11,6 +11,7 @@ from headrace.server.dispatch.invoke import end_tracked, finish, invoke
 from headrace.server.dispatch.pausing import unpause
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import READONLY, Command
+from headrace.server.gate import HALF_JOINED
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import (
     ExclusiveLine,
@@ -68,6 +69,8 @@ def park(server: Server, session: Session, parked: Parked, now_ms: int) -> None:
 def serve_ready(dispatcher: Dispatcher) -> None:
     """Run the requests of clients whose keys have become ready, until nothing more changes."""
     server = dispatcher.server
+    if server.gate.reasons & HALF_JOINED:  # they would see a part of it
+        return
     ready = server.blocking.ready
     looked_at = 0
     try:

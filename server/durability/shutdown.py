@@ -29,8 +29,7 @@ def ready_to_end(
     rewriting = durability.rewriting
     if not durability.is_on or server.gate.reasons & LOADING_DATA:
         return True  # a snapshot of half of the data would take the place of the whole
-    if server.gate.work is not None:
-        server.gate.work.finish_now()  # a snapshot would have a part of it
+    server.gate.finish_work()  # a snapshot would have a part of it
     saving.cancel()
     if not force:
         rewriting.recovery.recover_if_needed()  # else files that have gone are overlooked

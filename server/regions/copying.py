@@ -299,6 +299,7 @@ class Copying:
     def _begin_to_join(self, file: CopyFile) -> None:
         region = region_of(self._server)
         replaces = refusal_of(region) == AASTART
+        self._server.gate.finish_work()
         try:
             self.joining = Joining(self._server, file.file.path, replaces)
         except PersistenceError as error:
@@ -307,14 +308,12 @@ class Copying:
         if replaces:
             self._replaced()
         self._refused_before = region.refusal
-        self._server.gate.set(HALF_JOINED, True)
         refuse_writes(self._server, AASYNCING)
         self._moved()
 
     def _stop_joining(self, joining: Joining) -> None:
         self.joining = None
         joining.close()
-        self._server.gate.set(HALF_JOINED, False)
         refuse_writes(self._server, self._refused_before)
 
     def _give_up(self, reason: str) -> None:

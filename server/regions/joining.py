@@ -2,9 +2,10 @@
 
 The copy is another region's base. It is loaded beside the data, and then joined key by key, in
 slices between clients' requests. Meanwhile this region takes no writes, and nothing of others:
-what is known does not change. At the end all numbers rise at once, and one record says which file
-was joined. A start that comes to it does the same again. When the files have been written anew, the
-copy is of no use any more.
+what is known does not change. From the first key to the last nothing is read either, because some
+of a transaction would be seen in one key, and not in another. At the end all numbers rise at once,
+and one record says which file was joined. A start that comes to it does the same again. When the
+files have been written anew, the copy is of no use any more.
 
 Where the files here are of an earlier time, what is here gives way to the copy. Records that are in
 the log here, and that the copy does not know, are applied again. Nothing says so in the file: until
@@ -21,6 +22,7 @@ from headrace.persistence.errors import PersistenceError
 from headrace.persistence.forms.table import out_of_grave
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.server.gate import HALF_JOINED
 from headrace.server.regions.effects import (
     EffectError,
     KeyJoin,
@@ -62,7 +64,7 @@ class Joining:
         self._server: Final = server
         self._name: Final = os.path.basename(path)
         self._region: Final = region_of(server)
-        self._mine: Numbers = self._region.known()
+        self._mine: Numbers = {}
         unused = server.data.unused
         self._there: Final = Keyspace(0, [], unused, Expiring())
         self._graves: Final = Keyspace(1, [], unused, Expiring())
@@ -92,6 +94,7 @@ class Joining:
     def close(self) -> None:
         """Close the file."""
         self._loader.close()
+        self._server.gate.set(HALF_JOINED, False)
 
     def record(self) -> Words:
         """What says that it was joined."""
@@ -104,6 +107,10 @@ class Joining:
             raise PersistenceError("the copy belongs to another database, or to this region")
         if copy.known().get(own.origin, 0) > own.count:
             raise PersistenceError("the copy knows more of this region than it does itself")
+        gate = self._server.gate
+        gate.finish_work()  # it would see a part of the copy
+        gate.set(HALF_JOINED, True)
+        self._mine = own.known()
         data = self._server.data
         self._walk = _Walk(self._there, self._graves, data.dbs[0], data.graves)
 

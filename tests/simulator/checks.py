@@ -217,6 +217,8 @@ class Checks:
         elif name in (b"XRANGE", b"XREAD"):
             ids = reply_ids(reply) if name == b"XREAD" else [e[0] for e in reply]  # type: ignore[attr-defined]
             self._ascends(region, words, ids)
+            if name == b"XRANGE" and words[2:] == [b"-", b"+"] and alone:
+                self._shows(region, words, ids)
             if b"STABLE" in words:
                 self._read_stable(region, words, ids, alone)
         elif words[:2] == [b"XINFO", b"STREAM"] and len(words) == 3:
@@ -259,6 +261,13 @@ class Checks:
         creates = region.knows(*group)
         known, done = region.done.get(group, (creates, set()))
         region.done[group] = (creates, {*(done if known == creates else ()), *ids})
+
+    def _shows(self, region: Region, words: Words, ids: list[bytes]) -> None:
+        """I2: a reader is shown what the records say that are known here, and nothing else."""
+        key = words[1]
+        there = [show_id(entry.id) for entry in region.view.key(key).entries()]
+        if ids != there and not region.hides(key):
+            raise Violated(f"I2: {words!r} in region {region.number} gave {ids} and not {there}")
 
     def _read_stable(self, region: Region, words: Words, ids: list[bytes], alone: bool) -> None:
         """I15: a reader of what is stable is given all, in order, and nothing comes before that."""

@@ -1,7 +1,8 @@
 """What is taken out of the server's way to be the same in every run: how fast this machine is.
 
 Work that is cut into slices by the time it takes would be cut at other places in another run, so a
-slice lasts as long as there is work. And what a thread does is done at once.
+slice lasts as long as there is work; of a copy that is joined it is one step, and clients come
+between two of them. And what a thread does is done at once.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import gc
 import importlib
 from typing import Final
 
+from headrace.server.regions.regions import SLICE_NS
 from simulator.process import InlinePool
 
-TIMED: Final = [f"headrace.server.regions.{name}" for name in ("intake", "joining", "replaying")]
+TIMED: Final = [f"headrace.server.regions.{name}" for name in ("intake", "replaying")]
+STEPPED: Final = "headrace.server.regions.joining"
 THREADS: Final = "headrace.server.durability.worker"
 
 
@@ -20,10 +23,22 @@ def _no_time() -> int:
     return 0
 
 
+class _Steps:
+    """A clock by which a slice is over after one step."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def __call__(self) -> int:
+        self._now_ns += SLICE_NS // 2 + 1
+        return self._now_ns
+
+
 def prepare() -> None:
     """Prepare this process."""
     for name in TIMED:
         importlib.import_module(name).perf_counter_ns = _no_time  # type: ignore[attr-defined]
+    importlib.import_module(STEPPED).perf_counter_ns = _Steps()  # type: ignore[attr-defined]
     importlib.import_module(THREADS).ThreadPoolExecutor = InlinePool  # type: ignore[attr-defined]
     if gc.isenabled():
         gc.disable()  # a run makes little garbage in cycles; it is collected between runs

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from simulator.network import Network
 
 SYNC_MS: Final = 1000
+JOINING_STEP_MS: Final = 5
 CRON_MS: Final = 500
 WAITERS: Final = ("w0", "w1", "w2")  # clients that may wait for an answer
 KERNEL_SYNC_MS: Final = 5000  # after which a system syncs by itself
@@ -62,7 +63,11 @@ class _Connector(Connector):
         self._region.network.connect(self._region.number, address.region, conversation)
 
     def apply_soon(self) -> None:
-        self._region.loop.soon(self._region.apply)
+        region = self._region
+        if region.regions.copying.has_work:  # clients come between two steps of it
+            region.loop.call_later(JOINING_STEP_MS / 1000, region.apply)
+        else:
+            region.loop.soon(region.apply)
 
 
 class Region(Process):

@@ -1158,6 +1158,26 @@ both> XLEN other => 4000
 2> XREADGROUP GROUP g c STREAMS x > => ids 200-1 300-2 400-1 500-2
 """
 
+# While a copy is joined key by key, nobody sees half of a transaction: who waits for two streams is
+# given entries of both.
+S20C = """
+1> XADD a 100 f v => 100-1
+1> XADD b 100 f v => 100-1
+sync
+1:reader> XREAD BLOCK 0 STREAMS a b $ $ => waits
+cut
+2> MULTI => OK
+2> XADD a 300 f v => QUEUED
+2> XADD b 300 f v => QUEUED
+2> EXEC => ids 300-2 300-2
+fill 1
+fill 2
+heal
+sync
+1:reader => ids a b
+both> XLEN other => 4000
+"""
+
 S21 = """
 resume
 1> XADD x * f v => $first
@@ -1307,6 +1327,7 @@ def _scenarios() -> list[Scenario]:
         Scenario("S19c", "an older copy of the folder, and a copy", 2, "strict", S19C, both),
         Scenario("S19d", "an older copy, a part of the log, a copy", 3, "strict", S19D, both),
         Scenario("S20b", "copies, and what was deleted", 2, "strict", S20B, both),
+        Scenario("S20c", "a copy is seen as a whole", 2, "strict", S20C, both),
         Scenario("S20", "too late for the log", 2, "strict", S20, both),
         Scenario("S21", "stable IDs", 2, "strict", S21, frozenset((NEEDS_NETWORK,))),
         Scenario("S21b", "stable IDs, and a clock that was set back", 2, "strict", S21B, process),

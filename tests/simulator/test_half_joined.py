@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
 from headrace.persistence.aof.manifest import Manifest
+from headrace.storage.stream.stream import Stream
 from simulator.region import Region
-from simulator.scenarios import NEEDS_NETWORK, Scenario, run
+from simulator.scenarios import NEEDS_NETWORK, WAITS, Refused, Scenario, run
 from simulator.stage import Stage, staged
 
 KEYS = 40
@@ -27,8 +29,12 @@ def call(stage: Stage, number: int, *words: str) -> object:
     return stage.call(number, "client", [word.encode() for word in words])
 
 
-def lengths(stage: Stage, number: int) -> list[object]:
-    return [call(stage, number, "XLEN", f"k{key}") for key in range(KEYS)]
+def lengths(stage: Stage, number: int) -> list[int]:
+    """How long the streams are, though clients may not see it."""
+    db = stage.regions[number].server.data.dbs[0]
+    found = [db.peek(b"k%d" % key) for key in range(KEYS)]
+    values = [None if entry is None else entry.value for entry in found]
+    return [value.length if isinstance(value, Stream) else 0 for value in values]
 
 
 def manifest_of(region: Region) -> Manifest:
@@ -66,12 +72,8 @@ def half_join(stage: Stage, one: Region, monkeypatch: pytest.MonkeyPatch) -> Non
     assert copying.joining is not None
 
 
-@pytest.mark.parametrize("crash", [True, False])
-def test_a_base_never_holds_a_half_joined_state(
-    stage: Stage, crash: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Region 2 has entries of regions 2 and 3 that region 1 gets by its copy."""
-    one = stage.regions[1]
+def ready_to_join(stage: Stage) -> Region:
+    """Region 2 has entries of regions 2 and 3 that region 1 gets by a copy."""
     for key in range(KEYS):
         call(stage, 1, "XADD", f"k{key}", "*", "f", "v")
     stage.sync([1, 2, 3])
@@ -79,6 +81,66 @@ def test_a_base_never_holds_a_half_joined_state(
         call(stage, 3, "XADD", f"k{key}", "*", "f", "v")
     stage.sync([2, 3])
     run(Scenario("", "", 3, "strict", "cut\nfill 2\n", frozenset((NEEDS_NETWORK,))), stage)
+    return stage.regions[1]
+
+
+def go_on(stage: Stage, one: Region) -> None:
+    """Let it join the rest."""
+    del one.apply
+    with one.entered():
+        one.regions.rest_or_go_on()
+        one.loop.call_soon(one.apply)
+    stage.resume()
+    for _ in range(100):
+        stage.elapse(100)
+        if lengths(stage, 1) == [2] * KEYS and not one.obstacle():
+            break
+
+
+READS = (
+    "XLEN k1",
+    "XRANGE k1 - +",
+    "XREAD STREAMS k1 0",
+    "XREAD BLOCK 0 STREAMS k1 $",
+    "XREADGROUP GROUP g c STREAMS k1 >",
+    "XINFO STREAM k1",
+    "EXISTS k1",
+    "DBSIZE",
+    "KEYS *",
+    "SCAN 0",
+    "DUMP k1",
+    "AA DIGEST k1",
+    "AA STREAM k1",
+    "AA MOVE k1 g 2",
+    "EXEC",
+)
+
+
+def test_nobody_reads_a_half_joined_state(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = ready_to_join(stage)
+    call(stage, 1, "MULTI")
+    call(stage, 1, "XLEN", "k1")
+    waiting = [b"XREAD", b"BLOCK", b"0", b"STREAMS", b"k0", b"k%d" % (KEYS - 1), b"$", b"$"]
+    assert stage.call(1, "waiting", waiting) is WAITS
+    half_join(stage, one, monkeypatch)
+    for words in READS:
+        client = "client" if words == "EXEC" else "reader"
+        refused = stage.call(1, client, words.encode().split())
+        assert isinstance(refused, Refused), words
+        assert b"AASYNCING" in refused.text, words
+    assert stage.call(1, "reader", [b"PING"]) == b"PONG"
+    assert stage.call(1, "reader", [b"INFO"])
+    assert stage.reply(1, "waiting") is WAITS
+    go_on(stage, one)
+    assert len(cast("list[object]", stage.reply(1, "waiting"))) == 2
+    assert call(stage, 1, "XLEN", "k1") == 2
+
+
+@pytest.mark.parametrize("crash", [True, False])
+def test_a_base_never_holds_a_half_joined_state(
+    stage: Stage, crash: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ready_to_join(stage)
     half_join(stage, one, monkeypatch)
     before = base_seq(one)
     assert call(stage, 1, "BGREWRITEAOF") is not None
@@ -94,10 +156,7 @@ def test_a_base_never_holds_a_half_joined_state(
         assert lengths(stage, 1) == [1] * KEYS
         stage.heal()
     else:
-        del one.apply
-        with one.entered():
-            one.regions.rest_or_go_on()
-            one.loop.call_soon(one.apply)
+        go_on(stage, one)
     stage.resume()
     for _ in range(100):
         stage.elapse(100)

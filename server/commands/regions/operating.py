@@ -18,6 +18,7 @@ from headrace.server.dispatch.rows import (
     LOADING,
     NO_MULTI,
     NOSCRIPT,
+    READONLY,
     STALE,
     WRITE,
     KeySpec,
@@ -164,14 +165,14 @@ def aa_count(call: Call) -> object:
     return region.made(name)
 
 
-@command("AA|STREAM", arity=3, flags=_FLAGS, keys=(_KEY,))
+@command("AA|STREAM", arity=3, flags=_FLAGS | READONLY, keys=(_KEY,))
 def aa_stream(call: Call) -> object:
     """Reply: list of lines, all that regions have to agree on about a stream; nil for none."""
     value = _replicated(call, call.argv[2])
     return None if value is None else list(shared_state(value))
 
 
-@command("AA|DIGEST", arity=-2, flags=_FLAGS, keys=(_KEY,))
+@command("AA|DIGEST", arity=-2, flags=_FLAGS | READONLY, keys=(_KEY,))
 def aa_digest(call: Call) -> object:
     """It is equal in all regions that know the same.
 
