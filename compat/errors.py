@@ -637,7 +637,7 @@ AASTART: Final = (
     b"writes until it knows all that they do"
 )
 AASYNCING: Final = (
-    b"AASYNCING this region is getting the data of the others, and takes no writes until it has it"
+    b"AASYNCING this region takes no writes until all others have answered and it has what they do"
 )
 AA_HALF_JOINED: Final = (
     b"AASYNCING a copy of another region's data is being joined: nothing can be read before it is"

@@ -131,17 +131,17 @@ def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
         statistics.connections,
         peer.copies,
         statistics.clock_ahead_ms,
-        peer.state,
+        regions.state_of(peer),
     )
 
 
 def _warnings(regions: Regions) -> list[bytes]:
     """Where the others know of other members than this region does."""
     lines: list[bytes] = []
-    members = regions.region.members()
     for number in sorted(regions.peers):
-        hello = regions.peers[number].hello
-        if hello is not None and sorted(hello.members) != members:
+        peer = regions.peers[number]
+        hello = peer.hello
+        if hello is not None and regions.members_differ(peer):
             theirs = b",".join([b"%d" % member for member in hello.members])
             lines.append(b"aa_warning:region %d has the members %b" % (number, theirs))
     return lines

@@ -47,6 +47,8 @@ class Peer:
         address: where it is.
         paused: an operator has asked to leave it alone.
         conversation: the connection that pulls in the background; None while there is none.
+        inquiry: another one, which asks it once more who takes part; mostly None.
+        asked_ms: when the latest of these began.
         hello: how it has introduced itself last.
         known: what it has said last that it knows.
         failure: why it could not be reached, or was left; empty while all is well.
@@ -63,6 +65,8 @@ class Peer:
         self.statistics: Final = PullerStatistics()
         self.paused = False
         self.conversation: Conversation | None = None
+        self.inquiry: Conversation | None = None
+        self.asked_ms = 0
         self.hello: Hello | None = None
         self.known: Numbers = {}
         self.failure = ""
@@ -179,6 +183,14 @@ class Peer:
         self.conversation = None  # so that its end is no failure
         if conversation is not None:
             conversation.end("it is left alone")
+        self.end_inquiry()
+
+    def end_inquiry(self) -> None:
+        """It has been asked, or need not be."""
+        inquiry = self.inquiry
+        self.inquiry = None
+        if inquiry is not None:
+            inquiry.end("it has been asked")
 
 
 def pulling(conversation: Conversation) -> Puller | None:

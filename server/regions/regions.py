@@ -57,6 +57,7 @@ log: Final = logging.getLogger("headrace")
 SLICE_NS: Final = 1_000_000  # of applying, while clients are at work
 IDLE_SLICE_NS: Final = 3_000_000
 AT_WORK_MS: Final = 100  # since a client has sent something
+MEMBERS_MS: Final = 1000  # before a peer is asked once more who takes part
 TICK_MS: Final = 100  # how often ``tick`` is to be called, about
 LAG_TOLD_EVERY_MS: Final = 3_600_000
 MEMORY_RESERVE: Final = 20  # the part of maxmemory that records of others may take beyond it
@@ -157,7 +158,8 @@ class Regions(Neighbours):
         self.is_introduced = True
         members = self.region.members()
         calling = [n for n in members if n != self.region.id and n not in self.peers]
-        self._asking = Asking(list(self.peers), calling, self._ask)
+        asked = [number for number in self.peers if not self.region.is_forgotten(number)]
+        self._asking = Asking(asked, calling, self._ask)
         return self._asking
 
     def _ask(self, number: int) -> Conversation:
@@ -218,6 +220,7 @@ class Regions(Neighbours):
                 self._connector.connect(peer.address, conversation)
             if peer.behind:
                 self.copying.begin(peer, now_ms)
+            self._look_at_members(peer, now_ms)
             self._tell_lag(peer, now_ms)
         self._hold_expiry()
         if self.region.is_forgotten(self.region.id):
@@ -235,6 +238,24 @@ class Regions(Neighbours):
         reasons = self._server.gate.reasons
         if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.copying.joining is None:
             keep_met(self._server)
+
+    def _look_at_members(self, peer: Peer, now_ms: int) -> None:
+        """Ask a peer once more who takes part, where it has last said something else."""
+        inquiry = peer.inquiry
+        if inquiry is not None:
+            inquiry.look(now_ms)
+            if inquiry.over or inquiry.is_up:
+                peer.end_inquiry()
+        elif self.members_differ(peer) and now_ms - peer.asked_ms >= MEMBERS_MS:
+            peer.asked_ms = now_ms
+            peer.inquiry = self._ask(peer.region)
+
+    def members_differ(self, peer: Peer) -> bool:
+        """Whether a peer that answers has said that others take part than is known here."""
+        hello = peer.hello
+        if hello is None or not self._is_up(peer.region):
+            return False
+        return sorted(hello.members) != self.region.members()
 
     def _hold_expiry(self) -> None:
         """Remove no key for its deadline while records are coming that may have put it off."""
@@ -503,6 +524,8 @@ class Regions(Neighbours):
         now_ms = self._server.clock.monotonic_ms()
         sync = Sync(session, now_ms + timeout_ms)
         for number, peer in self.peers.items():
+            if self.region.is_forgotten(number):
+                continue
             conversation = self._conversation(peer, self._not_up)
             sync.conversations[number] = conversation
             self._connector.connect(peer.address, conversation)
@@ -557,6 +580,10 @@ class Regions(Neighbours):
 
     # For people
 
+    def state_of(self, peer: Peer) -> bytes:
+        """As INFO shows it: one that takes part no more may still be among the peers."""
+        return b"forgotten" if self.region.is_forgotten(peer.region) else peer.state
+
     def lag_ms(self, peer: Peer) -> int:
         """How old the oldest record of a peer is that is not applied here; 0 where it is level."""
         puller = peer.puller
@@ -576,6 +603,8 @@ class Regions(Neighbours):
         """Say so in the log, now and then, where a peer is far ahead or has long been away."""
         most_ms = self._server.config.aa_max_lag_ms
         if not most_ms or self.lag_ms(peer) <= most_ms or peer.paused:
+            return
+        if self.region.is_forgotten(peer.region):
             return
         told_ms = self._lag_told_ms.get(peer.region)
         if told_ms is None or now_ms - told_ms >= LAG_TOLD_EVERY_MS:

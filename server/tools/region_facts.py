@@ -71,6 +71,8 @@ class Facts:
             key = self._found["aa_check_mismatch_key"]
             found.append(f"its stream {key} differed from that of a region that knew the same")
         for link in self.links:
+            if link.state == "forgotten":  # it may come back as a new one, or never
+                continue
             if link.state != "up":
                 found.append(f"region {link.region} is {link.state}")
             elif self._lag_max_ms and link.lag_ms > self._lag_max_ms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -55,6 +56,42 @@ def test_all_is_well(three_regions: Mesh) -> None:
             if one != other:
                 state, lag, missing, *_ = link(text, f"{one} to {other}")
                 assert (state, lag, missing) == ("up", "0 ms", "0")
+
+
+def test_all_is_well_soon_after_a_region_has_joined_and_when_it_was_forgotten(
+    three_regions: Mesh,
+) -> None:
+    """As the documentation has it: its folder is empty, and the others learn of it while they run.
+
+    Nobody takes it out of aa-peers afterwards.
+    """
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    three.kill()
+    one.call("AA", "FORGET", "3")
+    for region, other in ((one, two), (two, one)):
+        wait_until(lambda region=region: region.info("activeactive")["aa_members"] == "1,2", region)
+        region.call(
+            "CONFIG", "SET", "aa-peers", three_regions.peers_of(region.number, (other.number,))
+        )
+        region.wait_for_peer(other.number, b"up")
+    shutil.rmtree(three.directory / "appendonlydir")
+    three.start_again()
+    for region in (one, two):
+        others = [number for number in (1, 2, 3) if number != region.number]
+        region.call("CONFIG", "SET", "aa-peers", three_regions.peers_of(region.number, others))
+    become_level(three_regions)
+    wait_until(lambda: show(one, two, three)[0] == 0, one)
+    three.kill()
+    one.call("AA", "FORGET", "3")
+    wait_until(lambda: show(one, two)[0] == 0, one)
+    _, text = show(one, two)
+    assert link(text, "3 to 1")[0] == "forgotten"
+    assert one.call("AA", "SYNC", "1000") == [b"2", b"level"]
+    for region in (one, two):
+        epoch = region.info("activeactive")["aa_epoch"]
+        region.kill()  # nobody waits for it at a start
+        region.start_again()
+        assert region.info("activeactive")["aa_epoch"] == epoch
 
 
 def test_large_figures_fit() -> None:

@@ -501,6 +501,7 @@ class World:
             region.known == first
             and not region.obstacle()
             and region.regions.region.members() == list(self.regions)
+            and not any(map(region.regions.members_differ, region.regions.peers.values()))
             for region in regions
         ) and not any(region.is_waiting() or region.unwritten for region in regions)
 

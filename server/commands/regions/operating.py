@@ -67,7 +67,7 @@ def _shown(regions: Regions, peer: Peer) -> Map:
     pairs: list[tuple[object, object]] = [
         (b"region", peer.region),
         (b"address", b"%b:%d" % (peer.address.host, peer.address.port)),
-        (b"state", peer.state),
+        (b"state", regions.state_of(peer)),
         (b"problem", peer.failure.encode()),
         (b"origin", b"" if hello is None else hello.origin),
         (b"answered-ms-ago", regions.answered_ms_ago(peer)),
