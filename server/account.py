@@ -21,6 +21,7 @@ from headrace.server.clients.clients import Clients
 from headrace.server.clock import Clock
 from headrace.server.data import Data
 from headrace.server.role import Role
+from headrace.storage.key_table import KeyTable
 
 STARTUP_BYTES: Final = 1_000_000  # what stands for a server without keys and clients
 _COUNTED: Final = 10_000  # keys of a database that are counted when somebody asks
@@ -49,24 +50,16 @@ class Account:
         self._data.keep_sizes(kept)
 
     def keys_bytes(self) -> int:
-        """What all keys take."""
+        """What all keys take, those included that are gone and still remembered."""
         total = 0
-        for db in self._data.dbs:
-            table = db.table
-            if not table.count:
-                continue
-            if not table.sized:
-                total += int(table.all_bytes(_COUNTED if table.count <= _COUNTED else _SPREAD))
-                continue
-            table.settle()
-            total += int(table.bytes)
-            if table.unsized:
-                sized = table.count - table.unsized
-                if sized > _SPREAD:
-                    total += int(table.bytes // sized * table.unsized)
-                else:
-                    total += int(table.all_bytes(_SPREAD) - table.bytes)
+        for db in self._data.keyspaces():
+            if db.table.count:
+                total += _bytes_of(db.table)
         return total
+
+    def graves_bytes(self) -> int:
+        """What is remembered of keys that are gone, until all regions know of it."""
+        return _bytes_of(self._data.graves.table)
 
     def clients_bytes(self) -> int:
         """What all clients take, as they were seen last."""
@@ -84,14 +77,14 @@ class Account:
     def is_counting(self) -> bool:
         """Whether there are keys to be counted yet."""
         if self._data.sized:
-            for db in self._data.dbs:
+            for db in self._data.keyspaces():
                 if db.table.unsized:
                     return True
         return False
 
     def count_some(self) -> bool:
         """Count some of them; True where more are left."""
-        for db in self._data.dbs:
+        for db in self._data.keyspaces():
             if db.table.unsized:
                 db.table.size_some(_SIZED_AT_ONCE)
                 return True
@@ -100,6 +93,21 @@ class Account:
     def check_some(self) -> None:
         """Count some of the keys again."""
         if self._data.sized:
-            for db in self._data.dbs:
+            for db in self._data.keyspaces():
                 db.table.settle()
                 db.table.size_again(_SIZED_AGAIN)
+
+
+def _bytes_of(table: KeyTable) -> int:
+    """What the keys of a table take; where not all are counted, some stand for the others."""
+    if not table.sized:
+        return int(table.all_bytes(_COUNTED if table.count <= _COUNTED else _SPREAD))
+    table.settle()
+    total = int(table.bytes)
+    if table.unsized:
+        sized = table.count - table.unsized
+        if sized > _SPREAD:
+            total += int(table.bytes // sized * table.unsized)
+        else:
+            total += int(table.all_bytes(_SPREAD) - table.bytes)
+    return total

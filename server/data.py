@@ -77,7 +77,7 @@ class Data:
             db.keep_expired()
 
     def keyspaces(self) -> list[Keyspace]:
-        """All that a snapshot holds: the databases and, with regions, the graves behind them."""
+        """All that takes memory: the databases and, with regions, the graves behind them."""
         return self.dbs if self.region is None else [*self.dbs, self.graves]
 
     def freeze(self, freezing: Freezing | None) -> None:
@@ -90,7 +90,7 @@ class Data:
         if kept != self.sized:
             self.sized = kept
             self.guarded = kept or self.freezing is not None
-            for db in self.dbs:
+            for db in self.keyspaces():
                 db.keep_sizes(kept)
 
     def free_later(self, value: object | None) -> None:

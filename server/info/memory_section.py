@@ -26,7 +26,10 @@ class MemoryFigures:
         self.aof_buffer: Final = files.aof.buffer_bytes if files.aof is not None else 0
         self.backlog: Final = server.role.backlog_bytes()
         self.unread_by_replicas: Final = server.role.unread_bytes()
-        self.not_counted: Final = self.aof_buffer + self.unread_by_replicas
+        of_region = 0 if files.log is None else files.log.backlog.size_bytes
+        self.regions_backlog: Final = of_region
+        self.graves: Final = server.account.graves_bytes()
+        self.not_counted: Final = self.aof_buffer + self.unread_by_replicas + of_region
         self.used: Final = server.account.used() + self.not_counted
         self.peak: Final = max(self.used, server.account.peak_bytes)
         self.peak_s: Final = server.account.peak_s
@@ -48,7 +51,7 @@ class MemoryFigures:
                 self.keys += len(db)
                 tables += table + expiries
         of_clients = self.clients + self.replicas + self.backlog
-        self.overhead: Final = self.startup + of_clients + self.not_counted + tables
+        self.overhead: Final = self.startup + of_clients + self.not_counted + tables + self.graves
         self.dataset: Final = max(0, self.used - self.overhead)
 
     @property

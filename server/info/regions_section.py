@@ -61,6 +61,7 @@ def _knowledge(server: Server, region: Region) -> list[bytes]:
         b"aa_stable_numbers:" + encode_numbers(region.stable()),
         b"aa_promise_ms:%d" % region.promise_ms,
         b"aa_graves:%d" % len(server.data.graves),
+        b"aa_graves_bytes:%d" % server.account.graves_bytes(),
         b"aa_garbage_keys:%d" % (len(region.garbage) + len(server.data.graves)),
         b"aa_pairs_merged:%d" % region.pairs_merged,
     ]

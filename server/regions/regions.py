@@ -427,8 +427,9 @@ class Regions(Neighbours):
             if reasons & bits:
                 return text
         if reasons & MEMORY_LIMITED:
-            limit = server.config.maxmemory
-            if server.account.used() > limit + limit // MEMORY_RESERVE:
+            # Graves hold nothing up: what the others have to say is what lets them go.
+            limit = server.config.maxmemory + server.account.graves_bytes()
+            if server.account.used() > limit + server.config.maxmemory // MEMORY_RESERVE:
                 return "the memory is above maxmemory"
         return ""
 

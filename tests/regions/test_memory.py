@@ -11,6 +11,8 @@ import pytest
 from headrace.server.regions.stability import KEYS_AT_ONCE, Stability
 from headrace.storage import keyspace
 from headrace.storage.regions.beats import Beat
+from support.client import WireError
+from support.mesh import Mesh, RegionProcess, wait_until
 from support.regions import RegionInProcess
 
 KEYS = 1300
@@ -54,6 +56,7 @@ def test_a_deleted_key_takes_little_until_all_have_heard_of_it(tmp_path: Path, a
         tracemalloc.stop()
     assert len(region.server.data.graves) == KEYS + 10
     assert (used - before) / KEYS < MOST_BYTES
+    assert region.server.account.graves_bytes() / (KEYS + 10) > MOST_BYTES / 3
     known = region.region.known()
     region.region.synced = known
     region.region.beats = {number: Beat(0, known, 0) for number in (1, 2)}
@@ -62,3 +65,34 @@ def test_a_deleted_key_takes_little_until_all_have_heard_of_it(tmp_path: Path, a
         assert len(region.server.data.graves)
         stability.look(0)
     assert not len(region.server.data.graves)
+
+
+def figure(region: RegionProcess, section: str, name: str) -> int:
+    return int(region.info(section)[name])
+
+
+def test_maxmemory_sees_deleted_keys_and_they_can_go_from_there(three_regions: Mesh) -> None:
+    """Who has too much to remember refuses clients, but still learns that others know of it."""
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    three_regions.wait_until_level()
+    three.kill()
+    at_first = figure(one, "memory", "used_memory")
+    one.call("CONFIG", "SET", "maxmemory", str(at_first + 100_000))
+    with two.client() as client:
+        for number in range(KEYS):
+            client.call_parsed("XADD", f"key:{number}", "*", "f", "v")
+            client.call_parsed("DEL", f"key:{number}")
+    wait_until(lambda: figure(one, "activeactive", "aa_graves") == KEYS, one)
+    graves_bytes = figure(one, "activeactive", "aa_graves_bytes")
+    assert graves_bytes > 150 * KEYS
+    assert figure(one, "memory", "used_memory") > at_first + 0.9 * graves_bytes
+    assert figure(one, "memory", "used_memory_overhead") > at_first + 0.9 * graves_bytes
+    stats = one.call("MEMORY", "STATS")
+    assert isinstance(stats, list)
+    assert stats[stats.index(b"aa.graves") + 1] == graves_bytes
+    with pytest.raises(WireError, match="OOM"):
+        one.xadd("s")
+    three.start_again()
+    wait_until(lambda: figure(one, "activeactive", "aa_graves") == 0, one)
+    one.xadd("s")
+    three_regions.wait_until_level()
