@@ -7,13 +7,15 @@ nothing however late, and a stream comes back as it was, but only where there ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
 
 from pyspark_headrace.client import Words
 from pyspark_headrace.connection import Connection, connection_from
@@ -75,40 +77,36 @@ def restore(
         .repartition("key")
         .sortWithinPartitions("key", "id_ms", "id_seq")
     )
-    counted = ordered.mapInArrow(_Restorer(connection), "key string, added long, known long")
-    found: dict[str, tuple[int, int]] = {}
-    for name, added, known in counted.collect():
-        before = found.get(name, (0, 0))
-        found[name] = (before[0] + added, before[1] + known)
-    return found
+
+    def put_back(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return _put_back_all(connection, batches)
+
+    # Not mapInArrow, which wants pandas. Spark keeps the order for what it may not repeat.
+    added = arrow_udf(put_back, "boolean")  # type: ignore[call-overload]  # known by its types
+    added = added.asNondeterministic()("key", "id", "pairs")
+    counted = ordered.select("key", added.alias("added")).groupBy("key")
+    rows = counted.agg(F.count_if("added"), F.count_if(~F.col("added"))).collect()
+    return {name: (added, known) for name, added, known in rows}
 
 
-class _Restorer:
-    """Runs in a task: the rows of each stream come in order."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection: Final = connection
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for key, added, known in self._put_back(batches):
-            yield pa.RecordBatch.from_pydict({"key": [key], "added": [added], "known": [known]})
-
-    def _put_back(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, int]]:
-        link = Link(self._connection)
-        try:
-            waiting: list[Row] = []
-            for row in chain.from_iterable(batch.to_pylist() for batch in batches):
-                if waiting and (row["key"] != waiting[0]["key"] or len(waiting) >= DEPTH):
-                    yield _put_back(link, waiting)
-                    waiting = []
-                waiting.append(row)
-            if waiting:
-                yield _put_back(link, waiting)
-        finally:
-            link.close()
+def _put_back_all(
+    connection: Connection, batches: Iterator[tuple[pa.Array, ...]]
+) -> Iterator[pa.Array]:
+    """For each row of a task whether it was added; rows of a stream come in order."""
+    link = Link(connection)
+    try:
+        for columns in batches:
+            rows = pa.RecordBatch.from_arrays(list(columns), ["key", "id", "pairs"]).to_pylist()
+            found: list[bool] = []
+            for _, mine in groupby(rows, itemgetter("key")):
+                while window := list(islice(mine, DEPTH)):
+                    found += _put_back(link, window)
+            yield pa.array(found, pa.bool_())
+    finally:
+        link.close()
 
 
-def _put_back(link: Link, rows: Sequence[Row]) -> tuple[str, int, int]:
+def _put_back(link: Link, rows: Sequence[Row]) -> list[bool]:
     """Add entries of one stream, in order of their IDs; those that are there are left alone."""
     key: str = rows[0]["key"]
     top = Server(link).figures([key])[key].last
@@ -122,15 +120,15 @@ def _put_back(link: Link, rows: Sequence[Row]) -> tuple[str, int, int]:
             words += (bytes(pair["name"]), bytes(pair["value"]))
         commands.append(words)
     replies = link.pipeline(commands) if commands else []
-    known = len(there)
+    found = [False] * len(there)
     for row, reply in zip(new, replies, strict=True):
+        found.append(not isinstance(reply, ServerError))
         if isinstance(reply, ServerError):
             # A connection that broke may have brought it there before; or somebody else writes.
             if "equal or smaller" not in str(reply):
                 raise reply
             _must_be_there(link, key, [row])
-            known += 1
-    return key, len(rows) - known, known
+    return found
 
 
 def _must_be_there(link: Link, key: str, rows: Sequence[Row]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.build import ROOT, environment
+from support.extras import python_with
 from support.process import Process
 
 if TYPE_CHECKING:
@@ -26,19 +26,16 @@ PARTS = ("grpc", "grpc_status", "pandas", "zstandard")
     not all(map(find_spec, PARTS)), reason="pyspark[connect] is not installed: " + ", ".join(PARTS)
 )
 def test_a_client(spark: SparkSession, server: Process, tmp_path: Path) -> None:
-    """In a process of its own; the session that all tests share is a Connect server too."""
+    """In an environment of its own; the session that all tests share is a Connect server too."""
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     service = getattr(gateway.jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     connect_port = getattr(service, "MODULE$").localPort()
-    variables = {
-        **environment(),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
+    python = str(python_with(tmp_path / "venv", "connect"))
+    variables = {**environment(), "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
     program = str(ROOT / "tests/support/spark_connect.py")
     done = subprocess.run(
-        [sys.executable, "-P", program, str(connect_port), str(server.port), str(tmp_path)],
+        [python, "-P", program, str(connect_port), str(server.port), str(tmp_path)],
         env=variables,
         capture_output=True,
         text=True,

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
+import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyspark_headrace.cli import program
 from pyspark_headrace.given import NAMES
 from pyspark_headrace.shape import META
 from support.build import ROOT
 from support.client import RawClient
+from support.extras import python_with
+from support.process import Process
+from support.spark_page import PAGE, job_lines, run_snippet, shown_by, snippets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.once
 
-PAGE = (ROOT / "docs/spark.md").read_text()
-FENCE = re.compile(r"^```(\w+(?: \w+)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A session on which plans are run once, on a few rows.
+SETTINGS = """\
+spark.driver.memory 512m
+spark.ui.enabled false
+spark.sql.codegen.wholeStage false
+spark.sql.adaptive.enabled false
+spark.sql.streaming.metricsEnabled false
+"""
 # What a snippet needs that neither pip nor this repository brings: a class, and where it is from.
 PACKAGES = {
     "avro": ("org.apache.spark.sql.avro.AvroDataToCatalyst", "spark-avro"),
@@ -31,72 +40,40 @@ PACKAGES = {
 }
 
 
-def snippets(language: str) -> list[str]:
-    return [body for name, body in FENCE.findall(PAGE) if name == language]
-
-
-def shown_by(body: str) -> list[str]:
-    """What a snippet says that it prints: behind a ``print``, and in the comments below it."""
-    found: list[str] = []
-    below = False
-    for line in body.splitlines():
-        behind = re.search(r"print\(.*\)  # (.*)$", line)
-        more = re.fullmatch(r"\s+# (.*)", line)
-        if behind:
-            found.append(behind[1])
-        elif more and below:
-            found.append(more[1])
-        below = bool(behind or (more and below))
-    return found
-
-
-def run_snippet(body: str, names: dict[str, Any], port: str, folder: Path) -> None:
-    code = body.replace('format("headrace")', f'format("headrace").option("port", "{port}")')
-    code = code.replace('{"host": "localhost"', f'{{"port": "{port}"')
-    code = code.replace("OPTIONS (", f"OPTIONS (port '{port}', ")
-    code = code.replace("/tmp/headrace", str(folder))
-    exec(compile(code, "docs/spark.md", "exec"), names)
-
-
-def test_the_examples_run(
-    spark: SparkSession,
-    where: dict[str, str],
-    client: RawClient,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """In order, one behind the other, as a reader would type them."""
-    port = where["port"]
-    names: dict[str, Any] = {}
-    examples = snippets("python")
-    assert len(examples) >= 8
-    for body in examples:
-        run_snippet(body, names, port, tmp_path)
-        shown = capsys.readouterr().out
-        if expected := shown_by(body):
-            assert shown.splitlines() == expected, body
-        else:
-            assert "spark" in names
-    spark.streams.removeListener(names["listener"])
-    spark.catalog.dropTempView("rides")
+@pytest.mark.slow
+def test_the_examples_run(server: Process, client: RawClient, tmp_path: Path) -> None:
+    """In an environment that has what the page installs, and no more: no pandas, say."""
+    python = python_with(tmp_path / "venv")
+    assert subprocess.run([python, "-c", "import pandas"], capture_output=True).returncode
+    (tmp_path / "spark-defaults.conf").write_text(SETTINGS)
+    done = subprocess.run(
+        [python, "-P", "-m", "support.spark_page", str(server.port), str(tmp_path)],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "tests"),
+            "PYTHONSAFEPATH": "1",
+            "PYSPARK_PYTHON": str(python),
+            "PYSPARK_DRIVER_PYTHON": str(python),
+            "SPARK_CONF_DIR": str(tmp_path),
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     assert 'headrace_lag_entries{query="' in (tmp_path / "lag.prom").read_text()
-
-    # The jobs work on what the examples have left.
-    lines = "".join(snippets("sh")).replace("\\\n", " ").splitlines()
-    jobs = [shlex.split(line) for line in lines if line.startswith("headrace-pipeline")]
-    assert {words[1] for words in jobs} == {
-        "totals",
-        "windows",
-        "archive",
-        "replay",
-        "reconcile",
-        "lag",
-    }
-    for words in jobs:
-        words = [word.replace("/tmp/headrace", str(tmp_path)) for word in words[1:]]
-        assert program.main([*words, "--url", f"redis://localhost:{port}"]) == 0, words
     assert (tmp_path / "rides.png").exists()
     assert (tmp_path / "reconciled.png").exists()
+    assert client.call("XRANGE", "rides-restored", "-", "+") == client.call(
+        "XRANGE", "rides", "-", "+"
+    )
+
+
+def test_the_page_has_every_job() -> None:
+    told = {words[0] for words in job_lines("")}
+    assert told == {"totals", "windows", "archive", "replay", "reconcile", "lag"}
+    assert len(snippets("python")) >= 8
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -105,7 +82,6 @@ def test_recipes_with_other_packages(
     where: dict[str, str],
     client: RawClient,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     package: str,
 ) -> None:
     """They run where the package is among Spark's jars (``spark.jars``, ``$SPARK_HOME/jars``)."""
@@ -121,8 +97,8 @@ def test_recipes_with_other_packages(
         [("ada", 12.5), ("grace", 30.0), ("ada", 7.25)], "rider string, distance double"
     )
     rides.write.format("headrace").options(**where).mode("append").save("rides")
-    run_snippet(body, {"spark": spark, "rides": rides, "F": F}, where["port"], tmp_path)
-    assert capsys.readouterr().out.splitlines() == shown_by(body)
+    names = {"spark": spark, "rides": rides, "F": F}
+    assert run_snippet(body, names, where["port"], str(tmp_path)) == shown_by(body)
 
 
 def test_the_tables_name_every_option() -> None:
