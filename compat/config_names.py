@@ -158,15 +158,13 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     ),
     (
         (
-            "What it is about is not there: modules, "
-            "backups by BACKUP, words that are compared by a locale, connections that the server "
-            "opens, a logo, a test of the memory, a warning to silence."
+            "What it is about is not there: modules, backups by BACKUP, words that are compared by "
+            "a locale, a logo, a test of the memory, a warning to silence."
         ),
         (
             YesNo("always-show-logo", False, flags=IMMUTABLE),
             YesNo("crash-memcheck-enabled", True),
             Text("ignore-warnings"),
-            Text("bind-source-addr"),
             Text("locale-collate"),
             Choice("enable-module-command", b"no", (b"no", b"yes", b"local"), flags=IMMUTABLE),
             Text("backupdirname", b"backupdir", flags=IMMUTABLE),

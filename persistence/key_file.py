@@ -65,7 +65,7 @@ class KeyFile(KeyTaker):
     Attributes:
         size_bytes: the length of the file.
         is_rdb: it is a snapshot of Redis or Valkey.
-        left, empty, end: see ``RdbReader``.
+        left, end: see ``RdbReader``; losses: what it says at the end.
 
     Raises:
         PersistenceError: from any method, when the file cannot be read or trusted.
@@ -81,7 +81,7 @@ class KeyFile(KeyTaker):
     ) -> None:
         super().__init__(taker.databases)
         self.left: dict[str, Left] = {}
-        self.empty = 0
+        self.losses: list[str] = []
         self.writer = ""
         self._path: Final = path
         self._taker: Final = taker
@@ -120,7 +120,7 @@ class KeyFile(KeyTaker):
         if rdb is not None:
             if rdb.step():
                 return True
-            self.empty = rdb.empty
+            self.losses = rdb.losses()
             self.end = rdb.end
         else:
             assert self._snapshot is not None

@@ -25,6 +25,7 @@ class Source:
     Attributes:
         manifest_path: its manifest; empty for a lone file.
         files: paths of what holds the data, in the order of loading.
+        is_dump: it is what Redis has saved, alone: what stands behind its end is no part of it.
 
     Raises:
         PersistenceError: there is no data, or a server uses it.
@@ -41,6 +42,7 @@ class Source:
         else:
             _refuse_missing(path)
             self.files = [path]
+        self.is_dump = not self.manifest_path and self.files[0].endswith(b".rdb")
 
     def close(self) -> None:
         """Let servers use it."""

@@ -124,7 +124,7 @@ class App(Host):
 
         def link(user: LinkUser) -> MasterLink:
             encrypt = self._encryption.call if self.config.tls_replication else None
-            return MasterLink(user, encrypt)
+            return MasterLink(user, self.config, encrypt)
 
         return MasterFollowing(self.dispatcher, replicas, link)
 

@@ -50,7 +50,7 @@ from headrace.persistence.rdb.opcodes import (
     SLOT,
     SLOT_IMPORT,
 )
-from headrace.persistence.rdb.others import Others
+from headrace.persistence.rdb.others import Others, module_name
 from headrace.persistence.rdb.source import RdbFile, RdbSource
 from headrace.persistence.rdb.values import RdbValues
 from headrace.persistence.taker import KeyTaker
@@ -87,6 +87,7 @@ class RdbReader:
         keys: how many were taken over.
         empty: how many were skipped because they held nothing.
         left: what was left behind, by the name of its type.
+        beside: the modules whose data beside the keys was left behind.
         writer: the server that wrote the file, such as ``Valkey 9.1.2``.
         notes: on the file, by name.
         key_offset: where the last key begins.
@@ -107,6 +108,7 @@ class RdbReader:
         self.keys = 0
         self.empty = 0
         self.left: dict[str, Left] = {}
+        self.beside: set[str] = set()
         self.end = 0
         self._taker: Final = taker
         self._defaults: Final = defaults
@@ -202,7 +204,7 @@ class RdbReader:
         elif kind == FUNCTIONS:
             self._taker.take_library(source.string())
         elif kind == MODULE_NOTE:
-            source.length()
+            self.beside.add(module_name(source.length()))
             self._others.skip_parts()
         elif kind == SLOT_IMPORT and self._valkey:
             self._others.slot_import()
@@ -228,6 +230,16 @@ class RdbReader:
             if stored and stored != crc:  # zero: the checksum was turned off
                 raise source.damage("the checksum of what was read")
         self.end = source.offset
+
+    def losses(self) -> list[str]:
+        """What a person has to know of a file that has been read, besides what is ``left``."""
+        found: list[str] = []
+        if self.empty:
+            found.append(f"skipped {self.empty} keys that hold nothing")
+        if self.beside:
+            names = ", ".join([shown(name.encode()) for name in sorted(self.beside)])
+            found.append(f"left out what modules had besides their keys: {names}")
+        return found
 
     def _select(self, index: int) -> None:
         databases = self._taker.databases

@@ -1,10 +1,12 @@
-"""Where a connection comes from."""
+"""Where a connection comes from, and where those begin that the server opens."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 from headrace.server.clients.session import Session
+from headrace.server.config.config import Config
 
 
 def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:
@@ -26,3 +28,20 @@ def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:
 def _host_and_port(place: tuple[object, ...]) -> bytes:
     host = str(place[0])
     return (f"[{host}]:{place[1]}" if ":" in host else f"{host}:{place[1]}").encode()
+
+
+def source_address(config: Config) -> tuple[str, int] | None:
+    """Where links begin that this server opens, if ``bind-source-addr`` is an address it has.
+
+    As in Redis, any other begins where the system lets it begin.
+    """
+    host = config.bind_source_addr.decode("utf-8", "replace")
+    if not host:
+        return None
+    try:
+        [found, *_] = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        with socket.socket(found[0], socket.SOCK_STREAM) as trial:
+            trial.bind(found[4])
+    except (OSError, UnicodeError, ValueError):
+        return None
+    return host, 0

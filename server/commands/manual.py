@@ -34,8 +34,6 @@ Regions are described in [active-active.md](active-active.md), the others in
 # Why a command is not there, by its name, its container or the chapter it belongs to.
 MISSING: Final[dict[str, str]] = {
     "module": "vector sets are a module of Redis",
-    "restore-asking": "there is no cluster",
-    "trimslots": "there is no cluster",
     "backup": "the files of snapshots and of the append-only file can be copied at any time",
 }
 NOT_YET: Final = "not there yet"

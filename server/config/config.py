@@ -53,6 +53,7 @@ class Config:
 
     port: int
     bind: list[bytes]
+    bind_source_addr: bytes
     protected_mode: bool
     unixsocket: bytes
     unixsocketperm: int

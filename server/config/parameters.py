@@ -85,6 +85,7 @@ NETWORK: Final[tuple[Parameter, ...]] = (
         True,
         doc="Refuse clients of other machines while there is no password.",
     ),
+    Text("bind-source-addr", doc="Address from which links to other servers begin; empty is any."),
     Text("unixsocket", flags=IMMUTABLE, doc="Path of a Unix socket to listen at; empty is none."),
     Octal(
         "unixsocketperm",

@@ -37,6 +37,7 @@ ALLOW_BUSY: Final = 1 << 16
 NO_MANDATORY_KEYS: Final = 1 << 17
 SCRIPT_RUNNER: Final = 1 << 18  # it may do whatever a script does
 MAY_REPLICATE: Final = 1 << 19  # replicas may get something of it though it is no write; not shown
+ASKING: Final = 1 << 20  # it says itself that the cluster has sent the client
 
 FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
     (WRITE, b"write"),
@@ -50,6 +51,7 @@ FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
     (STALE, b"stale"),
     (SKIP_MONITOR, b"skip_monitor"),
     (SKIP_SLOWLOG, b"skip_slowlog"),
+    (ASKING, b"asking"),
     (FAST, b"fast"),
     (NO_AUTH, b"no_auth"),
     (NO_MANDATORY_KEYS, b"no_mandatory_keys"),

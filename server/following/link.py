@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable
 from typing import Final, cast
 
-from headrace.server.clients.endpoints import describe_endpoints
+from headrace.server.clients.endpoints import describe_endpoints, source_address
 from headrace.server.clients.session import Session
+from headrace.server.config.config import Config
 from headrace.server.following.talk import Link, LinkUser
 
 Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
@@ -22,7 +23,8 @@ class MasterLink(Link, asyncio.Protocol):
             what is called with the reason where there is none; None for a plain one.
     """
 
-    def __init__(self, user: LinkUser, encrypt: Encrypt | None) -> None:
+    def __init__(self, user: LinkUser, config: Config, encrypt: Encrypt | None) -> None:
+        self._config: Final = config
         self._encrypt: Final = encrypt
         self._user: Final = user
         self._transport: asyncio.Transport | None = None
@@ -36,7 +38,12 @@ class MasterLink(Link, asyncio.Protocol):
     async def _connect(self, host: bytes, port: int) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: self._protocol(host), os.fsdecode(host), port)
+            await loop.create_connection(
+                lambda: self._protocol(host),
+                os.fsdecode(host),
+                port,
+                local_addr=source_address(self._config),
+            )
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             self._lose(str(reason or error))

@@ -123,6 +123,8 @@ class SyncLoading:
             rdb.writer,
             time.monotonic() - self._started_s,
         )
+        for loss in rdb.losses():
+            log.warning("The snapshot of the master: %s", loss)
         self._end()
         gc.freeze()
         self._durability.rewriting.appendonly_changed()

@@ -59,8 +59,8 @@ class Loader:
     Args:
         paths: the files; all except the first hold commands.
         size_bytes: how long they are together.
-        drop_expired: leave out the keys of a snapshot whose deadline has come. Commands that
-            follow a snapshot say themselves what expired.
+        is_dump: the file is a snapshot alone. No commands follow that would say themselves what
+            expired, so keys whose deadline has come are left out.
         door: of a region: where its records go.
 
     Attributes:
@@ -76,14 +76,14 @@ class Loader:
         durability: Durability,
         paths: list[bytes],
         size_bytes: int,
-        drop_expired: bool,
+        is_dump: bool,
         door: EffectsDoor | None = None,
     ) -> None:
         self.numbered: Final = None if door is None else NumberedRecords(door)
         self._server: Final = server
         self._status: Final = durability.files.status
         self._files: Final = paths
-        self._drop_expired: Final = drop_expired
+        self._is_dump: Final = is_dump
         self._replayer: Final = Replayer(server, durability)
         self._file = 0  # index of the file at hand
         self._reader: AofReader | None = None
@@ -169,11 +169,14 @@ class Loader:
         refuse_what_is_left(path, rdb.left)
         if self._taker is not None:
             take_back(self._server, path, self._taker.libraries)
-        if rdb.empty:
-            log.warning("%s: skipped %d keys that hold nothing", os.fsdecode(path), rdb.empty)
-        if rdb.end < rdb.size_bytes:  # commands follow
-            self.start = rdb.end
-            return
+        for loss in rdb.losses():
+            log.warning("%s: %s", os.fsdecode(path), loss)
+        if rdb.end < rdb.size_bytes:
+            if not self._is_dump:  # commands follow
+                self.start = rdb.end
+                return
+            rest = rdb.size_bytes - rdb.end
+            log.warning("%s: %d bytes behind its end are no part of it", os.fsdecode(path), rest)
         self._done_bytes += rdb.size_bytes
         self._file += 1
 
@@ -194,7 +197,7 @@ class Loader:
                     "commands. Put the manifest back that belongs to these files."
                 )
             now_ms = self._server.clock.now_ns // 1_000_000
-            drop_before_ms = now_ms if self._drop_expired else KEEP_ALL
+            drop_before_ms = now_ms if self._is_dump else KEEP_ALL
             self._snapshot = SnapshotLoader(path, self._decoder(now_ms, drop_before_ms))
             return
         try:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Final, cast
 
+from headrace.server.clients.endpoints import source_address
 from headrace.server.clock import Clock
 from headrace.server.config.config import Config
 from headrace.server.config.kinds import PeerAddress
@@ -140,7 +141,8 @@ class SocketConnector(Connector):
             return self._encrypt(link, host, lambda reason: conversation.lost(f"{where}: {reason}"))
 
         try:
-            await loop.create_connection(protocol, host, address.port)
+            source = source_address(self._config)
+            await loop.create_connection(protocol, host, address.port, local_addr=source)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             conversation.lost(f"{where} cannot be reached: {reason or error}")

@@ -87,7 +87,11 @@ def _check_files(source: Source, fix: bool) -> int:
         start = 0
         if is_rdb_file(file):
             start = _check_rdb(file)
-            if start == os.path.getsize(file):
+            rest = os.path.getsize(file) - start
+            if not rest:
+                continue
+            if source.is_dump:
+                print(f"  {rest} bytes behind its end are no part of it")
                 continue
         elif is_snapshot(file):
             found, size_bytes = _go_through(file)
@@ -130,8 +134,8 @@ def _check_rdb(path: bytes) -> int:
     for note in left.values():
         raise broken_library(path, note.keys[0])
     print(f"{os.fsdecode(path)}: valid snapshot of {file.writer}, {file.end} bytes")
-    if file.empty:
-        print(f"  {file.empty} keys hold nothing; loading skips them")
+    for loss in file.losses:
+        print(f"  loading {loss}")
     return file.end
 
 

@@ -194,8 +194,8 @@ def _notes(for_server: str) -> list[bytes]:
 
 def _print_totals(survey: Survey, keys: Keys, out: bytes) -> None:
     print(f"{survey.totals()}: {os.fsdecode(out)}", file=sys.stderr)
-    if keys.empty:
-        print(f"Skipped {keys.empty} keys that hold nothing.", file=sys.stderr)
+    for loss in keys.losses:
+        print(f"{loss[0].upper()}{loss[1:]}.", file=sys.stderr)
 
 
 def _print_left(keys: Keys) -> None:

@@ -31,14 +31,14 @@ class Keys:
     Attributes:
         databases: how many databases they may be of.
         left: what could not be taken over, by type or by command.
-        empty: how many keys of a snapshot of Redis were skipped because they held nothing. Both are
-            known when keys have been passed on.
+        losses: what else a person has to know, of a snapshot of Redis. Both are known when keys
+            have been passed on.
     """
 
     def __init__(self) -> None:
         self.databases: Final = DATABASES
         self.left: dict[str, Left] = {}
-        self.empty = 0
+        self.losses: list[str] = []
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
         """Pass all of them on; ``what`` says for people what is being done.
@@ -59,10 +59,12 @@ class FileKeys(Keys):
     Args:
         path: of the snapshot.
         folder: where a temporary file may lie; None for the system's own place.
+        is_dump: no commands follow in the same file.
     """
 
-    def __init__(self, path: bytes, folder: bytes | None) -> None:
+    def __init__(self, path: bytes, folder: bytes | None, is_dump: bool) -> None:
         super().__init__()
+        self._is_dump: Final = is_dump
         self._path: Final = path
         self._folder: Final = folder
         self._defaults: Final = defaults(Config())
@@ -86,9 +88,12 @@ class FileKeys(Keys):
             progress.close()
             file.close()
         self.left = {**file.left, **libraries}
-        self.empty = file.empty
+        self.losses = file.losses
         if file.end < file.size_bytes:
-            raise CommandsFollow
+            if not self._is_dump:
+                raise CommandsFollow
+            rest = file.size_bytes - file.end
+            self.losses.append(f"{rest} bytes behind its end are no part of it")
 
 
 def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
@@ -107,4 +112,4 @@ def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
         raise os_refusal(files[0], "read", error) from error
     if not is_rdb_file(files[0]) and (not is_snapshot(files[0]) or owner_of(files) is not None):
         return None
-    return FileKeys(files[0], folder)
+    return FileKeys(files[0], folder, source.is_dump)

@@ -125,7 +125,7 @@ class Workspace(Keys):
         finally:
             reader.close()
         self.left.update(reader.left)
-        self.empty = reader.empty
+        self.losses = reader.losses()
         for code in taker.libraries:
             try:
                 self._engine.load_library(code, False, False)

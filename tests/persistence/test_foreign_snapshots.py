@@ -10,6 +10,7 @@ import pytest
 from conftest import Factory
 
 from headrace.persistence.rdb import kinds
+from headrace.protocol.outgoing import request
 from support.client import Argument, RawClient, WireError
 from support.contents import contents
 from support.interchange import (
@@ -312,7 +313,7 @@ def test_keys_that_hold_nothing_are_skipped(fresh_server: Factory, tmp_path: Pat
     servers = [fresh_server(directory=tmp_path)]
     assert f"skipped {skipped} keys that hold nothing" in servers[0].log()
     checked = tool("check-aof", str(tmp_path / "dump.rdb"))
-    assert f"{skipped} keys hold nothing" in checked.stdout.decode(), checked
+    assert f"loading skipped {skipped} keys that hold nothing" in checked.stdout.decode(), checked
     new = tmp_path / "new"
     done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(new))
     assert done.returncode == 0, done.stderr
@@ -395,3 +396,44 @@ def test_a_compressed_string_of_another_length(tmp_path: Path, size: int) -> Non
     done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(tmp_path / "new"))
     assert done.returncode == 1
     assert b"is damaged at offset" in done.stderr
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("what", ["newline", "zeros", "commands"])
+def test_what_stands_behind_the_end_is_no_part(
+    fresh_server: Factory, fresh_redis: Factory, tmp_path: Path, what: str
+) -> None:
+    commands = request([b"SELECT", b"0"]) + request([b"DEL", b"kept"])
+    tail = {"newline": b"\n", "zeros": bytes(512), "commands": commands}[what]
+    data = rdb(9, holding(kinds.STRING, b"kept", string(b"yes"))) + tail
+    redis = fresh_redis(start=False)
+    for folder in (redis.directory, tmp_path):
+        (folder / "dump.rdb").write_bytes(data)
+    redis.start()
+    checked = tool("check-aof", str(tmp_path / "dump.rdb"))
+    assert (checked.returncode, checked.stderr) == (0, b"")
+    new = tmp_path / "new"
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(new))
+    assert done.returncode == 0, done.stderr
+    server = fresh_server(directory=tmp_path)
+    told = f"{len(tail)} bytes behind its end are no part of it"
+    assert told in server.log()
+    assert told in checked.stdout.decode()
+    assert told in done.stderr.decode()
+    for each in (redis, server, fresh_server(*AOF, directory=new)):
+        assert each.call("KEYS", "*") == [b"kept"]
+
+
+def test_what_modules_had_beside_their_keys_is_named(fresh_server: Factory, tmp_path: Path) -> None:
+    """It is of no use without them, and an index of another module may be in it."""
+    number = b"\x81" + bytes(8)  # of the module AAAAAAAAA
+    note = b"\xf7" + number + length(2) + length(1) + length(5) + string(b"index") + length(0)
+    (tmp_path / "dump.rdb").write_bytes(rdb(11, holding(kinds.STRING, b"k", string(b"v")), note))
+    server = fresh_server(directory=tmp_path)
+    assert server.call("GET", "k") == b"v"
+    told = "left out what modules had besides their keys: AAAAAAAAA"
+    assert told in server.log()
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 0
+    assert told[1:] in done.stderr.decode()
+    assert told in tool("check-aof", str(tmp_path / "dump.rdb")).stdout.decode()

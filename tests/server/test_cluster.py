@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
+from headrace.protocol.outgoing import request
 from support.client import RawClient
 from support.process import Process
 
@@ -154,6 +155,23 @@ def test_a_region_is_a_node(fresh_server: Factory) -> None:
     assert b"connected 0-16383" in cluster(server, "NODES")
     server.restart()
     assert b"connected 0-16383" in cluster(server, "NODES")
+
+
+def test_a_file_of_a_node_that_took_and_gave_slots(fresh_server: Factory, tmp_path: Path) -> None:
+    """RESTORE-ASKING made keys there, and TRIMSLOTS removed those of slots that were given away."""
+    with fresh_server().client() as client:
+        client.call("SET", "k", "v")
+        dump = client.call_parsed("DUMP", "k")
+        assert isinstance(dump, bytes)
+    made = [[b"SET", b"foo", b"1"], [b"SET", b"bar", b"1"], [b"SET", b"hello", b"1"]]
+    made.append([b"RESTORE-ASKING", b"given", b"0", dump])
+    made.append([b"TRIMSLOTS", b"RANGES", b"2", b"12182", b"12182", b"800", b"900"])  # foo, hello
+    (tmp_path / "appendonly.aof").write_bytes(b"".join(map(request, made)))
+    for options in (CLUSTER, ()):
+        server = fresh_server("--appendonly", "yes", *options, directory=tmp_path)
+        assert sorted(server.call("KEYS", "*")) == [b"bar", b"given"]  # type: ignore[call-overload]
+        assert server.call("GET", "given") == b"v"
+        server.stop()
 
 
 def test_a_file_that_swaps_no_databases_is_read_again(fresh_server: Factory) -> None:

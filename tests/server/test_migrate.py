@@ -10,7 +10,8 @@ from conftest import Factory
 
 from headrace.compat.errors import KEYS_BESIDE_A_KEY
 from support.client import Argument, RawClient
-from support.process import Process
+from support.process import Process, free_port
+from support.waiting import wait_until
 
 FILL = [
     ("SET", "string", "value"),
@@ -161,3 +162,42 @@ def test_keys_move_between_ours_and_a_real_server(server: Process, redis_server:
         assert real.call("MIGRATE", *here) == b"+OK\r\n"
         assert real.call_parsed("DBSIZE") == 0
         assert [ours.call_parsed("DUMP", key) for key in KEYS] == held
+
+
+@pytest.mark.since(8, 10)
+def test_a_node_of_a_cluster_gives_its_keys(server: Process, fresh_redis: Factory) -> None:
+    """It sends RESTORE-ASKING; what is taken is recorded, and read again."""
+    node = fresh_redis("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    node.call("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    wait_until(lambda: b"cluster_state:ok" in bytes(node.call("CLUSTER", "INFO")))  # type: ignore[arg-type]
+    server.call("FLUSHALL")
+    with node.client() as real, server.client() as ours:
+        for words in FILL:
+            real.call_parsed(*words)
+        held = [real.call_parsed("DUMP", key) for key in KEYS]
+        there: tuple[Argument, ...] = ("127.0.0.1", server.port, "", 0, 5000, "KEYS")
+        for key in KEYS:
+            assert real.call("MIGRATE", *there, key) == b"+OK\r\n"
+        assert [ours.call_parsed("DUMP", key) for key in KEYS] == held
+
+
+def test_links_begin_where_they_are_to(fresh_server: Factory, target: Process) -> None:
+    """At the address of ``bind-source-addr``, if the machine has it; else at any, as in Redis."""
+    source = fresh_server("--bind-source-addr", "127.0.0.2", "--masterauth", "secret")
+    source.call("SET", "k", "v")
+    with target.client() as watching:
+        watching.call("AUTH", "secret")
+        watching.call("MONITOR")
+        source.call("MIGRATE", *placed(target), "k", 0, 5000, "AUTH", "secret")
+        assert b"[0 127.0.0.2:" in watching.read()
+        source.call("CONFIG", "SET", "bind-source-addr", "192.0.2.1")
+        source.call("SET", "l", "v")
+        source.call("MIGRATE", *placed(target), "l", 0, 5000, "AUTH", "secret")
+        lines = [watching.read() for _ in range(3)]
+        assert b"[0 127.0.0.1:" in lines[-1], lines
+        watching.call("RESET")
+    source.call("CONFIG", "SET", "bind-source-addr", "127.0.0.2")
+    source.call("REPLICAOF", *placed(target))
+    with target.client() as client:
+        client.call("AUTH", "secret")
+        wait_until(lambda: b"addr=127.0.0.2:" in client.call("CLIENT", "LIST", "TYPE", "replica"))

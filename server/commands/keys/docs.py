@@ -9,6 +9,14 @@ from headrace.compat.doc_notation import Doc
 _GROUP: Final = "generic"
 _CONDITION: Final = " [condition(NX | XX | GT | LT)@7.0.0]"
 _CONDITION_HISTORY: Final = (("7.0.0", "NX, XX, GT and LT options."),)
+_RESTORE: Final = (
+    "key ttl:integer serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0]"
+    " [IDLETIME=seconds:integer@5.0.0] [FREQ=frequency:integer@5.0.0]"
+)
+_RESTORE_HISTORY: Final = (
+    ("3.0.0", "REPLACE option."),
+    ("5.0.0", "ABSTTL, IDLETIME and FREQ options."),
+)
 _NO_KEY_HISTORY: Final = (("2.8.0", "Answers -2 for a key that is missing."),)
 
 DOCS: Final[dict[str, Doc]] = {
@@ -145,12 +153,17 @@ DOCS: Final[dict[str, Doc]] = {
         "2.6.0",
         "O(N) for a value of N bytes, all of which are checked",
         "Makes a key of what DUMP gave.",
-        "key ttl:integer serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0]"
-        " [IDLETIME=seconds:integer@5.0.0] [FREQ=frequency:integer@5.0.0]",
-        history=(
-            ("3.0.0", "REPLACE option."),
-            ("5.0.0", "ABSTTL, IDLETIME and FREQ options."),
-        ),
+        _RESTORE,
+        history=_RESTORE_HISTORY,
+    ),
+    "restore-asking": Doc(
+        "server",
+        "3.0.0",
+        "O(N) for a value of N bytes, all of which are checked",
+        "Makes a key of what another node of a cluster has sent.",
+        _RESTORE,
+        internal=True,
+        history=_RESTORE_HISTORY,
     ),
     "scan": Doc(
         _GROUP,

@@ -28,7 +28,7 @@ from headrace.server.commands.keys.regional import in_region, restored_in_region
 from headrace.server.config.new_values import sizes
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
+from headrace.server.dispatch.rows import ASKING, DENYOOM, READONLY, WRITE, KeySpec, command
 from headrace.server.eviction.usage import COUNTER_MAX
 from headrace.storage.freezing import frozen_key
 from headrace.storage.regions.replicated import Replicated
@@ -77,6 +77,13 @@ class _Options:
                 raise CommandError(SYNTAX)
 
 
+@command(
+    "RESTORE-ASKING",  # what nodes of a cluster send each other
+    arity=-4,
+    flags=WRITE | DENYOOM | ASKING,
+    keys=(KeySpec("OW UPDATE"),),
+    acl=("keyspace", "dangerous"),
+)
 @command(
     "RESTORE",
     arity=-4,

@@ -11,6 +11,7 @@ from headrace.compat.errors import KEYS_BESIDE_A_KEY, SYNTAX, CommandError, targ
 from headrace.persistence.forms.dumped import dump_value
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import OK, Status
+from headrace.server.clients.endpoints import source_address
 from headrace.server.commands.deadlines import remove_everywhere
 from headrace.server.commands.keys.peer import Peer
 from headrace.server.dispatch.args import Args
@@ -108,7 +109,9 @@ def migrate(call: Call) -> object:
     commands.append([b"SELECT", b"%d" % wanted.database])
     before = len(commands)
     commands += [_restore(call, key, wanted.replaces) for key in there]
-    with Peer(os.fsdecode(argv[1]), os.fsdecode(argv[2]), wanted.timeout_ms) as peer:
+    host, port = os.fsdecode(argv[1]), os.fsdecode(argv[2])
+    source = source_address(call.server.config)
+    with Peer(host, port, wanted.timeout_ms, source) as peer:
         peer.send(b"".join([request(words) for words in commands]))
         refusal = b""
         for number in range(len(commands)):

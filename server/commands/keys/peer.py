@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import TYPE_CHECKING, Final, Self
 
@@ -25,19 +26,25 @@ class Peer:
 
     Args:
         timeout_ms: how long each step may take.
+        source: where it begins; None where the system lets it begin.
 
     Raises:
         CommandError: the name means no address; in ``send`` and ``reply``: the server is not there,
             or takes too long.
     """
 
-    def __init__(self, host: str, port: str, timeout_ms: int) -> None:
+    def __init__(
+        self, host: str, port: str, timeout_ms: int, source: tuple[str, int] | None
+    ) -> None:
         try:
             [found, *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError, ValueError) as error:
             raise CommandError(PEER_NOT_CONNECTED) from error
         self._address: Final = found[4]
         self._socket: Final = socket.socket(found[0], socket.SOCK_STREAM)
+        if source is not None:
+            with contextlib.suppress(OSError):  # it may be of another family
+                self._socket.bind(source)
         self._socket.settimeout(timeout_ms / 1000)
         self._reader: Final = Reader()
 

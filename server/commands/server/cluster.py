@@ -19,6 +19,7 @@ from headrace.server.dispatch.rows import (
     NO_ASYNC_LOADING,
     NOSCRIPT,
     STALE,
+    WRITE,
     command,
     container,
 )
@@ -48,6 +49,18 @@ def answer(call: Call) -> object:
         raise CommandError(NO_CLUSTER_SUPPORT)
     answers = importlib.import_module(_ANSWERS)  # late, because most servers are of no cluster
     reply: object = answers.ANSWERS[call.name()](call, node)
+    return reply
+
+
+@command("TRIMSLOTS", arity=-5, flags=WRITE, acl=("keyspace", "dangerous"))
+def trim_slots(call: Call) -> object:
+    """Remove the keys of slots that a file or a master has given away. Reply: OK.
+
+    Raises: this node owns all slots, and what a client asks for is refused.
+    """
+    if call.server.cluster is None and not call.replaying:
+        raise CommandError(NO_CLUSTER_SUPPORT)
+    reply: object = importlib.import_module(_ANSWERS).trim_slots(call)
     return reply
 
 

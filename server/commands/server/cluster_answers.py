@@ -189,6 +189,26 @@ def _check_once(ranges: list[tuple[int, int]]) -> None:
             seen[slot] = 1
 
 
+def trim_slots(call: Call) -> object:
+    """TRIMSLOTS: ``RANGES count first last [first last ...]``."""
+    argv = call.argv
+    if argv[1].lower() != b"ranges":
+        raise CommandError(errors.NO_RANGES)
+    count = Args(argv, 2).integer()
+    if count < 1 or len(argv) != 3 + 2 * count:
+        raise CommandError(errors.BAD_RANGE_COUNT)
+    ranges = _ranges(call.name(), argv[3:])
+    _check_once(ranges)
+    if not call.replaying:
+        raise CommandError(errors.SERVES_SLOT % ranges[0][0])
+    trimmed = bytearray(SLOTS)
+    for first, last in ranges:
+        trimmed[first : last + 1] = b"\1" * (last + 1 - first)
+    for key in [key for key in call.db.names() if trimmed[slot_of(key)]]:
+        call.delete(key, expired_too=True)
+    return OK
+
+
 def _add_slots(call: Call, node: ClusterNode) -> object:
     raise CommandError(errors.SLOT_BUSY % _named_slots(call)[0][0])
 

@@ -177,6 +177,13 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "readonly": Doc(_GROUP, "3.0.0", _COST, "Lets a client read from replicas of a cluster."),
     "readwrite": Doc(_GROUP, "3.0.0", _COST, "Takes READONLY back."),
+    "trimslots": Doc(
+        "server",
+        "8.4.0",
+        "O(N) for N keys in the database",
+        "Removes the keys of slots that a node has given away, in its files and at its replicas.",
+        "RANGES=ranges(numranges:integer slots(startslot:integer endslot:integer)...)",
+    ),
     **{
         f"cluster|{name}": Doc(_GROUP, since, cost, summary, syntax)
         for name, since, cost, summary, syntax in _SUBCOMMANDS
