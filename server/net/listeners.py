@@ -12,7 +12,6 @@ import errno
 import logging
 import os
 import socket
-import stat
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ BAD_PORT: Final = "Unable to listen on this port. Check server logs."
 BAD_BIND: Final = "Failed to bind to specified addresses."
 
 SO_MARK: Final = 36  # of Linux
+UNIX_PATH_BYTES: Final = 108  # that a path takes there at most, with its NUL
 
 # Why an address marked optional may be missing: this machine has no such address.
 _ABSENT: Final = (
@@ -174,18 +174,11 @@ class Listeners:
             self._region_servers.append(server)
 
     async def _open_unix(self, path: bytes, mode: int) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            if stat.S_ISSOCK(os.stat(path).st_mode):
-                os.unlink(path)
+        opened = bind_unix(path, mode, self._config.tcp_backlog)
         loop = asyncio.get_running_loop()
-        try:
-            self._unix_server = await loop.create_unix_server(
-                self._connect, os.fsdecode(path), backlog=self._config.tcp_backlog
-            )
-        except OSError as error:
-            raise OSError(f"Opening Unix socket {os.fsdecode(path)}: {error}") from error
-        if mode:
-            os.chmod(path, mode)
+        self._unix_server = await loop.create_unix_server(
+            self._connect, sock=opened, backlog=self._config.tcp_backlog
+        )
 
     def _change_port(self) -> str | None:
         return self._reopen([(self._plain, self._config.port)], BAD_PORT)
@@ -248,6 +241,33 @@ def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.s
                 f"Could not create server TCP listening socket {host}:{port}: "
                 f"{error.strerror or error}"
             ) from error
+    return opened
+
+
+def bind_unix(path: bytes, mode: int, backlog: int) -> socket.socket:
+    """A socket that listens at a path, in the place of whatever file is there.
+
+    Args:
+        mode: who may connect; 0 is up to the umask.
+
+    Raises:
+        OSError: it cannot be had.
+    """
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)
+        opened.bind(path)
+        if mode:
+            os.chmod(path, mode)
+        opened.listen(backlog)
+    except OSError as error:
+        opened.close()
+        reason = f"bind: {error.strerror}"
+        if error.errno is None:
+            reason = f"unix socket path too long ({len(path)}), must be under {UNIX_PATH_BYTES}"
+        raise OSError(f"Failed opening Unix socket: {reason}") from error
     return opened
 
 

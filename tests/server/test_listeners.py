@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Factory
 
 from support.client import RawClient, WireError
 from support.process import ServerProcess, free_port
+from support.waiting import wait_until
 
 
 def has_ipv6() -> bool:
@@ -78,6 +81,77 @@ def test_unix_socket(fresh_server: Callable[..., ServerProcess], tmp_path: Path)
         assert client.call("PING") == b"+PONG\r\n"
     process.stop()
     assert not path.exists()
+
+
+def at_path(kind: str, path: Path) -> str:
+    """Put something where a Unix socket is to be; the path to be given."""
+    if kind == "a stale socket":
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(path))
+    elif kind == "a file":
+        path.write_text("text")
+    elif kind == "a link to nothing":
+        path.symlink_to("nothing")
+    elif kind == "a link to a file":
+        path.with_name("linked").write_text("text")
+        path.symlink_to("linked")
+    elif kind == "a folder":
+        path.mkdir()
+    elif kind == "no folder":
+        return str(path / "socket")
+    elif kind == "a long path":
+        return str(path) + "s" * 108
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "nothing",
+        "a stale socket",
+        "a file",
+        "a link to nothing",
+        "a link to a file",
+        "a folder",
+        "no folder",
+        "a long path",
+    ],
+)
+def test_what_is_where_a_unix_socket_is_to_be(
+    fresh_server: Factory, fresh_redis: Factory, tmp_path: Path, kind: str
+) -> None:
+    """It stops the start where it stops that of Redis, with the same reason; a link stays whole."""
+    ends = []
+    for make in (fresh_server, fresh_redis):
+        path = at_path(kind, tmp_path / f"s{len(ends)}")
+        process = make("--unixsocket", path, start=False)
+        process.spawn()
+        wait_until(lambda at=process: "Ready to accept" in at.log() or not at.running)
+        if process.running:
+            with RawClient(path=path) as client:
+                assert client.call("PING") == b"+PONG\r\n"
+            process.stop()
+            ends.append(os.path.lexists(path))
+        else:
+            [line] = [line for line in process.log().splitlines() if "Failed opening" in line]
+            ends.append((process.returncode, line.partition("# ")[2]))
+    assert ends[0] == ends[1]
+    if kind == "a link to a file":
+        assert (tmp_path / "linked").read_text() == "text"
+
+
+def test_two_servers_at_one_unix_socket(fresh_server: Factory, tmp_path: Path) -> None:
+    """The second one has it; the first one still serves those that have come to it."""
+    path = str(tmp_path / "socket")
+    first = fresh_server("--unixsocket", path)
+    with RawClient(path=path) as client:
+        second = fresh_server("--unixsocket", path)
+        with RawClient(path=path) as other:
+            other.call("SET", "k", "v")
+        assert second.call("GET", "k") == b"v"
+        assert client.call("GET", "k") == b"$-1\r\n"
+    second.stop()
+    first.stop()
 
 
 def test_address_in_use_ends_the_start(fresh_server: Callable[..., ServerProcess]) -> None:
