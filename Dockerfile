@@ -23,8 +23,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=builder /opt/headrace /opt/headrace
 COPY docker/entrypoint.sh docker/healthcheck.py /opt/headrace/docker/
+RUN ln -s /opt/headrace/docker/entrypoint.sh /opt/headrace/bin/redis-server
 ENV PATH=/opt/headrace/bin:$PATH
-USER 999:999
 VOLUME /data
 WORKDIR /data
 EXPOSE 6379

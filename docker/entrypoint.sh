@@ -1,8 +1,10 @@
 #!/bin/sh
 # Start the server, or any other command: `docker run IMAGE [file.conf] [--option value ...]`.
 # Also as people write it for the image of Redis: `docker run IMAGE redis-server /etc/redis.conf`.
+# As `redis-server` on the PATH it is what scripts start: `sh -c "redis-server --port 7000"`.
 set -eu
 
+case "$0" in */redis-server) set -- redis-server "$@" ;; esac
 case "${1:-}" in
 '' | -* | *.conf | check-aof | check-snapshot | import | export) set -- headrace "$@" ;;
 redis-server)
@@ -11,35 +13,22 @@ redis-server)
     ;;
 esac
 
+# As in the image of Redis, what is written is the server's alone. Root gives the folder, which may
+# come from outside, to the server's user, who goes on. A script decides itself who it is.
+[ "$(umask)" != 0022 ] || umask 0077
 [ "$1" = headrace ] || exec "$@"
+if [ "$(id -u)" = 0 ] && [ "${0##*/}" != redis-server ] && id -u headrace > /dev/null 2>&1; then
+    find . \! -user headrace -exec chown headrace '{}' + || true
+    exec setpriv --reuid=headrace --regid=headrace --clear-groups -- "$0" "$@"
+fi
 case "${2:-}" in
 check-aof | check-snapshot | import | export | --version | -v | --help | -h) exec "$@" ;;
 esac
 
 # A container is reached from outside, so it listens everywhere unless told otherwise. Whatever the
 # user says, wherever it stands, comes later and wins.
-file=
-last=
-for word in "$@"; do last=$word; done
-case "${2:-}" in
-'' | -*) ;;
-*) file=$2 ;;
-esac
-says() { [ -n "$file" ] && grep -Eiqs "$1" "$file"; }
-if [ "${2:-}" = - ] || [ "$last" = - ] || [ -n "${HEADRACE_DEFAULTS:-}" ] ||
-    says "^[[:space:]]*(include[[:space:]]|[^[:space:]#]*[\"'])"; then
-    # Standard input, and the files that a file includes, are only known to the server.
-    HEADRACE_DEFAULTS="bind * -::*
+HEADRACE_DEFAULTS="bind * -::*
 protected-mode no
 ${HEADRACE_DEFAULTS:-}"
-    export HEADRACE_DEFAULTS
-else
-    shift
-    [ -z "$file" ] || shift
-    says '^[[:space:]]*protected-mode[[:space:]]' || set -- --protected-mode no "$@"
-    says '^[[:space:]]*bind[[:space:]]' || set -- --bind '* -::*' "$@"
-    [ -z "$file" ] || set -- "$file" "$@"
-    set -- headrace "$@"
-fi
-
+export HEADRACE_DEFAULTS
 exec "$@"

@@ -27,6 +27,10 @@ def addresses() -> Iterator[str | tuple[str, int]]:
     process = Path(f"/proc/{os.environ.get('HEADRACE_PID', '1')}")
     own = set()
     try:
+        owner = process.stat()
+        if os.geteuid() == 0 and owner.st_uid:  # root in a container may not look at its files
+            os.setgid(owner.st_gid)
+            os.setuid(owner.st_uid)
         for file in (process / "fd").iterdir():
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
                 own.add(os.readlink(file))

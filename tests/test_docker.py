@@ -6,9 +6,12 @@ import fnmatch
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,18 +62,19 @@ def test_every_package_is_copied() -> None:
 def test_the_image_is_what_it_promises() -> None:
     assert instructions("EXPOSE") == ["6379"]
     assert instructions("VOLUME") == ["/data"]
-    assert instructions("USER") == ["999:999"]  # a number: a cluster can tell it is not root
+    assert instructions("USER") == []  # root, until the entry point has seen to the folder
     assert instructions("WORKDIR") == ["/data"]
     assert len(instructions("FROM")) == 2
     assert "healthcheck.py" in instructions("HEALTHCHECK")[0]
 
 
-def entrypoint(*arguments: str, path: Path, defaults: str = "") -> list[str]:
+def entrypoint(*arguments: str, path: Path, defaults: str = "", program: str = "") -> list[str]:
     """What the entry point would execute: programs on ``path`` print their command line."""
     variables = {"HEADRACE_DEFAULTS": defaults} if defaults else {}
     done = subprocess.run(
-        [ROOT / "docker/entrypoint.sh", *arguments],
+        [program or ROOT / "docker/entrypoint.sh", *arguments],
         env={"PATH": f"{path}:{os.environ['PATH']}", **variables},
+        cwd=path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -83,27 +87,35 @@ def entrypoint(*arguments: str, path: Path, defaults: str = "") -> list[str]:
 @pytest.fixture
 def stub(tmp_path: Path) -> Path:
     program = tmp_path / "headrace"
-    program.write_text('#!/bin/sh\necho headrace\nfor word in "$@"; do echo "$word"; done\n')
+    program.write_text(
+        '#!/bin/sh\necho headrace\nfor word in "$@"; do echo "$word"; done\n'
+        'printf %s "${HEADRACE_DEFAULTS:-}"\n'
+    )
     program.chmod(0o755)
+    (tmp_path / "redis-server").symlink_to(ROOT / "docker/entrypoint.sh")
+    tmp_path.chmod(0o755)
     return tmp_path
 
 
-OPEN = ["headrace", "--bind", "* -::*", "--protected-mode", "no"]
+OPEN = ["bind * -::*", "protected-mode no"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "command"),
     [
-        ([], OPEN),
-        (["headrace"], OPEN),
-        (["redis-server"], OPEN),
-        (["--appendonly", "yes"], [*OPEN, "--appendonly", "yes"]),
-        (["headrace", "--port", "7"], [*OPEN, "--port", "7"]),
-        (["redis-server", "--save", "60 1"], [*OPEN, "--save", "60 1"]),
-        (["--bind", "10.0.0.1"], [*OPEN, "--bind", "10.0.0.1"]),
-        (["-"], ["headrace", "-"]),
-        (["redis-server", "--port", "7", "-"], ["headrace", "--port", "7", "-"]),
+        ([], ["headrace", *OPEN]),
+        (["headrace"], ["headrace", *OPEN]),
+        (["redis-server"], ["headrace", *OPEN]),
+        (["--appendonly", "yes"], ["headrace", "--appendonly", "yes", *OPEN]),
+        (["headrace", "--port", "7"], ["headrace", "--port", "7", *OPEN]),
+        (["redis-server", "--save", "60 1"], ["headrace", "--save", "60 1", *OPEN]),
+        (["-"], ["headrace", "-", *OPEN]),
+        (["my.conf", "--port", "8"], ["headrace", "my.conf", "--port", "8", *OPEN]),
+        (["redis-server", "/etc/my"], ["headrace", "/etc/my", *OPEN]),
         (["echo", "hello"], ["hello"]),
+        (["sh", "-c", "redis-server --port 7"], ["headrace", "--port", "7", *OPEN]),
+        (["sh", "-c", "exec redis-server --version"], ["headrace", "--version"]),
+        (["sh", "-c", "redis-server"], ["headrace", *OPEN]),
         *[
             (before + words, ["headrace", *words])
             for before in ([], ["headrace"], ["redis-server"])
@@ -124,19 +136,60 @@ def test_entrypoint(arguments: list[str], command: list[str], stub: Path) -> Non
     assert entrypoint(*arguments, path=stub) == command
 
 
-def test_entrypoint_leaves_the_users_file_alone(stub: Path, tmp_path: Path) -> None:
-    config = tmp_path / "my.conf"
-    config.write_text("port 7\n# bind 1.2.3.4\n")
-    for before in ([], ["headrace"], ["redis-server"]):
-        assert entrypoint(*before, str(config), "--port", "8", path=stub) == [
-            *["headrace", str(config), "--bind", "* -::*", "--protected-mode", "no", "--port", "8"]
-        ]
-    config.write_text("bind 10.0.0.1\nprotected-mode yes\n")
-    assert entrypoint("headrace", str(config), path=stub) == ["headrace", str(config)]
-    config.write_text("\tBIND 10.0.0.1\n")
-    assert entrypoint(str(config), path=stub) == [
-        *["headrace", str(config), "--protected-mode", "no"]
-    ]
+def test_defaults_of_an_image_that_builds_on_this_one(stub: Path) -> None:
+    assert entrypoint(path=stub, defaults="bind 10.0.0.1") == ["headrace", *OPEN, "bind 10.0.0.1"]
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that other users can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_root_hands_over_to_the_servers_user(open_folder: Path) -> None:
+    """A folder that root has made outside, and what lies in it, is that user's afterwards."""
+    shutil.copy(ROOT / "docker/entrypoint.sh", open_folder)
+    (open_folder / "redis-server").symlink_to("entrypoint.sh")
+    (open_folder / "headrace").write_text("#!/bin/sh\numask\nid -u\nid -G\ntouch new\n")
+    (open_folder / "passwd").write_text(
+        "root:x:0:0::/:/bin/sh\nheadrace:x:999:999::/data:/bin/sh\n"
+    )
+    (open_folder / "group").write_text("root:x:0:\nheadrace:x:999:\n")
+    (open_folder / "headrace").chmod(0o755)
+    words = ["unshare", "--mount", "sh", "-c"]
+    script = (
+        'mount --bind passwd /etc/passwd && mount --bind group /etc/group && cd data && exec "$@"'
+    )
+
+    def owners(*command: str) -> tuple[list[str], list[int]]:
+        data = open_folder / "data"
+        data.mkdir()
+        (data / "dump.rdb").touch()
+        done = subprocess.run(
+            [*words, script, "sh", open_folder / "entrypoint.sh", *command],
+            env={"PATH": f"{open_folder}:{os.environ['PATH']}"},
+            cwd=open_folder,
+            capture_output=True,
+            text=True,
+            umask=0o022,
+            check=False,
+        )
+        if "unshare" in done.stderr or "mount" in done.stderr:
+            pytest.skip(done.stderr)
+        assert done.stderr == ""
+        seen = [path.stat().st_uid for path in (data, data / "dump.rdb", data / "new")]
+        assert (data / "new").stat().st_mode & 0o777 == 0o600
+        shutil.rmtree(data)
+        return done.stdout.splitlines(), seen
+
+    for command in ([], ["redis-server", "--port", "7"], ["check-aof", "/data"]):
+        assert owners(*command) == (["0077", "999", "999"], [999, 999, 999])
+    assert owners("sh", "-c", "umask; touch new") == (["0077"], [0, 0, 0])
+    mine = " ".join(str(group) for group in os.getgroups()) or "0"
+    assert owners("sh", "-c", "redis-server") == (["0077", "0", mine], [0, 0, 0])
 
 
 def started(server: Process, stdin: bytes, *words: str) -> Process:
