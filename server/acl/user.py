@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.acl.selector import Selector
+from headrace.server.acl.selector import READS, Selector
 
 
 class User:
@@ -47,6 +47,13 @@ class User:
     def settle(self) -> None:
         """Find out whether it is limited, after its rights have changed."""
         self.limited = not any(each.is_unlimited() for each in self.selectors)
+
+    def readable(self, keys: list[bytes]) -> list[bytes]:
+        """Those of some keys that it may read, by whichever commands."""
+        selectors = self.selectors
+        if not self.limited or any(each.allows_every_key(READS) for each in selectors):
+            return keys
+        return [key for key in keys if any(each.allows_key(key, READS) for each in selectors)]
 
     def flags(self) -> list[bytes]:
         """The words that say what it is, in their order."""

@@ -36,6 +36,7 @@ class _Answer:
         self._argv: Final = waiter.parked.argv
         self._resp3: Final = session.resp3
         self._special: Final = session.special
+        self._user: Final = session.user
         self.reply: Final = reply
         self.hits: Final = hits
         self.misses: Final = misses
@@ -48,6 +49,7 @@ class _Answer:
             and waiter.parked.argv == self._argv
             and session.resp3 == self._resp3
             and session.special == self._special
+            and (session.user is self._user or not session.special & LIMITED)
         )
 
 

@@ -14,7 +14,7 @@ class Invalidation:
     """A message that keys have changed; it is written once for each version of the protocol.
 
     Args:
-        keys: which; None for all that there are.
+        keys: which; None for all that there are. Of none nobody is told.
     """
 
     def __init__(self, keys: list[bytes] | None) -> None:
@@ -31,7 +31,7 @@ class Invalidation:
             sessions: all there are, by ID.
         """
         tracking = session.tracking
-        if tracking is None:
+        if tracking is None or (self._keys is not None and not self._keys):
             return
         target = session
         if tracking.redirect:

@@ -1,13 +1,15 @@
 """Clients that are told of all keys that begin with certain prefixes.
 
 At the end of each turn of the event loop they get one message for each prefix, with all keys that
-have changed in this turn.
+have changed in this turn. What a client's user may not read then is left out, whoever gets its
+messages.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from headrace.server.acl.user import User
 from headrace.server.clients.session import Session
 from headrace.server.tracking.invalidations import Invalidation
 
@@ -75,11 +77,14 @@ class Prefixes:
             if changed:
                 prefix.changed = {}
                 keys = sorted(changed)
-                for_most = Invalidation(keys)
+                messages: dict[User, Invalidation] = {}
                 for session in list(prefix.clients):
+                    user = session.user
                     if session.tracking is not None and session.tracking.no_loop:
                         of_others = [key for key in keys if changed[key] is not session]
-                        if of_others:
-                            Invalidation(of_others).tell(session, sessions)
-                    else:
-                        for_most.tell(session, sessions)
+                        Invalidation(user.readable(of_others)).tell(session, sessions)
+                        continue
+                    message = messages.get(user)
+                    if message is None:
+                        message = messages[user] = Invalidation(user.readable(keys))
+                    message.tell(session, sessions)

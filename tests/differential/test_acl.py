@@ -14,6 +14,7 @@ from support.client import RawClient
 from support.fuzz.calls import Calls
 from support.process import Pair, RedisProcess, ServerProcess
 from support.random_acl import RandomRules
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.since(8, 10)]
 
@@ -328,12 +329,64 @@ def test_refused(login: Logins, users: Pair) -> None:
 
 def test_rights_lost_between_multi_and_exec(login: Logins, users: Pair) -> None:
     client = login("+@all ~* &*")
+    for each in (users.ours, users.real):
+        each.call("CONFIG", "RESETSTAT")
     client.both("MULTI")
     for words in ("INCR n", "GET a", "PUBLISH c m", "GET n"):
         client.both(*words.split(" "))
     users.both("ACL", "SETUSER", "u", "-incr", "resetkeys", "~n", "resetchannels")
     client.both("EXEC")
     compare_logs(users)
+    assert _counted(users.ours, b"cmdstat_incr:") == _counted(users.real, b"cmdstat_incr:") == []
+
+
+LOSSES = ("resetkeys", "resetkeys %R~k", "resetkeys %W~k", "-@all +ping", "(+@all ~k) resetkeys")
+# What waits, and what then comes for it.
+WAITS = (
+    ("BLPOP k 0", "RPUSH k v"),
+    ("BLMOVE k to LEFT LEFT 0", "RPUSH k v"),
+    ("BZPOPMIN k 0", "ZADD k 1 m"),
+    ("BZMPOP 0 2 j k MIN", "ZADD k 1 m"),
+    ("XREAD BLOCK 0 STREAMS j k $ $", "XADD k 1-1 f v"),
+    ("XREADGROUP GROUP g c BLOCK 0 STREAMS k >", "XADD k 1-1 f v"),
+)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("request_", "comes"), WAITS)
+def test_rights_lost_while_waiting(
+    login: Logins, users: Pair, server: ServerProcess, loss: str, request_: str, comes: str
+) -> None:
+    """Whoever waits beside the client for the same, and has other rights, is served as ever."""
+    if request_.startswith("XREADGROUP"):
+        users.both("XGROUP", "CREATE", "k", "g", "$", "MKSTREAM")
+    users.both("ACL", "SETUSER", "w", "on", "nopass", "+@all", "~*")
+    shared = request_.startswith("XREAD ")
+    waiting = [login("+@all ~*") for _ in range(3 if shared else 1)]
+    for number, client in enumerate(waiting):
+        if number != 1 and shared:
+            client.both("AUTH", "w", "x")
+        for each in (client.real, client.ours):
+            each.send_command(*request_.split(" "))
+        wait_until(lambda count=number + 1: _blocked(users) == [count, count])  # type: ignore[misc]
+    users.both("ACL", "SETUSER", "u", *loss.split(" "))
+    users.both(*comes.split(" "))
+    for client in waiting:
+        if loss.endswith("~k") and request_.startswith("BLMOVE"):
+            break
+        assert client.ours.read() == client.real.read()
+        client.both("PING")
+    users.both("TYPE", "k")
+    compare_logs(users)
+
+
+def _blocked(pair: Pair) -> list[int]:
+    found = []
+    for client in (pair.ours, pair.real):
+        told = client.call_parsed("INFO", "clients")
+        assert isinstance(told, bytes)
+        found.append(int(re.findall(rb"blocked_clients:(\d+)", told)[0]))
+    return found
 
 
 def test_sort_by_what_may_not_be_read(login: Logins, users: Pair) -> None:
@@ -427,18 +480,19 @@ def test_errors_are_counted(users: Pair, login: Logins) -> None:
         "EXEC",
     ):
         limited.both(*words.split(" "))
-    seen = []
-    for client in (users.ours, users.real):
-        told = client.call_parsed("INFO", "errorstats", "commandstats")
-        assert isinstance(told, bytes)
-        lines = told.split(b"\r\n")
-        wanted = (b"errorstat_", b"cmdstat_get", b"cmdstat_set:", b"cmdstat_exec")
-        shown = [re.sub(b"usec[^,]*,", b"", line) for line in lines if line.startswith(wanted)]
-        seen.append(sorted(shown))
-    assert seen[0] == seen[1]
+    wanted = (b"errorstat_", b"cmdstat_get", b"cmdstat_set:", b"cmdstat_exec")
+    assert _counted(users.ours, *wanted) == _counted(users.real, *wanted)
     for client, before in zip((users.ours, users.real), denied, strict=True):
         more = [now - then for now, then in zip(_denied(client), before, strict=True)]
         assert more == [1, 2, 1, 1]
+
+
+def _counted(client: RawClient, *wanted: bytes) -> list[bytes]:
+    """Lines of what is counted that begin so, without times."""
+    told = client.call_parsed("INFO", "errorstats", "commandstats")
+    assert isinstance(told, bytes)
+    lines = told.split(b"\r\n")
+    return sorted(re.sub(b"usec[^,]*,", b"", line) for line in lines if line.startswith(wanted))
 
 
 def _denied(client: RawClient) -> list[int]:

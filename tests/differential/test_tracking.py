@@ -375,6 +375,69 @@ def test_what_was_read_before_may_still_be_told(scene: Scene) -> None:
     scene.do("w", "SET b 1")
 
 
+RIGHTS = (
+    *("~*", "%R~*", "%W~*", "~a*", "~a* %R~r* %W~w*", "%RW~w*", "resetkeys", "~a* (~s* +get)"),
+    *("~a* (%R~s* -@all)", "(~r* +set) (%R~w* +@all)", "(~* -@all)", "~a* -@all +ping", "off ~a*"),
+)
+
+
+@pytest.fixture
+def user(scene: Scene) -> Iterator[Scene]:
+    """The scene with ``u``, who logs in as a user that may do everything for now."""
+    scene.do("w", "ACL SETUSER u reset on nopass +@all ~* &*")
+    scene.join("u", resp3=True)
+    scene.do("u", "AUTH u x")
+    yield scene
+    scene.leave("u")
+    scene.do("w", "ACL DELUSER u", "ACL LOG RESET")
+
+
+@pytest.mark.parametrize("to", ["", " REDIRECT {t}", " REDIRECT {o}"])
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_what_may_not_be_read_is_left_out(user: Scene, rights: str, to: str) -> None:
+    """Of the rights of today, those of the client that tracks, whoever is told."""
+    user.do("o", "SUBSCRIBE __redis__:invalidate")
+    user.do("u", f"CLIENT TRACKING on BCAST{to}")
+    user.do("w", "MSET a 1 x 1")
+    user.do("w", f"ACL SETUSER u reset on nopass +@all {rights}")
+    user.do("w", "MSET a 1 r 1 w 1 s 1 x 1", "SET x 2", "SET r 2")
+    user.do("w", "FLUSHALL")
+
+
+def test_some_may_read_what_others_may_not(user: Scene) -> None:
+    user.join("v", resp3=True)
+    user.do("u", "CLIENT TRACKING on BCAST PREFIX a PREFIX x")
+    user.do("v", "AUTH u x", "CLIENT TRACKING on BCAST NOLOOP")
+    user.do("t", "CLIENT TRACKING on BCAST")
+    user.do("w", "ACL SETUSER u resetkeys ~a*")
+    for who in ("w", "u", "v", "t"):
+        user.do(who, "MSET a 1 a2 1 x 1", "MSET a 1 b 1", "SET x 1")
+    user.leave("v")
+
+
+def test_a_redirection_is_found_broken_by_what_may_be_read(user: Scene) -> None:
+    user.join("gone", resp3=True)
+    user.do("u", "CLIENT TRACKING on BCAST REDIRECT {gone}")
+    user.leave("gone")
+    user.do("w", "ACL SETUSER u resetkeys ~a*")
+    user.do("w", "SET x 1")
+    user.do("u", "CLIENT TRACKINGINFO")
+    user.do("w", "SET a 1")
+    user.do("u", "CLIENT TRACKINGINFO")
+
+
+def test_what_was_refused_was_not_read(user: Scene) -> None:
+    user.do("u", "CLIENT TRACKING on")
+    user.do("u", "MULTI", "ACL SETUSER u resetkeys ~a*", "GET x", "GET a", "MGET a x", "EXEC")
+    user.do("u", "GET x", "EVAL return(redis.pcall('get','x')) 0", "MGET x a")
+    user.do("w", "MSET a 1 x 1")
+    user.do("w", "ACL SETUSER u ~*")
+    user.block("u", "XREAD BLOCK 0 STREAMS s $")
+    user.do("w", "ACL SETUSER u resetkeys ~a*")
+    user.do("w", "XADD s 1-1 f v", wakes="u")
+    user.do("w", "XADD s 2-1 f v")
+
+
 def test_readers_that_left(scene: Scene) -> None:
     scene.join("gone", resp3=True)
     scene.do("gone", "CLIENT TRACKING on BCAST PREFIX x")

@@ -20,7 +20,7 @@ from headrace.compat.errors import (
     exec_refused,
 )
 from headrace.protocol.packing import PackedArray
-from headrace.protocol.replies import NULL_ARRAY, OK, Packed
+from headrace.protocol.replies import NULL_ARRAY, OK, ErrorReply, Packed
 from headrace.protocol.requests import request_bytes
 from headrace.server.clients.session import IN_MULTI, TRACKED, Transaction
 from headrace.server.dispatch.call import Call
@@ -28,7 +28,6 @@ from headrace.server.dispatch.invoke import (
     alike_until,
     count_alike,
     count_call,
-    failed,
     invoke,
     note_reads,
     run_alike,
@@ -156,8 +155,13 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
             spent_ns = max(0, ended_ns - started_ns)
             count_alike(server, call, row, requests, at, count, spent_ns)
             at += count
+            started_ns = ended_ns
+        elif session.user.limited and (line := lost_line(server, session, row, requests[at])):
+            server.statistics.counters.count_error(line)
+            replies.add(ErrorReply(line), session.resp3)  # nor does the command count
+            at += 1
         else:
-            replies.add(_run_one(call, row, requests[at]), session.resp3)
+            replies.add(invoke(call, row, requests[at]), session.resp3)
             server.changes.notify_listeners()
             if session.special & TRACKED:
                 note_reads(server, session, row, requests[at])
@@ -169,17 +173,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
             if server.gate.reasons & MONITORED:
                 show_monitors(server, session, row, requests[at])
             at += 1
-        started_ns = ended_ns
-
-
-def _run_one(call: Call, row: Command, argv: list[bytes]) -> object:
-    """Run a request, unless its user has lost the right since it was queued."""
-    session = call.session
-    if session.user.limited:
-        line = lost_line(call.server, session, row, argv)
-        if line:
-            return failed(call.server, row, line)
-    return invoke(call, row, argv)
+            started_ns = ended_ns
 
 
 @command(
