@@ -124,6 +124,10 @@ class Peer:
     def moved(self, conversation: Conversation, now_ms: int) -> None:
         """Take note of what a conversation with it has come to."""
         asker = conversation.puller
+        if conversation is self.inquiry:
+            if asker.hello is not None and self.hello is not None:
+                self.hello.members = asker.hello.members
+            return
         if asker.hello is not None:
             self.hello = asker.hello
             self.known = asker.known

@@ -35,7 +35,7 @@ from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.copier import PIECE_MAX_BYTES, Copier
 from headrace.server.regions.copying import CopyFile, Copying
-from headrace.server.regions.effects import refuse_writes, region_of
+from headrace.server.regions.effects import publish_all, refuse_writes, region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.giving import Giving
 from headrace.server.regions.intake import Intake
@@ -520,8 +520,14 @@ class Regions(Neighbours):
             raise CommandError(errors.AA_NO_SUCH_PEER)
         return [peer]
 
+    def publish(self) -> None:
+        """Make known at once what was acknowledged so far: somebody wants all that is here."""
+        if not self._server.changes.unfinished:
+            publish_all(self._dispatcher)
+
     def sync(self, session: Session, argv: list[bytes], timeout_ms: int) -> object:
         """Pull all that each peer has now, and let the client wait for it."""
+        self.publish()
         now_ms = self._server.clock.monotonic_ms()
         sync = Sync(session, now_ms + timeout_ms)
         for number, peer in self.peers.items():
@@ -530,8 +536,8 @@ class Regions(Neighbours):
             conversation = self._conversation(peer, self._not_up)
             sync.conversations[number] = conversation
             self._connector.connect(peer.address, conversation)
-        if sync.is_done(self.region):  # there are no peers
-            return sync.reply(self.region)
+        if not sync.conversations:
+            return sync.reply(self.region, True)
         sync.parked = Parked([], 0, argv, [], None)
         self._syncs.append(sync)
         return sync.parked
@@ -544,14 +550,25 @@ class Regions(Neighbours):
             for conversation in sync.conversations.values():
                 if not conversation.over and sync in self._syncs:
                     conversation.look(now_ms)
-            done = sync.over or now_ms >= sync.deadline_ms or sync.is_done(self.region)
+            self._look_at_level(sync, now_ms)
+            is_caught = self.catching is None
+            done = sync.over or now_ms >= sync.deadline_ms or sync.is_done(self.region, is_caught)
             if not done or sync not in self._syncs:
                 continue
             self._syncs.remove(sync)
-            reply = sync.reply(self.region)
+            reply = sync.reply(self.region, is_caught)
             sync.end()
             if not sync.over:
                 self._server.end_wait(sync.session, reply)
+
+    def _look_at_level(self, sync: Sync, now_ms: int) -> None:
+        """Who has been caught up with is not lagged behind, though its link may be paused."""
+        for number in sync.level(self.region):
+            peer = self.peers.get(number)
+            if peer is not None:
+                peer.level_ms = now_ms
+        if self.catching is not None:
+            self._look_at_catching(self.catching)
 
     def wait(
         self, session: Session, argv: list[bytes], numbers: Numbers, deadline_ms: int

@@ -50,15 +50,30 @@ class Sync:
         waiter = self.session.waiter
         return self.session.closed or waiter is None or waiter.parked is not self.parked
 
-    def is_done(self, region: Region) -> bool:
-        """Whether all peers that can be reached have been caught up with."""
-        return all(outcome_of(each, region) for each in self.conversations.values())
+    def level(self, region: Region) -> list[int]:
+        """The peers that have been caught up with."""
+        found = self.conversations.items()
+        return [number for number, each in found if outcome_of(each, region) == LEVEL]
 
-    def reply(self, region: Region) -> Map:
+    def is_done(self, region: Region, is_caught: bool) -> bool:
+        """Whether all peers that can be reached have been caught up with.
+
+        Args:
+            is_caught: this region knows enough to take writes; where it does not, with all peers
+                caught up with, that is a matter of a moment.
+        """
+        if not all(outcome_of(each, region) for each in self.conversations.values()):
+            return False
+        return is_caught or len(self.level(region)) < len(self.conversations)
+
+    def reply(self, region: Region, is_caught: bool) -> Map:
         """What the client is answered: what has become of each peer."""
+        found = {number: outcome_of(each, region) for number, each in self.conversations.items()}
+        if not is_caught and all(outcome == LEVEL for outcome in found.values()):
+            found = dict.fromkeys(found, b"")
         pairs: list[tuple[object, object]] = []
-        for number, conversation in self.conversations.items():
-            pairs.append((b"%d" % number, outcome_of(conversation, region) or LATE))
+        for number, outcome in found.items():
+            pairs.append((b"%d" % number, outcome or LATE))
         return Map(pairs)
 
     def end(self) -> None:

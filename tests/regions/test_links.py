@@ -62,6 +62,25 @@ def test_sync_goes_through_paused_links(two_regions: Mesh) -> None:
     assert "left alone" not in two.log()
 
 
+def test_a_region_that_was_told_it_is_level_takes_writes() -> None:
+    """Whoever waits for all that the others have can go on, though the links are paused then."""
+    mesh = Mesh(2, "--aa-start-wait-ms", "100")
+    one, two = mesh[1], mesh[2]
+    try:
+        one.spawn()
+        one.wait_until_ready()  # it has not heard of region 2
+        assert one.info("activeactive")["aa_writable"] == "0"
+        one.call("AA", "PAUSE", "ALL")
+        two.spawn()
+        two.wait_until_ready()
+        one.sync()
+        assert one.xadd("s")
+        two.sync()
+        assert two.xadd("s")
+    finally:
+        mesh.__exit__(None, None, None)
+
+
 def test_one_peer_is_paused(three_regions: Mesh) -> None:
     one, two, three = (three_regions[number] for number in (1, 2, 3))
     three.call("AA", "PAUSE", 2)

@@ -102,6 +102,7 @@ class Checks:
         self._given_ids: Final[dict[tuple[bytes, bytes], int]] = {}
         self.named_again: Final[set[tuple[bytes, bytes, ID]]] = set()  # by callers, after a DEL
         self._told: Final[dict[tuple[int, bytes], _Told]] = {}
+        self._wanted: Final[dict[tuple[int, str], list[tuple[int, Numbers]]]] = {}
 
     # While it runs
 
@@ -115,6 +116,11 @@ class Checks:
             key = asked.requests[0][1]
             if key in region.view.keys:
                 before[key] = region.view.keys[key].entries()
+        if asked.requests[0][:2] == [b"AA", b"SYNC"]:
+            others = [each for each in self.world.regions.values() if each.ready]
+            self._wanted[region.number, asked.client] = [
+                (each.number, self._answered(each)) for each in others if each is not region
+            ]
         region.ask(client, asked.requests)
         replies = client.received
         client.received = []
@@ -407,7 +413,32 @@ class Checks:
                         self.note(region, region.delivered, (words[-2], words[2]), ids)
                 elif client.waits_for[:2] == [b"AA", b"WAIT"]:
                     self._followed(region, client.waits_for, reply)
+                if client.waits_for[:2] == [b"AA", b"SYNC"]:
+                    self._synced(region, self._wanted[region.number, name], reply)
             client.received = []
+
+    def _answered(self, region: Region) -> Numbers:
+        """What a region knows, which is at least what its clients have been answered."""
+        return {origin: number for origin, number in region.known.items() if number}
+
+    def _synced(self, region: Region, wanted: list[tuple[int, Numbers]], reply: object) -> None:
+        """I13: who was told that a barrier is level has what others had, and takes writes."""
+        if not isinstance(reply, list) or region.unwritten or region.was_unwritten:
+            return
+        states = {int(reply[at]): reply[at + 1] for at in range(0, len(reply), 2)}
+        for number, numbers in wanted:
+            if states.get(number) != b"level":
+                continue
+            for origin, count in numbers.items():
+                if region.known.get(origin, 0) < count and self._is_there(origin, count):
+                    raise Violated(f"I13: region {region.number} is level with {region.known}")
+        is_level = all(state == b"level" for state in states.values())
+        if is_level and region.obstacle().startswith(b"AASYNCING"):
+            raise Violated(f"I13: region {region.number} is level and takes no writes")
+
+    def _is_there(self, origin: bytes, number: int) -> bool:
+        """Whether a record is anywhere: it may have been lost since."""
+        return len(self.world.ledger.records.get(origin, [])) >= number
 
     def _followed(self, region: Region, words: Words, reply: object) -> None:
         """Who was told that all is here finds it."""

@@ -609,6 +609,25 @@ sync
 """
 )
 
+# A barrier is for what was acknowledged a moment ago, too, and so is a token.
+S9L = (
+    """
+1> CONFIG SET aa-ack-interval-ms 60000 => OK
+"""
+    + S9_READ
+    + """
+1> XACK x group1 {110-} => 1
+sync 2
+2> XREADGROUP GROUP group1 Bob COUNT 1 STREAMS x > => ids {120-}
+1> XACK x group1 {120-} => 1
+1> AA TOKEN => $told
+2:waiter> AA WAIT $told 0 => waits
+sync 2
+2:waiter => 1
+2> XPENDING x group1 => pending 0
+"""
+)
+
 # What region 2 acknowledges, or deletes, closes a gap in what region 1 has acknowledged.
 S9J = """
 1> XGROUP CREATE x g 0 MKSTREAM => OK
@@ -1279,6 +1298,7 @@ def _scenarios() -> list[Scenario]:
         ("S9g", S9G),
         ("S9h", S9H),
         ("S9i", S9I),
+        ("S9l", S9L),
     ):
         for mode, given in (("semi-strict", "-0"), ("strict", "")):
             text = steps

@@ -115,12 +115,12 @@ class Workload:
             inner: list[Words] = []
             for _ in range(self.chance.randint(1, 4)):
                 name = self.chance.choices(self._names, cum_weights=self._cumulative)[0]
-                if name not in ("transaction", "wait", "overwrite", "follow"):
+                if name not in ("transaction", "wait", "overwrite", "follow", "sync"):
                     inner += _MAKERS[name](self, sight)
             return Asked("t", [[b"MULTI"], *inner, [b"EXEC"]])
         requests = _MAKERS[name](self, sight)
         client = "c"
-        if name in ("wait", "follow"):
+        if name in ("wait", "follow", "sync"):
             client = f"w{self.chance.randrange(3)}"
         return Asked(client, requests)
 
@@ -404,6 +404,11 @@ def _follow(work: Workload, sight: Sight) -> list[Words]:
     return [[b"AA", b"WAIT", sight.token(work.chance), timeout]]
 
 
+def _sync(work: Workload, sight: Sight) -> list[Words]:
+    """Who wants all that the other regions have."""
+    return [[b"AA", b"SYNC", work.chance.choice((b"300", b"3000"))]]
+
+
 def _overwrite(work: Workload, sight: Sight) -> list[Words]:
     """A string in the place of a stream, which is no key of all regions, and goes at once."""
     key = work.key()
@@ -438,6 +443,7 @@ LATER: Final = {
     "restore": 1.0,
     "overwrite": 0.5,
     "follow": 2.0,
+    "sync": 1.0,
 }
 _MAKERS: Final[dict[str, Maker]] = {
     "move_group": _move_group,
@@ -445,6 +451,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "restore": _restore,
     "overwrite": _overwrite,
     "follow": _follow,
+    "sync": _sync,
     "add": _add,
     "produce": _produce,
     "delete_entries": _delete_entries,

@@ -100,7 +100,7 @@ class Processes(Regions):
     def call(self, region: int, client: str, words: list[bytes]) -> object:
         asking = self._client(region, client)
         asking.send(words)
-        if b"BLOCK" not in [word.upper() for word in words]:
+        if not {b"BLOCK", b"WAIT"}.intersection([word.upper() for word in words]):
             return asking.read()
         deadline = time.monotonic() + DEADLINE_S
         while not asking.has_reply():

@@ -57,6 +57,7 @@ def aa_hello(call: Call) -> object:
     regions = _asked(call)
     if not regions.is_introduced:
         raise CommandError(errors.LOADING)
+    regions.publish()
     return regions.callers.greet(call.session, call.argv[2:])
 
 

@@ -112,7 +112,9 @@ def aa_sync(call: Call) -> object:
 @command("AA|TOKEN", arity=2, flags=NOSCRIPT)
 def aa_token(call: Call) -> object:
     """Reply: what stands for all that is here now, to be given to AA WAIT of another region."""
-    return encode_numbers(regions_of(call.server).region.known())
+    regions = regions_of(call.server)
+    regions.publish()
+    return encode_numbers(regions.region.known())
 
 
 @command("AA|WAIT", arity=4, flags=NOSCRIPT | NO_MULTI | BLOCKING)
