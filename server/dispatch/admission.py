@@ -28,6 +28,7 @@ from headrace.server.clients.session import (
 )
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import MOST_ALIKE
+from headrace.server.dispatch.key_specs import key_uses
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -85,6 +86,7 @@ _RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"disc
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf")
 _OF_ANY: Final = WRITE | MAY_REPLICATE | DENYOOM  # what EXEC has of any request of its queue
 _SEES_DATA: Final = READONLY | WRITE | SCRIPT_RUNNER
+_MAKING: Final = frozenset(("INSERT", "UPDATE"))  # what may be done with a key that is not there
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
 _HTTP_WARNED_EVERY_MS: Final = 60_000
@@ -243,7 +245,7 @@ def admit(
         session.special |= PAUSED
         return HELD
     if special & IN_MULTI and is_queued(row):
-        line = _forbidden(server, session, row)
+        line = _forbidden(server, session, row, argv)
         if line:
             return refuse(server, session, row, argv, line)
         _queue(server, session, row, argv)
@@ -366,8 +368,12 @@ def unsaved_line(
     return b""
 
 
-def _forbidden(server: Server, session: Session, row: Command) -> bytes:
+def _forbidden(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
     """Why this client may not queue a command; the command itself would say it when run."""
+    if row.makes_others and server.data.region is not None:
+        writes = [use for use in key_uses(row, argv) if not _MAKING.isdisjoint(use.flags)]
+        refused = writes and server.config.aa_other_keys != b"local"
+        return errors.OTHER_KEYS_REFUSED if refused else b""
     if not row.flags & ADMIN:
         return b""
     if row.name == b"debug" and not allowed_by(server.config.enable_debug_command, session):
@@ -388,8 +394,10 @@ def is_queued(row: Command) -> bool:
     return row.name not in _UNQUEUED and not row.flags & NO_MULTI
 
 
-def is_queued_unseen(row: Command) -> bool:
-    """Whether that goes for every client, so that ``admit`` need not look."""
+def is_queued_unseen(server: Server, row: Command) -> bool:
+    """Whether that goes for every client now, so that ``admit`` need not look."""
+    if server.gate.reasons or (row.makes_others and server.data.region is not None):
+        return False
     return is_queued(row) and not row.flags & ADMIN
 
 

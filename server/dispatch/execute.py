@@ -99,7 +99,7 @@ def execute(
         session.last_row = row
         if not session.special and not server.gate.reasons:
             at = run(dispatcher, session, row, requests, at, end)
-        elif session.special == IN_MULTI and not server.gate.reasons and is_queued_unseen(row):
+        elif session.special == IN_MULTI and is_queued_unseen(server, row):
             at = queue_same(server, session, row, requests, at, end)
         elif session.special == TRACKED and not server.gate.reasons:
             at = _run_tracked(dispatcher, session, row, requests, at, end)

@@ -130,6 +130,9 @@ class Command(CallCounters):
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot say
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.alike_of_any_key = False
+        self.makes_others: Final = bool(  # it may make keys that are no streams
+            flags & DENYOOM and keys and "stream" not in acl and "keyspace" not in acl
+        )
         self.replaces = False
         self.remembers = False
         self.begins_with_key: Final = len(keys) > 0 and keys[0].begin == 1 and abs(arity) > 1

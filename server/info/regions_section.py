@@ -64,6 +64,7 @@ def _knowledge(server: Server, region: Region) -> list[bytes]:
         b"aa_graves_bytes:%d" % server.account.graves_bytes(),
         b"aa_garbage_keys:%d" % (len(region.garbage) + len(server.data.graves)),
         b"aa_pairs_merged:%d" % region.pairs_merged,
+        b"aa_other_keys_lost:%d" % region.others_lost,
     ]
 
 

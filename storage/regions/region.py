@@ -81,6 +81,7 @@ class Region:
         emitted: how many effects of each name, XADD left out, it has made since its start.
         unpublished: groups, as (key, name), of which more may be acknowledged than others know.
         pairs_merged: how often it has removed one of two entries for one message.
+        others_lost: how many keys that it had alone have given way to streams of their name.
     """
 
     def __init__(self, region: int) -> None:
@@ -124,6 +125,7 @@ class Region:
         self._made_before = 0  # how many records it has made since that start in earlier epochs
         self.unpublished: dict[tuple[bytes, bytes], None] = {}
         self.pairs_merged = 0
+        self.others_lost = 0
         self._stable_ms = NO_STABLE_MS
 
     def note_garbage(self, key: bytes, dot: Dot) -> None:

@@ -222,6 +222,62 @@ def test_other_keys_are_refused_or_stay_here(pair: Pair, tmp_path: Path) -> None
     assert ids(lone("XRANGE k - +")) == [b"1-2"]
 
 
+REFUSED = (
+    *("SET k v", "SET k v XX", "INCR k", "MSET k v l v", "APPEND k v", "SETRANGE k 0 v"),
+    *("LPUSH k v", "LMOVE k l LEFT LEFT", "HSET k f v", "SADD k v", "SINTERSTORE k l m"),
+    *("ZADD k 1 v", "ZRANGESTORE k l 0 1", "PFADD k v", "PFMERGE k l", "SETBIT k 1 1"),
+    *("BITOP NOT k l", "BITFIELD k SET u8 0 1", "GEOADD k 1 1 v", "SORT l STORE k", "ARSET k 0 v"),
+    "GEORADIUS l 0 0 1 m STORE k",
+)
+TAKEN = (
+    *("SORT l", "BITFIELD k GET u8 0", "GEORADIUS l 0 0 1 m", "SMOVE k l m", "LPOP k"),
+    *("COPY s t", "XGROUP CREATE s g $", "XADD t * f v"),
+)
+
+
+def test_a_transaction_that_would_make_another_key_does_nothing(pair: Pair, tmp_path: Path) -> None:
+    one, _ = pair
+    lone = RegionInProcess(tmp_path, 3, aa_other_keys="local")
+    for request in REFUSED:
+        one("MULTI")
+        assert one("XADD s * f v") == b"QUEUED"
+        assert str(one(request)).startswith("ERR a region holds streams alone"), request
+        assert one("XADD s * f v") == b"QUEUED"
+        assert str(one("EXEC")).startswith("EXECABORT Transaction discarded because of previous")
+        assert one("EXISTS s") == 0
+        lone("MULTI")
+        assert lone(request) == b"QUEUED"
+        assert len(cast("list[object]", lone("EXEC"))) == 1
+    one("XADD s * f v")
+    for request in TAKEN:
+        one("MULTI")
+        assert one(request) == b"QUEUED"
+        [reply] = cast("list[object]", one("EXEC"))
+        assert not isinstance(reply, Exception), request
+
+
+def test_a_key_that_gives_way_to_a_stream_of_another_region_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = (RegionInProcess(tmp_path, number, aa_other_keys="local") for number in (1, 2))
+    one("SET k v")
+    one("SET stays v")
+    one("SET gone v PX 1")
+    until_ms = one.server.clock.refresh() + 1
+    while one.server.clock.refresh() <= until_ms:
+        pass
+    two("XADD k * f v")
+    two("XADD gone * f v")
+    synchronize(one, two)
+    assert one("TYPE k") == one("TYPE gone") == b"stream"
+    assert one("GET stays") == b"v"
+    [record] = [record for record in caplog.records if "has given way" in record.getMessage()]
+    assert record.levelname == "WARNING"
+    assert "made a stream k," in record.getMessage()
+    assert one.region.others_lost == 1
+    assert not two.region.others_lost
+
+
 def busy(region: RegionInProcess, chance: random.Random) -> None:
     """Have a region do some of everything."""
     ms = chance.randrange(1, 60)

@@ -8,7 +8,12 @@ arrived yet.
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
+from headrace.persistence.errors import shown
 from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED
+from headrace.server.gate import LOADING_DATA
 from headrace.server.regions.effects import Effect, region_of
 from headrace.server.state import Server
 from headrace.storage.entry import NO_EXPIRY
@@ -19,6 +24,8 @@ from headrace.storage.stream.regional.grave import opened
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.registers import NO_DEADLINE
 from headrace.storage.stream.regional.stream import RegionalStream
+
+log: Final = logging.getLogger("headrace")
 
 
 def state_of(server: Server, key: bytes) -> RegionalStream:
@@ -130,6 +137,15 @@ def _place(server: Server, key: bytes, stream: RegionalStream, now_ms: int) -> N
         if changes.has_listeners or server.blocking.key_count:
             changes.report(0, key, CREATED, None, 0, False)
     else:
+        lived = found.expire_ms == NO_EXPIRY or found.expire_ms >= now_ms
+        if lived and not server.gate.reasons & LOADING_DATA:  # else it has been said
+            region_of(server).others_lost += 1
+            log.warning(
+                "Another region has made a stream %s, and a key of another type that was kept here "
+                "alone has given way to it (aa-other-keys local): it is lost. Give such keys names "
+                "that no stream gets",
+                shown(key),
+            )
         data.free_later(db.remove(key))
         changes.report(0, key, OVERWRITTEN, None, 0, False)
         changes.report(0, key, TYPE_CHANGED, None, 0, False)
