@@ -271,7 +271,8 @@ class View:
             view.deletes.append(dot)
         elif name == b"EXPIRE":
             _raise(view.deleted, read_lanes(words[3]))
-            view.expiries.append(read_numbers(words[4]))
+            if words[4] != b"-":  # else it ends lanes that are empty, and nothing expires
+                view.expiries.append(read_numbers(words[4]))
         elif name == b"GROUP":
             view.created(Create(words[3], dot, words[4], read_numbers(words[5])))
         elif name == b"HAND":  # the creates of the group stand in it

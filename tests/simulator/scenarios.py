@@ -20,6 +20,7 @@ A reply is a number or text as it is, or
     names g h               these groups or consumers, in any order
     distinct 4              so many entries, none of which has the ID of another
     pending 3               so many pending entries, of XPENDING
+    lanes 2                 so many lanes, of XINFO STREAM
     field NAME VALUE        a field of XINFO; ``below VALUE`` and ``from VALUE`` compare IDs, and
                             ``is $a`` binds it
     error TEXT              an error that has this in its text
@@ -1249,6 +1250,60 @@ sync
 2:ears => values message __keyevent@0__:xadd x
 """
 
+# Each restart without the others begins an epoch, and so a lane. Those that are empty go once all
+# know of them, and take nothing along.
+S23 = """
+1> XADD x IDMP p 1 * f v => $a
+1> XGROUP CREATE x g 0 => OK
+sync
+cut
+stop 1
+start 1
+settle 1
+1> XADD x * f v => $b
+stop 1
+start 1
+settle 1
+1> XADD x * f v => $c
+stop 1
+start 1
+settle 1
+1> XADD x * f v => $d
+1> XREADGROUP GROUP g c COUNT 2 STREAMS x > => ids $a $b
+1> XTRIM x MAXLEN 2 => 2
+1> XINFO STREAM x => lanes 4
+heal
+settle 1
+resume
+until both> XINFO STREAM x => lanes 2
+1> AA COUNT EXPIRE => 1
+2> AA COUNT EXPIRE => 0
+both> XINFO STREAM x => field entries-added 4
+both> XADD x IDMP p 1 * f v => $a
+both> XRANGE x - + => ids $c $d
+both> XREADGROUP GROUP g c STREAMS x > => ids $c $d
+1> XTRIM x MAXLEN 0 => 2
+until both> XINFO STREAM x => lanes 1
+2> XADD x * f v => $e
+2> XDEL x $e => 1
+sync
+cut
+stop 1
+start 1
+settle 1
+heal
+settle 1
+resume
+pass 5000
+both> XINFO STREAM x => lanes 2
+both> EXISTS x => 1
+both> XINFO STREAM x => field last-generated-id $e
+both> XINFO GROUPS x => names g
+1> DEL x => 1
+until both> AA STREAM x => nil
+both> EXISTS x => 0
+"""
+
 
 def _scenarios() -> list[Scenario]:
     process = frozenset((NEEDS_PROCESS,))
@@ -1352,6 +1407,7 @@ def _scenarios() -> list[Scenario]:
         Scenario("S21", "stable IDs", 2, "strict", S21, frozenset((NEEDS_NETWORK,))),
         Scenario("S21b", "stable IDs, and a clock that was set back", 2, "strict", S21B, process),
         Scenario("S22", "who waits or watches is woken", 2, "strict", S22),
+        Scenario("S23", "lanes of epochs that are over go", 2, "strict", S23, both),
     ]
     return found
 
@@ -1491,6 +1547,8 @@ def compare(reply: object, expected: list[str], bound: dict[str, bytes]) -> str:
         shown = [b"%d" % len(ids)] if len(set(ids)) == len(ids) else ids
     elif kind == "pending":
         shown = [b"%d" % _int(_list(reply)[0])]
+    elif kind == "lanes":
+        shown = [b"%d" % len(_list(_field(reply, b"lanes")))]
     elif kind == "field":
         return _compare_field(reply, wanted, expected, bound)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from headrace.storage.stream.regional.stream import RegionalStream
 from simulator.checks import LOOKER, Checks, ascends, field
 from simulator.ledger import Violated
 from simulator.oracle import KeyView, show_id
@@ -210,6 +211,11 @@ class States:
             left = region.garbage()
             if left:
                 raise Violated(f"I6: region {region.number} still remembers {left}")
+            for key in region.view.keys:
+                entry = region.server.data.dbs[0].peek(key)
+                value = None if entry is None else entry.value
+                if isinstance(value, RegionalStream) and (names := _outlived(value)):
+                    raise Violated(f"I6: region {region.number} keeps {names} of {key!r}")
 
     def _one_of_a_pair(self) -> None:
         """I14, where nothing has happened that the specification leaves out."""
@@ -223,6 +229,18 @@ class States:
                     alive = [p for p in places if view.is_alive(*p)]
                     if len(alive) > 1:
                         raise Violated(f"I14: {key!r} has {pair} as {alive}")
+
+
+def _outlived(stream: RegionalStream) -> list[bytes]:
+    """Lanes that are empty, of epochs after which their regions have written others above them."""
+    return [
+        lane.name
+        for lane in stream.lanes
+        if not lane.log.length and not lane.early and lane.last() != (0, 0)
+        for later in stream.lanes
+        if later.key[0] == lane.key[0] and later.key[1] > lane.key[1]
+        if later.last() >= lane.last()
+    ]
 
 
 def _difference(one: object, other: object) -> str:

@@ -4,6 +4,10 @@ A removal is remembered because what it removes may still come, and because of w
 not seen. Once every region is known to have seen it, and all that was made before that is here,
 nothing of that kind can come any more: it is *stable*.
 
+Each epoch of a region writes lanes of its own. What is left of an earlier one when its entries have
+gone says nothing that a later one does not say. So it ends, which is an effect, and is forgotten
+then, like what a deletion covers (``lanes_to_end``).
+
 What somebody has set of a stream without knowing that it goes outlives the removal, and would hold
 for the stream that is made next. No region may drop that by itself, since the others would have it
 still. So it is removed in turn, by one of those who have set it (``sweeper``).
@@ -11,7 +15,8 @@ still. So it is removed in turn, by one of those who have set it (``sweeper``).
 
 from __future__ import annotations
 
-from headrace.storage.regions.vectors import Numbers, covers, region_of
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import LaneVector, Numbers, covers, region_of
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -58,6 +63,24 @@ def sweeper(stream: RegionalStream, stable: Numbers, members: list[int]) -> int:
         return 0
     regions = {region_of(origin) for origin, _ in dots}
     return min(regions.intersection(members) or members)
+
+
+def lanes_to_end(stream: RegionalStream, stable: Numbers, region: Region) -> LaneVector:
+    """The lanes that this region is to end, because they have outlived their epochs.
+
+    Whose lane it is ends it; of a region that takes part no more, the first of the others does.
+    All have to know all of it: then nobody speaks of it any more who does not know that it ended.
+
+    Args:
+        stable: see ``collect``.
+    """
+    found: LaneVector = {}
+    members = region.members()
+    for lane in stream.outlived():
+        number = lane.key[0] if lane.key[0] in members else members[0]
+        if number == region.id and covers(stable, (lane.origin, region.number_of(lane.origin))):
+            found[lane.name] = lane.last()
+    return found
 
 
 def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:

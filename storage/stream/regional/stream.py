@@ -279,6 +279,44 @@ class RegionalStream(OwnLanes, Replicated):
                 self.idmp = None
         return freed
 
+    def outlived(self) -> list[Lane]:
+        """Lanes of which nothing is left, and whose region has written later ones above them.
+
+        What such a lane says, the later one says as well: that the stream is there, from where on
+        its IDs go on, and which of them its region has used.
+        """
+        found: list[Lane] = []
+        if len(self.lanes) < 2:
+            return found
+        later: Lane | None = None
+        for lane in reversed(self.lanes):
+            if lane.is_covered():
+                continue
+            if later is None or later.key[0] != lane.key[0] or later.last() < lane.last():
+                later = lane
+            elif later.key[1] > lane.key[1] and not lane.log.length and not lane.early:
+                found.append(lane)
+        return found
+
+    def end_lanes(self, vector: LaneVector) -> list[Freeable]:
+        """As ``cover``, of lanes that were ``outlived`` where this was decided.
+
+        Nothing is deleted by that: messages stay known, and how many entries were added.
+        """
+        freed: list[Freeable] = []
+        for name in vector:
+            lane = self.lane(name)
+            heirs = [each for each in self.lanes if each.key > lane.key and not each.is_covered()]
+            if not lane.is_covered() and heirs and heirs[0].key[0] == lane.key[0]:
+                heirs[0].log.entries_added += lane.log.entries_added
+            old = lane.cover(vector[name])
+            if old is not None:
+                freed.append(old)
+            for group in self.groups.values():
+                places_of(group).forget([name])
+        self.restored()
+        return freed
+
     def _forget_pairs(self, freed: list[Freeable]) -> None:
         """Forget the iids of entries that deletions cover."""
         idmp = self.idmp
@@ -397,7 +435,7 @@ class RegionalStream(OwnLanes, Replicated):
         for lane in self.lanes:
             if lane.is_dead():
                 return True
-        return bool(self.left_over())
+        return bool(self.outlived()) or bool(self.left_over())
 
     def left_over(self) -> list[Dot]:
         """The records that set something of a stream that has gone, made without knowing that.

@@ -28,6 +28,7 @@ from headrace.server.commands.streams.regional.removing import (
 )
 from headrace.server.commands.streams.regional.settings import set_first_limits
 from headrace.server.commands.streams.regional.state import (
+    note_outlived,
     remembered,
     settle,
     state_of,
@@ -184,6 +185,8 @@ def _report(
         if stream.ttl.settings:  # which a deletion had not seen
             take_deadline(call.server, key, stream)
     call.changed(key, XADDED, _record(call, stream, at, pid, iid, manual))
+    if stream.began:
+        note_outlived(call.server, key, stream)
     if created and not stream.has_default_limits():
         set_first_limits(call.server, key, stream)
     if options is not None and options.strategy != NO_TRIM:
@@ -281,6 +284,7 @@ def apply_xadd(found: Effect) -> bool:
     stream = state_of(server, key)
     new_lane = 0 if options is None else options.new_lane
     manual = options is not None and options.manual
+    may_end_lanes = new_lane > 0 or bool(stream.awaited)
     try:
         alive = stream.arrive(
             found.origin, new_lane, manual, ms, seq, words, at + 1, server.data.node_limits
@@ -295,6 +299,8 @@ def apply_xadd(found: Effect) -> bool:
         lane = stream.current(found.origin)
         assert lane is not None
         _meet_message(found, stream, lane, (ms, seq), options)
+    if may_end_lanes:
+        note_outlived(server, key, stream)
     settle(server, key, stream)
     if alive:
         server.changes.report(0, key, XADDED, None, 1, False)

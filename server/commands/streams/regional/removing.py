@@ -8,7 +8,12 @@ from headrace.server.changes.changes import Changes, Expiries
 from headrace.server.changes.events import EXPIRED
 from headrace.server.commands.streams.args import MAXLEN, REFERENCE_MODES, TrimOptions
 from headrace.server.commands.streams.events import XDELETED, XTRIMMED
-from headrace.server.commands.streams.regional.state import note_gaps_closed, settle, state_of
+from headrace.server.commands.streams.regional.state import (
+    note_gaps_closed,
+    note_outlived,
+    settle,
+    state_of,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.regions.effects import (
     Effect,
@@ -119,6 +124,7 @@ def apply_xdel(found: Effect) -> int:
         freed = True
     if deleted:
         note_gaps_closed(found, stream)
+        note_outlived(server, key, stream)
     there = settle(server, key, stream)
     if there and (deleted or freed):
         wakes = freed and is_held_back(stream)
@@ -165,6 +171,7 @@ def apply_trim(found: Effect) -> int:
     removed = stream.trim_to(lanes)
     if removed:
         note_gaps_closed(found, stream)
+        note_outlived(server, key, stream)
     if settle(server, key, stream) and removed:
         server.changes.report(0, key, XTRIMMED, None, removed, False)
     return removed
@@ -181,7 +188,10 @@ def apply_del(found: Effect) -> None:
 
 @effect(b"EXPIRE")
 def apply_expire(found: Effect) -> None:
-    """``AA EXPIRE key lanes numbers``: as DEL, but groups that its maker had not seen live on."""
+    """``AA EXPIRE key lanes numbers``: as DEL, but groups that its maker had not seen live on.
+
+    With no numbers it speaks of lanes that have outlived their epochs: nothing of theirs is left.
+    """
     _remove_key(found, EXPIRE)
 
 
@@ -196,13 +206,14 @@ def _remove_key(found: Effect, kind: int) -> None:
     stream = state_of(server, key)
     before = stream.length
     was_there = stream.exists()
-    dropped = stream.cover(lanes)
+    expires = kind == EXPIRE and bool(numbers)
+    dropped = stream.cover(lanes) if kind == DEL or expires else stream.end_lanes(lanes)
     dropped += stream.add_removal(Removal(kind, found.dot, numbers))
     for piece in dropped:
         server.data.free_later(piece)
     region_of(server).note_garbage(key, found.dot)
     note_gaps_closed(found, stream)
-    if kind == EXPIRE and was_there:
+    if expires and was_there:
         server.changes.report(0, key, EXPIRED, None, 1, False)
     if settle(server, key, stream) and stream.length < before:
         server.changes.report(0, key, XDELETED, None, before - stream.length, True)

@@ -110,6 +110,14 @@ def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
     return False
 
 
+def note_outlived(server: Server, key: bytes, stream: RegionalStream) -> None:
+    """Entries have gone, or a lane has begun: look whether lanes may end. See ``garbage``."""
+    if len(stream.lanes) > 1 and stream.outlived():
+        region = region_of(server)
+        region.garbage[key] = None
+        region.garbage_known = region.known()
+
+
 def bury(server: Server, key: bytes, stream: RegionalStream) -> None:
     """Remember a stream that is not there, as long as something of it matters."""
     graves = server.data.graves

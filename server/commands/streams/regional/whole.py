@@ -25,13 +25,13 @@ from headrace.server.state import Server
 from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.replicated import Replicated
-from headrace.storage.regions.vectors import Numbers, lane_name
+from headrace.storage.regions.vectors import Numbers, encode_lanes, encode_numbers, lane_name
 from headrace.storage.stream.groups import HERE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.alone import alone
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
-from headrace.storage.stream.regional.garbage import collect, sweeper
+from headrace.storage.stream.regional.garbage import collect, lanes_to_end, sweeper
 from headrace.storage.stream.regional.grave import outlasts
 from headrace.storage.stream.regional.handing import has_read
 from headrace.storage.stream.regional.places import places_of
@@ -72,6 +72,9 @@ class StreamReplication(Replication):
         region.note_left(stream.left_over())
         if sweeper(stream, stable, region.members()) == region.id and may_write(server):
             emit(server, removal(b"EXPIRE", key, stream, region))
+        lanes = lanes_to_end(stream, stable, region)
+        if lanes and may_write(server):
+            emit(server, [AA, b"EXPIRE", key, encode_lanes(lanes), encode_numbers({})])
         return stream.has_garbage()
 
     def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
