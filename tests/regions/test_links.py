@@ -28,6 +28,25 @@ def test_what_one_region_writes_is_in_the_other(two_regions: Mesh) -> None:
     wait_until(lambda: one.ids("s") == [first, second], one)
 
 
+@pytest.mark.parametrize("options", [(), ("MAXLEN", "~", "100")])
+def test_what_is_added_at_once_is_in_the_other(two_regions: Mesh, options: tuple[str, ...]) -> None:
+    """However the command is spelled, and inside a transaction, too."""
+    one, two = two_regions[1], two_regions[2]
+    with one.client() as client:
+        for name in ("XADD", "xadd", "XAdd"):
+            added = [(name, "s", *options, "*", "f", str(number)) for number in range(70)]
+            client.pipeline(*added)
+            client.pipeline(("multi",), *added, ("exec",))
+    two_regions.sync()
+    left = one.ids("s")
+    assert len(left) == (120 if options else 420)
+    assert two.ids("s") == left
+    one.kill()
+    one.start_again()
+    assert one.ids("s") == left
+    assert one.call("AA", "DIGEST") == two.call("AA", "DIGEST")
+
+
 def test_a_blocked_reader_is_woken(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     with two.client() as reader, two.client() as watching:

@@ -412,10 +412,12 @@ class Process:
         return wire
 
     def ask(self, client: Client, requests: list[Words]) -> None:
-        """Run commands that have come at once."""
+        """Run commands that have come at once; those who send several spell them otherwise."""
         session = client.session
         assert not session.special & BLOCKED
         client.waits_for = requests[-1]
+        if len(requests) > 1:
+            requests = [[words[0].lower(), *words[1:]] for words in requests]
         with self.entered():
             done = execute(self.dispatcher, session, requests, 0, len(requests))
             while done < len(requests) and not session.special & (BLOCKED | CLOSING):

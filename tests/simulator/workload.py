@@ -409,6 +409,14 @@ def _sync(work: Workload, sight: Sight) -> list[Words]:
     return [[b"AA", b"SYNC", work.chance.choice((b"300", b"3000"))]]
 
 
+def _run(work: Workload, sight: Sight) -> list[Words]:
+    """Entries that come at once, of one stream, which may be added together."""
+    key = work.key()
+    trim = [b"MAXLEN", b"~", work.number()] if work.chance.random() < 0.5 else []
+    count = work.chance.randint(2, 6)
+    return [[b"XADD", key, *trim, b"*", b"f", work.number()] for _ in range(count)]
+
+
 def _overwrite(work: Workload, sight: Sight) -> list[Words]:
     """A string in the place of a stream, which is no key of all regions, and goes at once."""
     key = work.key()
@@ -444,6 +452,7 @@ LATER: Final = {
     "overwrite": 0.5,
     "follow": 2.0,
     "sync": 1.0,
+    "run": 8.0,
 }
 _MAKERS: Final[dict[str, Maker]] = {
     "move_group": _move_group,
@@ -452,6 +461,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "overwrite": _overwrite,
     "follow": _follow,
     "sync": _sync,
+    "run": _run,
     "add": _add,
     "produce": _produce,
     "delete_entries": _delete_entries,

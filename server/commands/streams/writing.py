@@ -210,14 +210,12 @@ def xadd_alike(
     fields = len(words) - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.needs_no_events_of(key):
         return NONE_ALIKE, NO_REPLIES
-    if options is not None and call.recorded:  # the record says what was trimmed
-        return NONE_ALIKE, NO_REPLIES
+    region = call.server.data.region
+    if options is not None and call.recorded and region is None:
+        return NONE_ALIKE, NO_REPLIES  # the record says what was trimmed
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, NO_REPLIES
-    region = call.server.data.region
-    if region is not None and options is not None:
-        return NONE_ALIKE, NO_REPLIES
     before = words[2:at]
     number = first + 1
     for words in requests[number:end]:
@@ -237,8 +235,11 @@ def xadd_alike(
         records: list[list[bytes]] = []
         next_seq = seq
         for words in requests[first : first + count]:
-            record = words.copy()
-            record[at] = format_id(ms, next_seq)
+            record = words[at - 2 :]
+            if region is not None:
+                record[0] = b"XADD"  # however it is spelled: that is numbered
+                record[1] = key
+            record[2] = format_id(ms, next_seq)
             records.append(record)
             next_seq += step
         call.record_alike(records)
@@ -247,10 +248,13 @@ def xadd_alike(
     replies = ids_in_sequence(ms, seq, count, step)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
-            trimmed = options.trim(call, stream)
+            if region is not None:
+                trimmed = trim_everywhere(call, key, stream, options)
+            else:
+                trimmed = options.trim(call, stream)
+                call.count(trimmed)
             if not trimmed:
                 break
-            call.count(trimmed)
     return count, replies
 
 
