@@ -550,6 +550,11 @@ class EntryLog(Value):
         place = self.index.first()
         return self._block_at(place), place
 
+    def head_live(self) -> int:
+        """How many entries the first node has."""
+        block, _ = self._head()
+        return 0 if block is None else block.live
+
     def _drop(self, block: Block, place: int, count: int) -> int:
         self._keep(block)
         if count == block.live:

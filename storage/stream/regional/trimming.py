@@ -28,10 +28,15 @@ _LAST: Final[ID] = (ID_MAX, ID_MAX)
 
 @mypyc_attr(acyclic=True)
 class _Head:
-    """The first node of a lane that the trim does not reach over."""
+    """The first node of a lane that the trim does not reach over.
+
+    Attributes:
+        passed: how many entries of the lane stand before it.
+    """
 
     def __init__(self, lane: Lane) -> None:
         self.lane: Final = lane
+        self.passed = 0
         self.block: Block | None = lane.log.block_from(0, 0)
 
     def last(self) -> ID:
@@ -45,6 +50,7 @@ class _Head:
 
     def pass_over(self) -> None:
         """Go on to the next node."""
+        self.passed += self.live()
         ms, seq = self.last()
         if (ms, seq) == _LAST:
             self.block = None
@@ -112,7 +118,7 @@ def lanes_by_length(
     Complexity: O(nodes that go, times lanes, times log n).
     """
     excess = stream.length - most
-    if excess <= 0:
+    if excess <= 0 or (approximate and whole_nodes and not _has_small_head(stream, excess)):
         return {}
     trimming = _Trimming(stream, limit)
     if not approximate:
@@ -127,12 +133,27 @@ def lanes_by_length(
     return trimming.reach
 
 
+def _has_small_head(stream: Lanes, excess: int) -> bool:
+    """Whether the first node of some lane has no more entries than that, and so may go whole."""
+    for lane in stream.filled_lanes():
+        if lane.log.head_live() <= excess:
+            return True
+    return False
+
+
 def _is_among_oldest(stream: Lanes, head: _Head, excess: int) -> bool:
     """Whether all of a node is among the oldest ``excess`` entries."""
-    if head.live() > excess:
+    count = head.passed + head.live()
+    if count > excess:
         return False
     ms, seq = head.last()
-    return stream.count_upto(ms, seq) <= excess
+    if (ms, seq) == _LAST:
+        return stream.length <= excess
+    ms, seq = following(ms, seq)
+    for lane in stream.filled_lanes():
+        if lane is not head.lane:
+            count += lane.log.count_before(ms, seq)
+    return count <= excess
 
 
 def lanes_below(

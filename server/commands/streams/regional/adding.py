@@ -206,9 +206,10 @@ def _record(
     """
     argv = call.argv
     entry_id = format_id(stream.last_ms, stream.last_seq)
-    if at == 2 and not stream.began and not manual:
-        record = argv.copy()
+    if not stream.began and not manual and not pid:
+        record = argv[at - 2 :]
         record[0] = b"XADD"
+        record[1] = argv[1]
         record[2] = entry_id
         return record
     record = [b"XADD", argv[1]]
