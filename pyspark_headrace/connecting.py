@@ -36,7 +36,7 @@ def connect(connection: Connection) -> socket.socket:
     """
     timeout_s = connection.timeout_ms / 1000
     if connection.unix_path:
-        return _to_path(connection.unix_path, timeout_s)
+        return _to_path(connection, timeout_s)
     context = _context(connection) if connection.tls else None
     raw = _to_host(connection, timeout_s)
     if context is None:
@@ -79,7 +79,7 @@ def explain(connection: Connection, error: Exception) -> OptionError | None:
     if away or connection.sentinels or not _speaks_tls(connection):
         return None
     return OptionError(
-        f"{connection.where()} speaks TLS: redis.url rediss://... or the option tls=true is wanted"
+        f"{connection.where()} speaks TLS: redis.url=rediss://... is wanted, or host and tls=true"
     )
 
 
@@ -135,7 +135,8 @@ def _alert(connection: Connection) -> Exception | None:
     return None
 
 
-def _to_path(path: str, timeout_s: float) -> socket.socket:
+def _to_path(connection: Connection, timeout_s: float) -> socket.socket:
+    path = connection.unix_path
     raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     raw.settimeout(timeout_s)
     try:
@@ -145,7 +146,7 @@ def _to_path(path: str, timeout_s: float) -> socket.socket:
         never = error.errno in (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENOTSOCK)
         # A server that starts again makes its socket anew, but not the folder.
         if never or not Path(path).parent.is_dir() or "too long" in str(error):
-            raise OptionError(f"option redis.url: {path}: {error.strerror or error}") from None
+            raise OptionError(f"{connection.source}: {path}: {error.strerror or error}") from None
         raise
     return raw
 

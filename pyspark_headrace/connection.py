@@ -112,6 +112,8 @@ def connection_from(given: Given) -> Connection:
     led = [name for name in ("redis.url", "host", "port", "clusterNodes") if given.has(name)]
     if sentinels and led:
         raise OptionError(f"options sentinels and {led[0]} exclude each other")
+    if apart and "host" not in apart and not sentinels:
+        _refuse_without_host(given, apart[0])
     source = "option redis.url"
     if url is None and not apart and not sentinels:
         url, source = os.environ.get(URL_VARIABLE) or None, URL_VARIABLE
@@ -144,6 +146,21 @@ def connection_from(given: Given) -> Connection:
         retries=given.integer("fetchOffset.numRetries", 5, 0),
         retry_ms=given.integer("fetchOffset.retryIntervalMs", 500),
     )
+
+
+def _refuse_without_host(given: Given, option: str) -> None:
+    """Not in silence to this machine, where another one may be meant.
+
+    Raises:
+        OptionError: it may be.
+    """
+    if given.flag("tls", False):
+        raise OptionError("option tls=true wants the option host too, or redis.url rediss://...")
+    if os.environ.get(URL_VARIABLE):
+        raise OptionError(
+            f"option {option} without host: {URL_VARIABLE} does not count beside it; give host "
+            "too, or all of it as redis.url"
+        )
 
 
 def _hosts(given: Given, name: str, default_port: int) -> tuple[tuple[str, int], ...]:

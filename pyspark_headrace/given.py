@@ -79,6 +79,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "runId": (WRITE,),
     "idmpProducers": (WRITE,),
     "configureIdmp": (WRITE,),
+    "idmpMaxsize": (WRITE,),
+    "failOnForgotten": (WRITE,),
     "maxlen": (WRITE,),
     "minid": (WRITE,),
     "approximateTrim": (WRITE,),
@@ -112,6 +114,13 @@ _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_0
 _UNITS_BYTES: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE: Final = re.compile(r"(\d+)\s*(?:([kmgt])b?|b)?", re.ASCII)
 _DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS_MS)})?", re.ASCII)
+
+
+def uses_of(name: str) -> tuple[str, ...]:
+    """What an option is for; nothing where there is none of that name."""
+    lower = name.lower()
+    known = _BY_LOWER.get(_ALSO.get(lower, lower))
+    return () if known is None else NAMES[known]
 
 
 class Given:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -75,6 +75,13 @@ class Origin:
 def safe_rows(producers: int, window: int) -> int:
     """How many rows a batch may have for each of them to be known again at its end."""
     return producers * window // SAFE_SHARE
+
+
+def with_memory(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a sink whose rows have iids, so that streams remember them for a day."""
+    if {"identity", "configureidmp"} & {name.lower() for name in options}:
+        return dict(options)
+    return {**options, "configureIdmp": "true"}
 
 
 class Tokens:

@@ -92,5 +92,6 @@ class Nodes:
                 raise OptionError(f"option clusterNodes: {asked.where()} is no node of a cluster")
             return
         if self._connection.db:
-            raise OptionError(f"option db: {self._connection.db}: a cluster has 0 alone")
+            where = self._connection.source or "option db"
+            raise OptionError(f"{where}: database {self._connection.db}: a cluster has 0 alone")
         self.slots = Slots(reply, asked)

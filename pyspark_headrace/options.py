@@ -32,7 +32,9 @@ _OF_ENTRIES: Final = sorted(
     if READ in uses and uses != EVERYWHERE and name not in (*_WHICH, "resource")
 )
 # What means nothing to rows that are not known again, or only by their place.
-_OF_IIDS: Final = ("idColumn", "idmpProducers", "configureIdmp")
+_OF_IIDS: Final = (
+    *("idColumn", "idmpProducers", "configureIdmp", "idmpMaxsize", "failOnForgotten"),
+)
 _IDLE: Final[dict[str, tuple[str, ...]]] = {
     "none": (*_OF_IIDS, "idScope", "writerId", "runId"),
     "marker": _OF_IIDS,
@@ -41,6 +43,7 @@ _IDLE: Final[dict[str, tuple[str, ...]]] = {
 }
 TARGET_BYTES: Final = 64 << 20
 MOST_POLL_MS: Final = 3_600_000
+MOST_IIDS: Final = 10_000  # of a producer, that a stream remembers
 MOST_CUTS: Final = 256  # an offset is a line in a file: it does not grow without end
 
 
@@ -152,6 +155,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
     if not which:
         raise OptionError(
             "which streams? Give one of subscribe (names), subscribePattern, assign, or load(name)"
+            "; in SQL: FROM a_table WITH (subscribe 'names')"
         )
     keys, starts, ends = _subscribed(given, which)
     start = EARLIEST if use == READ else LATEST
@@ -338,6 +342,7 @@ class WriteOptions:
         identity: how a row is known again, see ``identity``.
         run_id: makes a batch job's rows the same rows when the job runs again.
         producers: how many producer ids share the rows of a writer.
+        maxsize: with ``configure_idmp``: how many rows of each a stream is to remember.
         trim: the words of XADD that cap the stream.
     """
 
@@ -351,6 +356,8 @@ class WriteOptions:
     run_id: str
     producers: int
     configure_idmp: bool
+    maxsize: int
+    fail_on_forgotten: bool
     depth: int
     max_bytes: int
     trim: tuple[str, ...] = field(default=())
@@ -368,6 +375,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     given.refuse(_IDLE.get(identity, ()), f"to identity={identity}")
     stream = (given.text(target) or "") if target else ""
     error_stream = given.text("errorStream") or ""
+    if not given.flag("configureIdmp", False):
+        given.refuse(["idmpMaxsize"], "without configureIdmp=true")
     if error_stream and error_stream == stream:
         raise OptionError("option errorStream names the stream that is written to")
     return WriteOptions(
@@ -381,6 +390,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         run_id=given.text("runId") or "",
         producers=given.integer("idmpProducers", 2048),
         configure_idmp=given.flag("configureIdmp", False),
+        maxsize=given.integer("idmpMaxsize", 100, most=MOST_IIDS),
+        fail_on_forgotten=given.flag("failOnForgotten", True),
         depth=given.integer("pipelineDepth", 1000),
         max_bytes=given.size_bytes("maxInFlightBytes", 4 << 20),
         trim=_trim_words(given),

@@ -56,7 +56,7 @@ def session(
     builder = SparkSession.builder.appName(name).master(master or "local[*]")
     given = dict(settings or {})
     variables = {
-        variable: given.pop(setting) for setting, variable in _VARIABLES.items() if setting in given
+        variable: given.pop(setting) for setting, variable in VARIABLES.items() if setting in given
     }
     for key, value in {**chosen, **given}.items():
         builder = builder.config(key, value)
@@ -71,7 +71,7 @@ def session(
 
 # A data source in Python does not see what Spark is configured with. But it runs with the variables
 # that are known when it is registered, in planners and in tasks.
-_VARIABLES: Final = {
+VARIABLES: Final = {
     "spark.headrace.url": URL_VARIABLE,
     "spark.headrace.password": PASSWORD_VARIABLE,
 }
@@ -91,7 +91,7 @@ def register(spark: SparkSession, source: type[DataSource] | None = None) -> Non
     """
     found = {
         variable: value
-        for setting, variable in _VARIABLES.items()
+        for setting, variable in VARIABLES.items()
         if (value := spark.conf.get(setting, None)) is not None
     }
     if type(spark).__module__.startswith("pyspark.sql.connect"):
@@ -100,7 +100,7 @@ def register(spark: SparkSession, source: type[DataSource] | None = None) -> Non
                 spark.dataSource.register(source)
             return
         raise OptionError(
-            f"{' and '.join(_VARIABLES)} do not reach the workers of a Spark Connect server: "
+            f"{' and '.join(VARIABLES)} do not reach the workers of a Spark Connect server: "
             f"start it with {URL_VARIABLE} and {PASSWORD_VARIABLE} in its environment, or use "
             "options (redis.url, passwordEnv, passwordFile)"
         )

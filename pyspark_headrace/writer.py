@@ -7,12 +7,12 @@ there is no IDMP.
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -39,21 +39,27 @@ from pyspark_headrace.identity import (
     safe_rows,
     short_name,
 )
-from pyspark_headrace.ids import StreamID, parse_id
+from pyspark_headrace.ids import parse_id
 from pyspark_headrace.marker import MarkedPipe
+from pyspark_headrace.memory import (
+    LONG_ENOUGH_S,
+    NOTE_LIFE_S,
+    Attempt,
+    OpenBatch,
+    Target,
+    let_remember,
+    look_at,
+)
 from pyspark_headrace.options import WriteOptions
 from pyspark_headrace.pipe import ANY_ID, Pipe, Request, RoutedPipe
 from pyspark_headrace.resp import Link
-from pyspark_headrace.server import figures_of, has_commands, pairs_of
+from pyspark_headrace.server import has_commands
 from pyspark_headrace.slots import slot_of
 
 log = logging.getLogger("pyspark_headrace")
 
 BATCH_PROPERTY: Final = "streaming.sql.batchId"
 QUERY_PROPERTY: Final = "sql.streaming.queryId"
-NOTE_LIFE_S: Final = 7 * 86_400
-LONG_ENOUGH_S: Final = 3600
-LONGEST_S: Final = 86_400
 
 
 @dataclass
@@ -86,6 +92,7 @@ class Job:
         run: names a batch job; of a streaming query Spark knows the name.
         drawn: the run was made up, so that only this job's own tasks are known again.
         strict: nobody else writes for this query, so options that changed can be told.
+        attempt: drawn for each attempt of a batch, at ``began_ms``.
     """
 
     options: WriteOptions
@@ -94,6 +101,8 @@ class Job:
     run: str
     drawn: bool
     strict: bool
+    attempt: str = field(default_factory=lambda: secrets.token_hex(8))
+    began_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
     def writer_name(self) -> str:
         """Tells the writers of one query apart."""
@@ -139,23 +148,6 @@ def origin_of(job: Job) -> Origin:
     return Origin(query[:8], int(batch), partition)
 
 
-class Target:
-    """One stream that rows go to, as it was when the task met it.
-
-    Attributes:
-        newest: the last ID that a row of the task was given.
-        met: the IDs of rows that were there already, of which the task has met one each.
-    """
-
-    def __init__(self, last: StreamID, window: int, duration_s: int, tracked: int) -> None:
-        self.last: Final = last
-        self.newest = last
-        self.met: Final[set[StreamID]] = set()
-        self.window: Final = window
-        self.duration_s: Final = duration_s
-        self.tracked: Final = tracked
-
-
 class Appender:
     """Appends the rows of one task; ``start`` comes first, ``close`` last."""
 
@@ -173,6 +165,7 @@ class Appender:
         self._window: list[Request] = []
         self._window_bytes = 0
         self._pipe: Pipe | RoutedPipe | MarkedPipe | None = None
+        self._batch: OpenBatch | None = None
         self.written: Final = Written()
 
     def start(self) -> None:
@@ -187,9 +180,9 @@ class Appender:
             self._pipe = self._new_pipe(False)
             return
         origin = origin_of(job)
-        if job.strict or job.options.writer_id:
-            _check_open_batch(self._link, job, origin)
+        self._batch = _open_batch(self._link, job, origin)
         if kind == "marker":
+            self._batch.note()
             key = f"{_note_key(job, origin)}:{job.writer_name()}:p{origin.partition}"
             if self._link.is_cluster():
                 key = _beside(job.options, key)
@@ -270,6 +263,8 @@ class Appender:
 
     def _flush(self) -> None:
         if self._window and self._pipe is not None:
+            if self._labels is not None and self._batch is not None:
+                self._batch.check()
             window, self._window, self._window_bytes = self._window, [], 0
             self._pipe.push(window)
 
@@ -293,7 +288,7 @@ class Appender:
     def _meet(self, target: bytes) -> None:
         """Look at a stream before the first row goes there."""
         try:
-            found = self._look(target)
+            found = look_at(self._link, target)
         except (NotAStreamError, ServerError) as refused:
             final = isinstance(refused, NotAStreamError) or refused.code == "NOPERM"
             error_stream = self._options.error_stream.encode()
@@ -301,41 +296,17 @@ class Appender:
                 raise
             self._refused[target] = str(refused)
             return
-        if self._labels is not None:
-            if self._options.configure_idmp and not found.tracked:
-                self._configure(target, found)
-                found = self._look(target)
+        if self._labels is not None and self._batch is not None:
+            options = self._options
+            if options.configure_idmp and not self._batch.repeated:
+                found = let_remember(self._link, target, found, options.maxsize)
+            self._batch.note(found.duration_s)
+            self._batch.check()
             safe = safe_rows(self._options.producers, found.window)
             self.written.safe_rows = min(self.written.safe_rows or safe, safe)
             shortest = self.written.shortest_s
             self.written.shortest_s = min(shortest or found.duration_s, found.duration_s)
         self._targets[target] = found
-
-    def _look(self, target: bytes) -> Target:
-        name = target.decode("utf-8", "replace")
-        try:
-            reply = self._link.call("XINFO", "STREAM", target)
-        except ServerError as error:
-            figures_of(error, name)  # passes only a stream that is not there yet
-            return Target((0, 0), 100, 100, 0)
-        values = pairs_of(reply)
-        return Target(
-            figures_of(reply, name).last,
-            cast("int", values.get("idmp-maxsize", 100)),
-            cast("int", values.get("idmp-duration", 100)),
-            cast("int", values.get("iids-tracked", 0)),
-        )
-
-    def _configure(self, target: bytes, found: Target) -> None:
-        """Let iids live as long as they can. Only where there are none: it would forget them."""
-        if found.duration_s >= LONG_ENOUGH_S:
-            return
-        if found.last == (0, 0):
-            # XCFGSET wants a stream; a group makes an empty one, and goes again.
-            group = f"headrace-{secrets.token_hex(4)}"
-            self._link.call("XGROUP", "CREATE", target, group, "$", "MKSTREAM")
-            self._link.call("XGROUP", "DESTROY", target, group)
-        self._link.call("XCFGSET", target, "IDMP-DURATION", LONGEST_S)
 
     def _left_out(self, rows: int) -> None:
         self.written.known += rows
@@ -378,28 +349,25 @@ def _beside(options: WriteOptions, key: str) -> str:
     return key
 
 
-def _check_open_batch(link: Link, job: Job, origin: Origin) -> None:
-    """Leave a note of how a batch is written, or compare with the one that is there.
+def _open_batch(link: Link, job: Job, origin: Origin) -> OpenBatch:
+    """The batch that rows belong to; a job whose run was made up has no note of it.
 
     Raises:
-        UnsafeWriteError: the batch was begun with other options.
+        UnsafeWriteError: it was begun with other options.
     """
     key = _note_key(job, origin)
-    if job.options.writer_id:
+    if not job.strict or job.options.writer_id:
         key += f":{job.writer_name()}"
-    mine = job.description()
-    found = link.call("GET", key)
-    if found is not None:
-        note = json.loads(cast("bytes", found))
-        if note["batch"] == origin.batch:
-            if note["how"] == mine:
-                return
-            raise UnsafeWriteError(
-                f"batch {origin.batch} was begun with other columns or identity options, and rows "
-                "written again could not be known again. Finish it with the old ones, then "
-                f"change: it was {note['how']}, and is {mine}"
-            )
-    link.call("SET", key, json.dumps({"batch": origin.batch, "how": mine}), "EX", NOTE_LIFE_S)
+    task = TaskContext.get()
+    attempt = Attempt(
+        origin.batch,
+        job.description(),
+        job.attempt,
+        job.began_ms,
+        task is not None and task.attemptNumber() > 0,
+        not job.options.fail_on_forgotten,
+    )
+    return OpenBatch(link, "" if origin.batch < 0 and job.drawn else key, attempt)
 
 
 def _append(job: Job, batches: Iterator[pa.RecordBatch]) -> Written:
@@ -447,16 +415,16 @@ def _warn(what: str, total: Written) -> None:
         )
     if total.safe_rows and total.rows > total.safe_rows:
         log.warning(
-            "%s has %d rows, and only %d are sure to be known again if it is repeated: make "
-            "batches smaller (maxOffsetsPerTrigger) or idmpProducers more",
+            "%s has %d rows, and only %d are sure to be known again if it is repeated: it has to "
+            "be smaller, or idmpProducers more",
             what,
             total.rows,
             total.safe_rows,
         )
     if total.safe_rows and total.shortest_s < LONG_ENOUGH_S:
         log.warning(
-            "the stream forgets rows after %d s (idmp-duration): a query that is restarted later "
-            "may repeat its last batch; configureIdmp=true on an empty stream, or XCFGSET",
+            "the stream forgets rows after %d s (idmp-duration): a batch that is repeated later is "
+            "refused (failOnForgotten); configureIdmp=true on an empty stream, or XCFGSET",
             total.shortest_s,
         )
 

@@ -18,6 +18,7 @@ from pyspark_headrace.cli.shared import (
     stream_of,
 )
 from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.given import STREAM
 from pyspark_headrace.jobs.running import Progress
 from pyspark_headrace.jobs.tables import Head, print_table, value_text
 from pyspark_headrace.jobs.values import count, some
@@ -35,6 +36,7 @@ def add(jobs: Jobs) -> None:
         "every consumer group has acknowledged. Example:\n\n"
         "  headrace-pipeline archive --stream rides --path /archive \\\n"
         "      --checkpoint /var/lib/headrace/archive --trim --keep 100000",
+        (STREAM,),
     )
     which = job.add_mutually_exclusive_group()
     which.add_argument("--stream", metavar="NAMES", help="streams to keep, with commas between")

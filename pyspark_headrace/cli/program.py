@@ -1,7 +1,8 @@
 """``headrace-pipeline``: jobs on streams, on this machine or on a cluster.
 
 Without ``--master`` a job runs here and needs no configuration but Java 17. Where the server is, is
-said by ``--url``; a password comes from ``--password-env`` or ``--password-file``.
+said by ``--url`` or the variable HEADRACE_URL; a password comes from ``--password-env``,
+``--password-file`` or the variable HEADRACE_PASSWORD.
 
 Exit codes: 0 done, 1 something differs or is behind, 2 it could not be done.
 """
@@ -15,8 +16,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from pyspark_headrace import __version__
 from pyspark_headrace.cli import archive, lag, reconcile, replay, totals, windows
-from pyspark_headrace.cli.shared import FAILED, Arguments, Jobs
+from pyspark_headrace.cli.shared import FAILED, Arguments, Jobs, check_options
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.jobs.running import message_of
 from pyspark_headrace.jobs.supervisor import NO_USE, SUPERVISED, is_final
@@ -30,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     jobs = top.add_subparsers(dest="job", required=True, metavar="job")
     totals.add(jobs)
     windows.add(jobs)
@@ -51,7 +54,7 @@ def _add_run(jobs: Jobs) -> None:
         "      --into ride-totals --checkpoint /var/lib/headrace/totals",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    job.set_defaults(does=_supervise)
+    job.set_defaults(does=_supervise, options=[], uses=())
     job.add_argument("--restart", action="store_true", help="start it again when it fails")
     job.add_argument(
         "--delay", type=seconds, default=1.0, metavar="SECONDS", help="before that; doubles"
@@ -86,6 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = top.parse_args(words)
     console = Console(markup=False)
     try:
+        check_options(arguments)
         return int(arguments.does(arguments, console))
     except KeyboardInterrupt:
         return FAILED

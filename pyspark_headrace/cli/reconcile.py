@@ -21,6 +21,7 @@ from pyspark_headrace.cli.shared import (
     spark_options,
 )
 from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.given import READ, WRITE
 from pyspark_headrace.jobs.running import Progress
 from pyspark_headrace.jobs.tables import Head, print_table
 from pyspark_headrace.jobs.values import report
@@ -41,6 +42,7 @@ def add(jobs: Jobs) -> None:
         "  headrace-pipeline reconcile --stream rocket-rides --value distance --last id \\\n"
         "      --where \"fields['object'] = 'ride'\" --dsn dbname=rocket_rides \\\n"
         "      --query 'SELECT NULL, count(*), sum(distance::text::numeric), max(id) FROM rides'",
+        (READ, WRITE),
     )
     job.add_argument("--stream", metavar="NAMES", help="the stream")
     job.add_argument("--archive", metavar="DIR", help="its archive")
@@ -96,7 +98,7 @@ def _run(arguments: Arguments, console: Console) -> int:
         truth = next(iter(sides))
         right = corrections(sides[truth].filter(sides[truth]["key"].isin(wrong)))
         right.write.format("headrace").options(
-            **connection(arguments), stream=arguments.correct
+            **connection(arguments, WRITE), stream=arguments.correct
         ).mode("append").save()
         console.print(f"corrections made of {truth} are in {arguments.correct}")
     return DIFFERS
@@ -130,7 +132,7 @@ def _sides(spark: SparkSession, arguments: Arguments) -> dict[str, DataFrame]:
     from pyspark_headrace.jobs.archive import read_archive
     from pyspark_headrace.jobs.reconcile import database_side, entries_side, totals_side
 
-    options = connection(arguments)
+    options = connection(arguments, READ)
     of_entries = {
         "key": arguments.key,
         "value": arguments.value,

@@ -10,9 +10,13 @@ from pyspark_headrace.cli.shared import (
     Jobs,
     connection,
     job_of,
+    remembering,
     session_of,
     spark_options,
 )
+from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.given import WRITE
+from pyspark_headrace.identity import with_memory
 from pyspark_headrace.jobs.running import Progress
 from pyspark_headrace.jobs.values import entry_id, some
 
@@ -26,7 +30,10 @@ def add(jobs: Jobs) -> None:
         "put what is archived back into a stream",
         "New IDs by default; run again with the same --run, each entry counts once. With\n"
         "--keep-ids a stream comes back as it was, as long as it has no later entries. Example:\n\n"
-        "  headrace-pipeline replay --path /archive --key rides --into rides-again",
+        "  headrace-pipeline replay --path /archive --key rides --into rides-again\n\n"
+        "The stream is set to remember rows for a day, if it remembers none yet. The same --run\n"
+        "later than that is refused; another one appends anew.",
+        (WRITE,),
     )
     job.add_argument("--path", type=some, required=True, metavar="DIR", help="of the archive")
     job.add_argument("--key", action="append", default=[], metavar="NAME", help="only this stream")
@@ -46,17 +53,24 @@ def _run(arguments: Arguments, console: Console) -> int:
     entries = between(read_archive(spark, arguments.path), arguments.first, arguments.last)
     if arguments.key:
         entries = entries.filter(entries["key"].isin(arguments.key))
-    options = connection(arguments)
+    if arguments.keep_ids:
+        with Progress(console, "replaying"):
+            found = restore(entries, connection(arguments), arguments.into)
+        for key, (added, known) in sorted(found.items()):
+            console.print(f"{key}: {added:,} entries added, {known:,} were there")
+        return AGREES
+    rows = {str(key): int(count) for key, count in entries.groupBy("key").count().collect()}
+    count = sum(rows.values())
+    into = {arguments.into: count} if arguments.into else dict(sorted(rows.items()))
+    options = with_memory(connection(arguments, WRITE))
+    safe = remembering(console, options, into)
+    if count > safe:
+        raise HeadraceError(
+            f"of {count:,} entries {safe:,} are sure to be known again, if this is repeated; "
+            "replay them in parts (--key, --first, --last), or with --keep-ids"
+        )
+    parts = (arguments.path, *arguments.key, arguments.first, arguments.last)
     with Progress(console, "replaying"):
-        if arguments.keep_ids:
-            found = restore(entries, options, arguments.into)
-        else:
-            parts = (arguments.path, *arguments.key, arguments.first, arguments.last)
-            name = arguments.run or "|".join(parts)
-            append_new(entries, arguments.into, options, name)
-            found = {}
-    for key, (added, known) in sorted(found.items()):
-        console.print(f"{key}: {added:,} entries added, {known:,} were there")
-    if not arguments.keep_ids:
-        console.print(f"{entries.count():,} entries written")
+        append_new(entries, arguments.into, options, arguments.run or "|".join(parts))
+    console.print(f"{count:,} entries written")
     return AGREES

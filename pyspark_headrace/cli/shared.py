@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rich.console import Console
 
 from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.given import EVERYWHERE, READ, STREAM, Given, uses_of
+from pyspark_headrace.identity import safe_rows
 from pyspark_headrace.jobs.running import Progress, run
-from pyspark_headrace.jobs.values import count, some
+from pyspark_headrace.jobs.values import count, option_and_value, some
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +25,20 @@ MOST_SHOWN: Final = 40
 # State of any size outside of the JVM's memory; a checkpoint keeps the kind that it began with.
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+# Options that have a flag of their own.
+_SERVER: Final = {
+    "redis.url": (
+        "--url",
+        "URL",
+        "redis://..., rediss://... for TLS; default: the variable HEADRACE_URL, or localhost",
+    ),
+    "passwordEnv": ("--password-env", "NAME", "variable that holds the password"),
+    "passwordFile": ("--password-file", "PATH", "file that holds the password"),
+    "tlsCaFile": ("--tls-ca-file", "PATH", "certificates to trust; default: the system's"),
+    "tlsCertFile": ("--tls-cert-file", "PATH", "a certificate to show to the server"),
+    "tlsKeyFile": ("--tls-key-file", "PATH", "its key"),
+}
+
 Arguments: TypeAlias = argparse.Namespace
 Jobs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -32,20 +49,42 @@ def job_of(
     does: Callable[[Arguments, Console], int],
     text: str,
     more: str = "",
+    uses: tuple[str, ...] = (READ,),
 ) -> argparse.ArgumentParser:
-    """The parser of a job that talks to a server, and does this."""
+    """The parser of a job that talks to a server, and does this.
+
+    Args:
+        uses: what of the source and the sink it makes use of, see ``given.NAMES``.
+    """
     job = jobs.add_parser(
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.\n\n{more}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    job.set_defaults(does=does)
+    job.set_defaults(does=does, uses=uses)
     server = job.add_argument_group("server")
-    server.add_argument("--url", default="redis://localhost:6379", help="default: %(default)s")
-    server.add_argument("--password-env", metavar="NAME", help="variable that holds the password")
-    server.add_argument("--password-file", metavar="PATH", help="file that holds the password")
+    for option, (flag, metavar, what) in _SERVER.items():
+        server.add_argument(flag, dest=option, metavar=metavar, help=what)
+    server.add_argument(
+        "--option",
+        action="append",
+        type=option_and_value,
+        default=[],
+        dest="options",
+        metavar="NAME=VALUE",
+        help="of the source or the sink, as docs/spark.md lists them; again and again",
+    )
     return job
+
+
+def check_options(arguments: Arguments) -> None:
+    """Look at the options of source and sink before anything is started.
+
+    Raises:
+        OptionError: there is no such option, or it means nothing to the job.
+    """
+    Given(dict(arguments.options), *arguments.uses)
 
 
 def spark_options(job: argparse.ArgumentParser) -> None:
@@ -83,22 +122,64 @@ def query_options(job: argparse.ArgumentParser, required: bool = True) -> None:
     query.add_argument("--go-on-after-loss", action="store_true", help="count lost entries only")
 
 
-def connection(arguments: Arguments) -> dict[str, str]:
-    """The options of source and sink that lead to the server."""
-    found = {"redis.url": arguments.url}
-    if arguments.password_env:
-        found["passwordEnv"] = arguments.password_env
-    if arguments.password_file:
-        found["passwordFile"] = arguments.password_file
+def connection(arguments: Arguments, *uses: str) -> dict[str, str]:
+    """The options that lead to the server, and those given for some uses."""
+    given = vars(arguments)
+    found = {option: given[option] for option in _SERVER if given[option]}
+    for name, value in arguments.options:
+        of = uses_of(name)
+        if of == EVERYWHERE or set(of) & set(uses):
+            found[name] = value
     return found
 
 
-def reading(arguments: Arguments) -> dict[str, str]:
+def reading(arguments: Arguments, use: str = READ) -> dict[str, str]:
     """The options of the source that name its streams and lead to the server."""
     which = {"subscribe": arguments.stream} if arguments.stream else {}
     if arguments.pattern:
         which = {"subscribePattern": arguments.pattern}
-    return {**connection(arguments), **which}
+    return {**which, **connection(arguments, use)}
+
+
+def remembering(console: Console, options: dict[str, str], rows: Mapping[str, int]) -> int:
+    """Let streams remember what is written, if need be, and say how much that is.
+
+    Args:
+        options: of the sink, that lead to the server.
+        rows: for each stream how many rows a batch may have.
+
+    Returns:
+        How many rows a batch may have, so that all of them are known again.
+    """
+    from pyspark_headrace.memory import let_remember, look_at, window_for
+    from pyspark_headrace.options import write_options
+    from pyspark_headrace.resp import Link
+    from pyspark_headrace.server import has_commands
+
+    given = write_options(options)
+    least = max(rows.values(), default=0)
+    if given.identity in ("none", "marker"):
+        return least
+    link = Link(given.connection)
+    try:
+        if not has_commands(link, "XCFGSET"):
+            console.print("the server has no XADD IDMP: what is repeated is there twice")
+            return least
+        for stream, most in rows.items():
+            window = window_for(most, given.producers)
+            key = stream.encode()
+            found = look_at(link, key)
+            if given.configure_idmp:
+                found = let_remember(link, key, found, window)
+            safe = safe_rows(given.producers, found.window)
+            least = min(least, safe)
+            console.print(
+                f"{stream} remembers what is written for {found.duration_s:,} s (idmp-duration), "
+                f"and {safe:,} rows at a time (idmp-maxsize)"
+            )
+    finally:
+        link.close()
+    return least
 
 
 def session_of(arguments: Arguments, console: Console) -> SparkSession:
@@ -107,9 +188,13 @@ def session_of(arguments: Arguments, console: Console) -> SparkSession:
     Raises:
         HeadraceError: a setting is none.
     """
-    from pyspark_headrace.sessions import session
+    from pyspark_headrace.sessions import VARIABLES, session
 
     settings = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
+    # On a cluster, others have another environment.
+    for setting, variable in VARIABLES.items():
+        if variable in os.environ:
+            settings[setting] = os.environ[variable]
     for setting in arguments.conf:
         name, equals, value = setting.partition("=")
         if not equals:
@@ -145,7 +230,7 @@ def stream_of(spark: SparkSession, arguments: Arguments, **more: str) -> DataFra
     """The entries of the streams that are to be followed."""
     from pyspark_headrace.naming import describe
 
-    options = {**reading(arguments), "startingOffsets": arguments.start, **more}
+    options = {"startingOffsets": arguments.start, **reading(arguments, STREAM), **more}
     if arguments.max_per_batch:
         options["maxOffsetsPerTrigger"] = str(arguments.max_per_batch)
     if arguments.go_on_after_loss:

@@ -1,8 +1,9 @@
 """An archive, or any frame of entries, back into a stream.
 
 ``append_new`` lets the server choose IDs, and says with each entry which old one it is: as long as
-the stream remembers, a second run adds nothing. ``restore`` keeps the IDs: then a second run adds
-nothing however late, and a stream comes back as it was, but only where there are no later entries.
+the stream remembers, a second run adds nothing, and later it is refused. ``restore`` keeps the IDs:
+then a second run adds nothing however late, and a stream comes back as it was, but only where there
+are no later entries.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pyspark_headrace.client import Words
 from pyspark_headrace.connection import Connection, connection_from
 from pyspark_headrace.errors import ServerError, UnsafeWriteError
 from pyspark_headrace.given import WRITE, Given
+from pyspark_headrace.identity import with_memory
 from pyspark_headrace.ids import LEAST, SIGNED_MAX, StreamID, parse_id
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import Server
@@ -38,7 +40,7 @@ def append_new(
     Args:
         entries: with ``key``, ``id``, ``id_ms``, ``id_seq`` and ``pairs`` (or ``fields``).
         stream: where to; empty is the stream each entry was in.
-        options: of the sink.
+        options: of the sink; streams remember for a day, if they do not say otherwise.
         run: names this replay: run again under the same name, entries count once.
     """
     whole = "pairs" if "pairs" in entries.columns else "fields"
@@ -49,7 +51,7 @@ def append_new(
     # Entries of one stream in one partition, one behind the other: their order is the stream's.
     ordered = ordered.repartition("key").sortWithinPartitions("key", "id_ms", "id_seq")
     ordered.drop("id_ms", "id_seq").write.format("headrace").options(
-        **{**options, "runId": run}
+        **{**with_memory(options), "runId": run}
     ).mode("append").save()
 
 

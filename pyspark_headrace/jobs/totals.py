@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyspark_headrace.identity import with_memory
 from pyspark_headrace.jobs.columns import EXACT, column_of, exact, id_pair, id_text, named, plain
 
 FIGURES = ("count", "total", "last_id")
@@ -41,8 +42,9 @@ def append_changes(stream: str, options: Mapping[str, str]) -> Callable[[DataFra
 
     Args:
         stream: where the change rows go.
-        options: of the sink.
+        options: of the sink; the stream remembers for a day, if they do not say otherwise.
     """
+    given = {**with_memory(options), "stream": stream}
 
     def append(changed: DataFrame, batch: int) -> None:
         keys = [name for name in changed.columns if name not in FIGURES]
@@ -55,7 +57,7 @@ def append_changes(stream: str, options: Mapping[str, str]) -> Callable[[DataFra
             plain(F.col("total")).alias("total"),
             "last_id",
             F.lit(batch).alias("batch"),
-        ).write.format("headrace").options(**{**options, "stream": stream}).mode("append").save()
+        ).write.format("headrace").options(**given).mode("append").save()
 
     return append
 

@@ -33,6 +33,14 @@ def seconds(text: str) -> float:
     return number
 
 
+def option_and_value(text: str) -> tuple[str, str]:
+    """An option of the source or the sink, and its value."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ArgumentTypeError(f"{text!r}: NAME=VALUE is wanted")
+    return name, value
+
+
 def entry_id(text: str) -> str:
     """A stream ID, or nothing."""
     if text:

@@ -67,7 +67,7 @@ def files(certificates: Certificates) -> dict[str, object]:
 
 
 def test_certificates_of_clients(tls_port: int, certificates: Certificates) -> None:
-    assert ping(port=tls_port, tls="true", **files(certificates)) == b"PONG"
+    assert ping(port=tls_port, host="localhost", tls="true", **files(certificates)) == b"PONG"
     assert ping(redis__url=f"rediss://localhost:{tls_port}", **files(certificates)) == b"PONG"
 
 
@@ -94,9 +94,10 @@ def test_tls_that_cannot_be(
     assert refused(redis__url=f"rediss://localhost:{server.port}", **good) == (
         f"localhost:{server.port} does not speak TLS, which option redis.url (rediss://) asks for"
     )
-    assert "option tls asks for" in refused(port=server.port, tls="true", **good)
+    asked = {"host": "localhost", "tls": "true", **good}
+    assert "option tls asks for" in refused(port=server.port, **asked)
     assert refused(port=tls_port) == (
-        f"localhost:{tls_port} speaks TLS: redis.url rediss://... or the option tls=true is wanted"
+        f"localhost:{tls_port} speaks TLS: redis.url=rediss://... is wanted, or host and tls=true"
     )
 
 
@@ -186,7 +187,7 @@ def test_a_server_that_hangs_up(certificates: Certificates) -> None:
 
 
 def test_a_plain_port_of_a_real_server(redis_server: Process, certificates: Certificates) -> None:
-    text = refused(port=redis_server.port, tls="true", **files(certificates))
+    text = refused(port=redis_server.port, host="localhost", tls="true", **files(certificates))
     assert text == f"localhost:{redis_server.port} does not speak TLS, which option tls asks for"
 
 
@@ -227,7 +228,8 @@ def test_addresses_that_lead_nowhere() -> None:
     assert refused(tlsCertFile="/a") == (
         "option tlsCertFile means nothing without TLS: tls=true, or redis.url rediss://..."
     )
-    assert refused(tls="true", tlsKeyFile="/a") == "option tlsKeyFile wants tlsCertFile too"
+    text = refused(host="localhost", tls="true", tlsKeyFile="/a")
+    assert text == "option tlsKeyFile wants tlsCertFile too"
 
 
 def test_users_and_passwords(

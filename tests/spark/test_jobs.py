@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,17 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import Factory
+from pyspark.errors import StreamingQueryException
 
+from pyspark_headrace import __version__
 from pyspark_headrace.cli import program
 from pyspark_headrace.errors import HeadraceError, UnsafeWriteError
 from pyspark_headrace.jobs.archive import read_archive, read_manifest, trim_archived, verify
 from pyspark_headrace.jobs.reconcile import database_side, entries_side, reconcile, with_fields
 from pyspark_headrace.jobs.replay import between, restore
 from pyspark_headrace.jobs.running import message_of
-from pyspark_headrace.jobs.totals import latest_totals, totals
+from pyspark_headrace.jobs.totals import append_changes, latest_totals, totals
 from pyspark_headrace.jobs.windows import top, windows
-from support.build import environment
+from support.build import ROOT, environment
+from support.certificates import Certificates
 from support.client import RawClient
+from support.process import claim_port
+from support.spark_page import rights
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,6 +121,66 @@ def test_running_totals_as_a_job(
     assert raw[0][1][0::2] == [b"rider", b"count", b"total", b"last_id", b"batch"]
     assert b"." in raw[0][1][5]
     assert not raw[0][1][5].endswith(b"0")
+
+
+def test_totals_of_a_batch_that_is_repeated(
+    spark: SparkSession,
+    where: Where,
+    client: RawClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Known again as long as the stream remembers, by default for a day; later refused."""
+    rides(client, 30)
+
+    def killed(stream: str, **more: str) -> None:
+        """A first try that ends behind the last row, before Spark has noted that."""
+        append = append_changes(stream, {**where, **more})
+
+        def append_and_end(batch: DataFrame, number: int) -> None:
+            append(batch, number)
+            raise RuntimeError("killed")
+
+        entries = spark.readStream.format("headrace").options(
+            **where, subscribe="rides", startingOffsets="earliest"
+        )
+        writer = totals(entries.load(), ["rider"], "distance").writeStream
+        writer = writer.foreachBatch(append_and_end).outputMode("update")
+        writer = writer.option("checkpointLocation", str(tmp_path / stream))
+        with pytest.raises(StreamingQueryException, match="killed"):
+            writer.trigger(availableNow=True).start().awaitTermination()
+        assert client.call_parsed("XLEN", stream) == 3
+
+    def job(stream: str, *more: str) -> int:
+        words = ("--stream", "rides", "--by", "rider", "--value", "distance", "--into", stream)
+        return run_job("totals", *url(where), *words, "--checkpoint", tmp_path / stream, *more)
+
+    killed("sums")
+    assert job("sums") == 0
+    assert "sums remembers what is written for 86,400 s" in capsys.readouterr().out
+    assert client.call_parsed("XLEN", "sums") == 3
+
+    client.call("XGROUP", "CREATE", "forgetful", "g", "$", "MKSTREAM")
+    client.call("XCFGSET", "forgetful", "IDMP-DURATION", 1)
+    short = ("--option", "configureIdmp=false")
+    killed("forgetful", configureIdmp="false")
+    wait_until(lambda: client.call_parsed("XLEN", "forgetful") == 3 and forgotten(client), 30)
+    assert job("forgetful", *short) == 2
+    shown = capsys.readouterr()
+    assert "forgetful remembers what is written for 1 s" in shown.out
+    assert "batch 0 was begun" in shown.err
+    assert client.call_parsed("XLEN", "forgetful") == 3
+    assert job("forgetful", *short, "--option", "failOnForgotten=false") == 0
+    assert client.call_parsed("XLEN", "forgetful") == 6
+
+
+def forgotten(client: RawClient) -> bool:
+    """Whether the newest change row is older than a second, by the server's clock."""
+    now = client.call_parsed("TIME")
+    assert isinstance(now, list)
+    newest = client.call_parsed("XREVRANGE", "forgetful", "+", "-", "COUNT", 1)
+    assert isinstance(newest, list)
+    return int(now[0]) * 1000 + int(now[1]) // 1000 - int(newest[0][0].split(b"-")[0]) > 1000
 
 
 # Windows
@@ -398,6 +466,42 @@ def test_a_database_that_is_not_there(
     assert "port 1 failed" in capsys.readouterr().err
 
 
+def test_jobs_of_users_with_few_rights(
+    spark: SparkSession, where: Where, client: RawClient, tmp_path: Path
+) -> None:
+    """Those that the page lists for each job; without them a job says which it lacks."""
+    rides(client, 20)
+    both = "~rides ~sums ~sums:sink:*"
+    needed = {
+        "totals": (both, "source", "sink", "configureIdmp=true"),
+        "windows": ("~rides", "source"),
+        "archive": ("~rides", "source", "archive --trim"),
+        "replay": ("~again ~headrace:sink:*", "sink", "configureIdmp=true"),
+        "restore": ("~back", "replay --keep-ids"),
+        "reconcile": (both, "source", "sink"),
+        "lag": ("~rides", "source"),
+    }
+    path = ("--path", tmp_path / "archive")
+    words: dict[str, tuple[object, ...]] = {
+        "totals": ("--by", "rider", "--into", "sums", "--checkpoint", tmp_path / "t"),
+        "windows": ("--by", "rider"),
+        "archive": (*path, "--checkpoint", tmp_path / "a", "--trim", "--keep", 20),
+        "replay": (*path, "--into", "again"),
+        "restore": (*path, "--into", "back", "--keep-ids"),
+        "reconcile": ("--totals", "sums", "--key", "rider", "--correct", "sums", "--value", "id"),
+        "lag": (),
+    }
+    for name, (keys, *roles) in needed.items():
+        rules = [rule for role in roles for rule in rights()[role]]
+        client.call("ACL", "SETUSER", name, "reset", "on", "nopass", *keys.split(), *rules)
+        job = "replay" if name == "restore" else name
+        which = () if job == "replay" else ("--stream", "rides")
+        to_user = ("--url", f"redis://{name}@localhost:{where['port']}")
+        differs = name == "reconcile"  # and is corrected
+        assert run_job(job, *to_user, *which, *words[name]) == differs, name
+    client.call("ACL", "DELUSER", *needed)
+
+
 # Lag, and the program itself
 
 
@@ -418,6 +522,58 @@ def test_lag(where: Where, client: RawClient, capsys: pytest.CaptureFixture[str]
     assert "9,000" in capsys.readouterr().out
     assert run_job("lag", *url(where), "--stream", "none") == 2
     assert "there is no stream none" in capsys.readouterr().err
+
+
+def test_the_server_of_a_job(
+    where: Where,
+    client: RawClient,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the variable, by options, and by --url, which counts more."""
+    ride(client, 1)
+    monkeypatch.setenv("HEADRACE_URL", f"redis://localhost:{where['port']}")
+    job = ("lag", "--stream", "rides")
+    assert run_job(*job) == 0
+    assert (
+        run_job(*job, "--url", "redis://localhost:1", "--option", "fetchOffset.numRetries=0") == 2
+    )
+    assert "localhost:1 did not answer in 1 tries" in capsys.readouterr().err
+    monkeypatch.delenv("HEADRACE_URL")
+    assert run_job(*job, "--option", "host=localhost", "--option", f"port={where['port']}") == 0
+
+
+def test_a_job_of_a_server_with_tls(
+    fresh_server: Factory, certificates: Certificates, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port, claim = claim_port()
+    with claim:
+        server = fresh_server("--tls-port", str(port), *certificates.options())
+    server.call("XADD", "rides", "*", "n", 1)
+    job = ("lag", "--stream", "rides", "--url", f"rediss://localhost:{port}")
+    files = ("--tls-ca-file", certificates.authority.file)
+    shown = ("--tls-cert-file", certificates.client.file, "--tls-key-file", certificates.client.key)
+    assert run_job(*job, *files, *shown) == 0
+    assert run_job(*job) == 2
+    assert "certificate that is not trusted" in capsys.readouterr().err
+
+
+def test_texts_name_flags_that_are_there() -> None:
+    """Those of the very job, or where jobs share them of any job."""
+    (group,) = program.parser()._subparsers._group_actions  # type: ignore[union-attr]
+    assert isinstance(group.choices, dict)
+    flags = {name: set(job._option_string_actions) for name, job in group.choices.items()}
+    every = set().union(*flags.values()) | {"--version"}
+    for path in (ROOT / "pyspark_headrace/cli").glob("*.py"):
+        named = set(re.findall(r"--[a-z][a-z-]+", path.read_text()))
+        assert named - flags.get(path.stem, every) == set(), path.name
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        run_job("--version")
+    assert done.value.code == 0
+    assert capsys.readouterr().out == f"headrace-pipeline {__version__}\n"
 
 
 def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
@@ -441,6 +597,12 @@ def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
         (["reconcile", "--dsn", "x"], "--dsn and --query go together"),
         (["windows", "--stream", "s", "--conf", "x"], "NAME=VALUE is wanted"),
         (["lag", "--stream", "s", "--url", "redis://[::1"], "Invalid IPv6 URL"),
+        (["lag", "--stream", "s", "--tls-ca-file", "x"], "tlsCaFile means nothing without TLS"),
+        (
+            ["lag", "--stream", "s", "--option", "maxlen=5"],
+            "maxlen is for write, and means nothing",
+        ),
+        (["lag", "--stream", "s", "--option", "fetchCoun=5"], "did you mean fetchCount?"),
     ],
 )
 def test_wrong_words(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -461,6 +623,7 @@ def test_wrong_words(words: list[str], text: str, capsys: pytest.CaptureFixture[
         (["replay", "--path", ""], "something is wanted"),
         (["windows", "--stream", "s", "--report", "x.doc"], "ends neither in .png"),
         (["archive", "--stream", "s", "--path", "x", "--keep", "-5"], "'-5' is below 0"),
+        (["lag", "--stream", "s", "--option", "tls"], "NAME=VALUE is wanted"),
     ],
 )
 def test_words_that_cannot_be(

@@ -36,7 +36,7 @@ from pyspark_headrace.source import HeadraceSource
 from pyspark_headrace.texts import as_bytes, slices
 from pyspark_headrace.writer import BatchSink, StreamSink, Written
 from support.breaker import Breaker
-from support.client import RawClient
+from support.client import RawClient, WireError
 from support.process import Process, RedisProcess
 from support.spark_task import task
 from support.waiting import wait_until
@@ -578,19 +578,125 @@ def test_how_long_rows_are_known(server: Process, caplog: pytest.LogCaptureFixtu
     assert "has 500 rows, and only 100 are sure to be known again" in caplog.text
     assert "the stream forgets rows after 100 s" in caplog.text
     caplog.clear()
-    sink = sink_for(server, NUMBERS, stream="new", configureIdmp="true")
+    sink = sink_for(server, NUMBERS, stream="new", configureIdmp="true", idmpMaxsize=250)
     with task(), caplog.at_level(logging.WARNING):
         sink.commit([sink.write(batches_of(NUMBERS))], 0)
     assert caplog.text == ""
     facts = server.call("XINFO", "STREAM", "new")
     assert isinstance(facts, list)
     assert facts[facts.index(b"idmp-duration") + 1] == 86_400
+    assert facts[facts.index(b"idmp-maxsize") + 1] == 250
     assert facts[facts.index(b"groups") + 1] == 0
     # Where rows are known already, nothing is set: that would forget them.
     write(server, NUMBERS, batch=1, configureIdmp="true")
     facts = server.call("XINFO", "STREAM", "out")
     assert isinstance(facts, list)
     assert facts[facts.index(b"idmp-duration") + 1] == 100
+
+
+def forget(process: Process) -> None:
+    """Wait until the server's own clock says that it has forgotten what it was just given."""
+
+    def now_s() -> float:
+        found = process.call("TIME")
+        assert isinstance(found, list)
+        return int(found[0]) + int(found[1]) / 1_000_000
+
+    until_s = now_s() + 1
+    wait_until(lambda: now_s() >= until_s, 15)
+
+
+@pytest.fixture
+def forgetful(every_server: Process) -> Process:
+    """A server whose stream ``out`` remembers rows for a second."""
+    made = every_server.call("XGROUP", "CREATE", "out", "g", "$", "MKSTREAM")
+    assert made == b"OK" or made == "OK"
+    try:
+        every_server.call("XCFGSET", "out", "IDMP-DURATION", 1)
+    except WireError:
+        pytest.skip("has no XADD IDMP")
+    return every_server
+
+
+def test_a_batch_that_is_repeated_too_late(
+    forgetful: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the stream has forgotten is not added once more in silence."""
+    with pytest.raises(Crash):
+        write(forgetful, NUMBERS, die_after=300, pipelineDepth=50)
+    before = entries(forgetful)
+    assert before
+    forget(forgetful)
+    late = r"batch 0 was begun \d+ s ago, and its stream forgets rows after 1 s .*failOnForgotten"
+    with pytest.raises(UnsafeWriteError, match=late):
+        write(forgetful, NUMBERS)
+    # A longer memory comes too late for this batch.
+    forgetful.call("XCFGSET", "out", "IDMP-DURATION", 86_400)
+    with pytest.raises(UnsafeWriteError, match=late):
+        write(forgetful, NUMBERS, partition=1)
+    assert entries(forgetful) == before
+    with caplog.at_level(logging.WARNING):
+        write(forgetful, NUMBERS, failOnForgotten="false")
+    assert "some rows may be there twice now" in caplog.text
+    assert len(entries(forgetful)) == len(before) + 500
+    # The next batch is remembered.
+    for _ in range(2):
+        write(forgetful, NUMBERS, batch=1)
+    assert len(entries(forgetful)) == len(before) + 1000
+
+
+def test_a_batch_that_takes_longer_than_the_memory(forgetful: Process) -> None:
+    """Other tasks of its first attempt may begin late, but none may begin again."""
+    sink = sink_for(forgetful, NUMBERS)
+    with task(0, 0):
+        sink.write(batches_of(NUMBERS))
+    forget(forgetful)
+    with task(1, 0):
+        sink.write(batches_of(NUMBERS))
+    assert len(entries(forgetful)) == 1000
+    with task(0, 0, attempt=1), pytest.raises(UnsafeWriteError, match="batch 0 was begun"):
+        sink.write(batches_of(NUMBERS))
+    assert len(entries(forgetful)) == 1000
+
+
+@pytest.mark.parametrize("options", [{"runId": "tonight"}, {}], ids=["run", "task"])
+def test_a_batch_job_that_is_repeated_too_late(
+    forgetful: Process, options: dict[str, object]
+) -> None:
+    """Under its runId; and without one, a task that is started again."""
+    schema = from_arrow_schema(NUMBERS.schema)
+    options = {**options, "pipelineDepth": 50}
+    sink = HeadraceSource(options_for(forgetful, **options)).writer(schema, False)
+    with task(0, None, None), pytest.raises(Crash):
+        sink.write(batches_of(NUMBERS, die_after=300))
+    before = entries(forgetful)
+    forget(forgetful)
+    if "runId" in options:
+        sink = HeadraceSource(options_for(forgetful, **options)).writer(schema, False)
+    with (
+        task(0, None, None, attempt="runId" not in options),
+        pytest.raises(UnsafeWriteError, match="this run was begun"),
+    ):
+        sink.write(batches_of(NUMBERS))
+    assert entries(forgetful) == before
+
+
+def test_a_write_inside_of_a_batch_that_is_repeated_too_late(forgetful: Process) -> None:
+    """In foreachBatch; and what a query has begun is not forgotten after a time."""
+    schema = from_arrow_schema(NUMBERS.schema)
+
+    def write_inside(batch: int) -> None:
+        with task(0, batch):
+            HeadraceSource(options_for(forgetful)).writer(schema, False).write(batches_of(NUMBERS))
+
+    for batch in range(2):
+        write_inside(batch)
+    forget(forgetful)
+    with pytest.raises(UnsafeWriteError, match="batch 1 was begun"):
+        write_inside(1)
+    notes = forgetful.call("KEYS", "out:sink:*")
+    assert isinstance(notes, list)
+    assert [forgetful.call("TTL", note) for note in notes] == [-1]
 
 
 def test_producers_are_never_overfull() -> None:

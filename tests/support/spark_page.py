@@ -43,7 +43,8 @@ def run_snippet(body: str, names: dict[str, Any], port: str, folder: str) -> lis
     """Run a snippet on a server, with files in a folder; the lines that it prints."""
     code = body.replace('format("headrace")', f'format("headrace").option("port", "{port}")')
     code = code.replace('{"host": "localhost"', f'{{"port": "{port}"')
-    code = code.replace("OPTIONS (", f"OPTIONS (port '{port}', ")
+    for clause in ("OPTIONS (", "WITH ("):
+        code = code.replace(clause, f"{clause}port '{port}', ")
     code = code.replace("/tmp/headrace", folder)
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
@@ -56,6 +57,13 @@ def job_lines(folder: str) -> list[list[str]]:
     lines = "".join(snippets("sh")).replace("\\\n", " ").replace("/tmp/headrace", folder)
     words = map(shlex.split, lines.splitlines())
     return [each[1:] for each in words if each[:1] == ["headrace-pipeline"]]
+
+
+def rights() -> dict[str, list[str]]:
+    """For each role of the page the rules of ACL SETUSER."""
+    (block,) = snippets("acl")
+    lines = [re.split(r"\s{2,}", line.strip()) for line in block.splitlines()]
+    return {role: rules.split() for role, rules in lines}
 
 
 def main(port: str, folder: str) -> None:

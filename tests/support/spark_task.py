@@ -15,11 +15,13 @@ QUERY = "0f1e2d3c-0000-4000-8000-000000000000"
 
 
 @contextmanager
-def task(partition: int = 0, batch: int | None = 0, query: str | None = QUERY) -> Iterator[None]:
-    """Be a task: of a micro-batch, or (both None) of a batch job."""
+def task(
+    partition: int = 0, batch: int | None = 0, query: str | None = QUERY, attempt: int = 0
+) -> Iterator[None]:
+    """Be an attempt of a task: of a micro-batch, or (both None) of a batch job."""
     context = TaskContext._getOrCreate()
     context._partitionId = partition
-    context._attemptNumber = 0
+    context._attemptNumber = attempt
     properties: dict[str, str] = {}
     if batch is not None:
         properties["streaming.sql.batchId"] = str(batch)
