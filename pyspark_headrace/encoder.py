@@ -96,7 +96,10 @@ def layout_of(schema: StructType, options: WriteOptions) -> Layout:
     if not options.stream:
         key = next((name for name in ("_key", "key") if name in names), "")
         if not key:
-            raise OptionError("which stream? Give the option stream, or a column key")
+            raise OptionError(
+                "which stream? Give the option stream, or a column key; "
+                "in SQL: INSERT INTO a_table WITH (stream 'name')"
+            )
         if not isinstance(schema[key].dataType, StringType):
             raise OptionError(f"column {key} names the stream of each row, and must be a string")
     fields: tuple[str, ...] = ()

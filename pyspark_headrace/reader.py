@@ -181,10 +181,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Offset | None = None
         self._known: list[tuple[Offset, Positions]] = []
         self._end: Positions = {}  # of the batch that was planned last
+        self._mirrored: Positions = {}
         self._reported: tuple[Positions, Positions, Offset] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_planner": None, "_known": [], "_end": {}, "_reported": None}
+        empty: dict[str, Any] = {
+            "_planner": None,
+            "_known": [],
+            "_end": {},
+            "_mirrored": {},
+            "_reported": None,
+        }
+        return {**self.__dict__, **empty}
 
     def _positions(self, offset: Offset) -> Positions:
         """What an offset says; comparing it with those that are known is faster than reading."""
@@ -226,6 +234,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next batch ends: ``start`` itself when there is nothing new."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
         positions = self._positions(start)
+        self._mirror(positions)  # up to there all batches are done
         found = self._plan().latest(positions, most)
         self._end = positions if found is None else found
         if found is None:
@@ -260,6 +269,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Offset) -> None:
         """A batch is done for good; Spark says so a batch later, or when the query starts again."""
-        if self._options.mirror_group:
+        self._mirror(self._positions(end))
+
+    def _mirror(self, positions: Positions) -> None:
+        if self._options.mirror_group and positions != self._mirrored:
             self._plan()
-            mirror(self._link, self._options.mirror_group, self._positions(end))
+            mirror(self._link, self._options.mirror_group, positions)
+            self._mirrored = positions

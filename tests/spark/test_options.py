@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
+import re
 from pathlib import Path
 
 import pytest
 
 from pyspark_headrace.connection import Connection, connection_from
 from pyspark_headrace.errors import OptionError
-from pyspark_headrace.given import READ, STREAM, Given
+from pyspark_headrace.given import NAMES, READ, STREAM, WRITE, Given
 from pyspark_headrace.ids import GREATEST, ID_MAX, LEAST
 from pyspark_headrace.options import (
     EARLIEST,
@@ -21,8 +23,11 @@ from pyspark_headrace.options import (
     read_options,
     write_options,
 )
+from support.build import ROOT
 
 pytestmark = pytest.mark.once
+
+PACKAGE = ROOT / "pyspark_headrace"
 
 
 @pytest.mark.parametrize(
@@ -216,6 +221,75 @@ def test_addresses() -> None:
     assert of(redis__url="rediss://host").tls
     assert of(redis__url="unix:///tmp/s?db=2") == Connection("localhost", 6379, "/tmp/s", 2)
     assert of(redis__url="redis://[::1]").where() == "[::1]:6379"
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "text"),
+    [
+        ({"tls": "true"}, "", "tls=true wants the option host too"),
+        ({"tls": "true", "port": "1"}, "", "tls=true wants the option host too"),
+        ({"tls": "true"}, "redis://host", "tls=true wants the option host too"),
+        *(
+            ({name: "1"}, "redis://host", f"option {name} without host: HEADRACE_URL does not")
+            for name in ("port", "db", "username")
+        ),
+        ({"tls": "true", "host": "h"}, "redis://host", ""),
+        ({"tls": "true", "sentinels": "h", "sentinelMaster": "m"}, "redis://host", ""),
+        ({"tls": "false", "db": "1"}, "", ""),
+    ],
+)
+def test_no_option_leads_to_this_machine_in_silence(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, str], variable: str, text: str
+) -> None:
+    monkeypatch.setenv("HEADRACE_URL", variable)
+    if not text:
+        connection_from(Given(options, READ))
+        return
+    with pytest.raises(OptionError, match=text):
+        connection_from(Given(options, READ))
+
+
+# Names in messages that are not ours: of Spark, HTML and PostgreSQL.
+OF_OTHERS = {
+    *("checkpointLocation", "foreachBatch", "outputMode", "readStream", "sortWithinPartitions"),
+    *("charset", "class", "dbname", "lang"),
+}
+# The modules whose messages a sink alone gives, and those whose messages only readers give.
+OF_SINKS = ("encoder", "identity", "marker", "memory", "writer")
+OF_READERS = (
+    *("filling", "filters", "loss", "mirror", "offsets", "paging", "planner", "reader"),
+    *("resources", "settling", "shape", "watch"),
+)
+_NAMED = re.compile(
+    r"\b[a-z]+(?:[A-Z][A-Za-z]*)+\b"  # camelCase
+    r"|\b(?:redis|fetchOffset)\.\w+"
+    r"|\b[a-z]\w+(?==\w)"  # name=value
+    r"|(?<=\boption )[a-z]\w+(?= |:)"
+)
+
+
+def test_messages_name_options_that_are_there() -> None:
+    """Where they are given: a sink does not name an option of a source."""
+    checked = 0
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or id(node) in docs:
+                continue
+            text = node.value
+            if not isinstance(text, str) or " " not in text:
+                continue
+            for name in set(_NAMED.findall(text)) - OF_OTHERS:
+                where = f"{path.name}:{node.lineno}: {name}"
+                uses = set(NAMES.get(name, ()))
+                assert uses, f"{where} is no option"
+                if path.stem in OF_SINKS:
+                    assert WRITE in uses, f"{where} means nothing to a sink"
+                if path.stem in OF_READERS:
+                    assert {READ, STREAM} & uses, f"{where} means nothing to a reader"
+                checked += 1
+    assert checked > 50
 
 
 def test_a_password_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,7 +283,6 @@ def test_a_stream_reader_travels_and_asks_nothing_before_it_must(server: Process
             "subscribe": "s",
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": "3",
-            "mirrorGroup": "spark",
         }
     )
     reader = source.streamReader(source.schema())
@@ -311,16 +310,38 @@ def test_a_stream_reader_travels_and_asks_nothing_before_it_must(server: Process
     assert from_offset(whole)["s"].n == 5
     assert reader.latestOffset(whole, limit) is whole
     assert reader.partitions(whole, whole) == []
-    reader.commit(end)
-    groups = server.call("XINFO", "GROUPS", "s")
-    assert isinstance(groups, list)
-    facts = dict(zip(groups[0][0::2], groups[0][1::2], strict=True))
-    assert (facts[b"name"], facts[b"last-delivered-id"], facts[b"lag"]) == (b"spark", b"3-1", 2)
-    reader.commit(whole)
-    groups = server.call("XINFO", "GROUPS", "s")
-    assert isinstance(groups, list)
-    assert dict(zip(groups[0][0::2], groups[0][1::2], strict=True))[b"lag"] == 0
     reader._link.close()
+
+
+def test_a_group_mirrors_what_is_done(server: Process) -> None:
+    """When Spark says so, and when it asks what is next: once more behind the last batch."""
+    with server.client() as client:
+        add(client, "s", *[f"{n}-1" for n in range(1, 6)])
+    given = {"port": str(server.port), "subscribe": "s", "mirrorGroup": "spark"}
+    source = HeadraceSource({**given, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "3"})
+    reader = source.streamReader(source.schema())
+
+    def mirrored() -> tuple[object, ...]:
+        groups = server.call("XINFO", "GROUPS", "s")
+        assert isinstance(groups, list)
+        told = dict(zip(groups[0][0::2], groups[0][1::2], strict=True))
+        return told[b"name"], told[b"last-delivered-id"], told[b"lag"]
+
+    reader.prepareForTriggerAvailableNow()
+    limit = reader.getDefaultReadLimit()
+    first = reader.latestOffset(reader.initialOffset(), limit)
+    assert mirrored() == (b"spark", b"0-0", 5)
+    second = reader.latestOffset(first, limit)
+    assert mirrored() == (b"spark", b"3-1", 2)
+    reader.commit(first)
+    assert reader.latestOffset(second, limit) == second
+    assert mirrored() == (b"spark", b"5-1", 0)
+    # After a restart in the middle of a batch, the end of the one before it is what is told.
+    again = source.streamReader(source.schema())
+    again.commit(first)
+    assert mirrored() == (b"spark", b"3-1", 2)
+    for each in (reader, again):
+        each._link.close()
 
 
 def state(server: Process, resource: str, *columns: str) -> list[tuple[object, ...]]:

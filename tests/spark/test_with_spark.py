@@ -126,6 +126,70 @@ def test_several_streams_and_other_settings(
     ]
 
 
+def test_tables_of_sql(spark: SparkSession, where: Where, client: RawClient) -> None:
+    """Those whose columns the source gives keep their options; those with columns want WITH."""
+    for n in range(3):
+        client.call("XADD", "rides", "*", "n", n)
+
+    def rows(query: str) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in spark.sql(query).collect()]
+
+    def refused(query: str, text: str) -> None:
+        with pytest.raises(AnalysisException, match=text):
+            spark.sql(query).collect()
+
+    port = f"port '{where['port']}'"
+    options = f"{port}, subscribe 'rides', stream 'copy'"
+    try:
+        spark.sql(f"CREATE TABLE of_rides USING headrace OPTIONS ({options})")
+        assert rows("SELECT fields['n'] FROM of_rides WHERE id_ms > 5") == [("0",), ("1",), ("2",)]
+        spark.sql("INSERT INTO of_rides SELECT * FROM of_rides")
+        spark.sql("INSERT INTO of_rides WITH (stream 'more') SELECT * FROM of_rides")
+        copies = [client.call_parsed("XLEN", key) for key in ("rides", "copy", "more")]
+        assert copies == [3, 3, 3]
+        last = "WITH (startingTimestamp '2100-01-01T00:00:00')"
+        assert rows(f"SELECT count(*) FROM of_rides {last}") == [(0,)]
+        assert spark.read.table("of_rides").count() == 3
+        refused("INSERT OVERWRITE of_rides SELECT * FROM of_rides", "a stream is only appended to")
+
+        spark.sql(f"CREATE TABLE typed (n int) USING headrace OPTIONS ({options})")
+        spark.sql(f"INSERT INTO typed WITH ({port}, stream 'typed') VALUES (7), (8)")
+        assert rows(f"SELECT n FROM typed WITH ({port}, subscribe 'typed')") == [(7,), (8,)]
+        refused("SELECT * FROM typed", "in SQL: FROM a_table WITH .subscribe")
+        refused("INSERT INTO typed VALUES (9)", "in SQL: INSERT INTO a_table WITH .stream")
+
+        spark.sql(
+            f"CREATE TEMPORARY VIEW seen (n int) USING headrace OPTIONS ({port}, path 'seen')"
+        )
+        spark.sql("INSERT INTO seen VALUES (1), (2)")
+        assert rows("SELECT n FROM seen") == [(1,), (2,)]
+
+        refused(f"CREATE TABLE x USING headrace OPTIONS ({port}) LOCATION '/x'", "is a folder to")
+        refused("CREATE TABLE x USING headrace OPTIONS (fetchCoun '1')", "did you mean fetchCount")
+        refused("DELETE FROM typed", "does not support deletes")
+    finally:
+        for table in ("of_rides", "typed"):
+            spark.sql(f"DROP TABLE IF EXISTS {table}")
+        spark.catalog.dropTempView("seen")
+
+
+def test_streaming_from_a_table_into_one(
+    spark: SparkSession, where: Where, client: RawClient, checkpoint: str
+) -> None:
+    client.call("XADD", "rides", "*", "n", 1)
+    options = (
+        f"port '{where['port']}', subscribe 'rides', stream 'copy', startingOffsets 'earliest'"
+    )
+    spark.sql(f"CREATE TABLE of_rides USING headrace OPTIONS ({options})")
+    try:
+        writer = spark.readStream.table("of_rides").writeStream.trigger(availableNow=True)
+        query = writer.option("checkpointLocation", checkpoint).toTable("of_rides")
+        assert query.awaitTermination(120)
+        assert client.call_parsed("XLEN", "copy") == 1
+    finally:
+        spark.sql("DROP TABLE of_rides")
+
+
 @pytest.mark.filterwarnings("default")  # Spark's own warnings of pandas 3 are no errors
 def test_frames_of_pandas(spark: SparkSession, where: Where, client: RawClient) -> None:
     """Both ways, of pandas 2 and 3, of which Spark warns; without pandas, there are none."""
