@@ -118,3 +118,5 @@ class Data:
             self.expiry_held &= ~reason
         for db in self.dbs:
             db.hold_expiry(self.expiry_held != 0)
+            if reason == HELD_BY_MASTER:
+                db.note_own(held)

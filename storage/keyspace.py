@@ -67,6 +67,7 @@ class Keyspace:
         hides: there may be keys that are hidden.
         parts: the keys with parts that expire, where that is to be made known.
         late: (moment, key) of hidden keys that are to be removed then, as a heap.
+        own: (moment, key) of keys of a replica that were given deadlines here, as a heap.
         guarded: somebody is to know before keys change: the two below.
         freezing: who takes keys as they were before they change, or None.
         sized: what each key takes is kept.
@@ -98,6 +99,8 @@ class Keyspace:
         self.keeps_expired = False
         self.hides = False
         self.late: list[tuple[int, bytes]] = []
+        self.notes_own = False
+        self.own: list[tuple[int, bytes]] = []
         self.expired_values: dict[bytes, object] = {}
         self.guarded = False
         self.freezing: Barrier | None = None
@@ -318,6 +321,8 @@ class Keyspace:
             return
         self.table.expire_at(slot, deadline_ms)
         self.order.add(key, deadline_ms, self.volatile)
+        if self.notes_own and self.expire_enabled:
+            heappush(self.own, (int(deadline_ms), key))
 
     def deadline_ms(self, key: bytes) -> int:
         """The deadline of ``key``, or -1 when it has none or is not there."""
@@ -356,6 +361,22 @@ class Keyspace:
                     self._expire(key, slot)
             count += 1
         return count + self._remove_late(now_ms, most - count)
+
+    def expire_own(self, now_ms: int, most: int) -> int:
+        """As ``expire_due``, of the keys in ``own``, although others are only hidden."""
+        count = 0
+        while self.own and count < most and self.own[0][0] < now_ms:
+            _, key = heappop(self.own)
+            slot = self.table.find(key)
+            if slot != NO_SLOT and NO_EXPIRY != self.table.deadline_ms(slot) < now_ms:
+                self._expire(key, slot)
+            count += 1
+        return count
+
+    def note_own(self, noted: bool) -> None:
+        """Note from now on in ``own`` which keys are given deadlines, or forget them."""
+        self.notes_own = noted
+        self.own = []
 
     def _remove_late(self, now_ms: int, most: int) -> int:
         """Remove keys that were hidden for long enough; how many were looked at."""
@@ -413,6 +434,7 @@ class Keyspace:
         self.table.sized = self.sized
         self.order = KeyOrder(self.table)
         self.late = []
+        self.own = []
         self.volatile = 0
         self.parts = PartDeadlines()
 
@@ -421,6 +443,7 @@ class Keyspace:
         self.table, other.table = other.table, self.table
         self.order, other.order = other.order, self.order
         self.volatile, other.volatile = other.volatile, self.volatile
+        self.own, other.own = other.own, self.own
         self.parts, other.parts = other.parts, self.parts
         self.frozen_as, other.frozen_as = other.frozen_as, self.frozen_as
 

@@ -102,8 +102,9 @@ class Clients:
         return sessions
 
     def unread_bytes(self) -> int:
-        """What all of them have not read of their replies."""
-        return sum([session.peer.pending_output_bytes() for session in self.sessions.values()])
+        """What all of them have not read of their replies, replicas left out."""
+        clients = [each for each in self.sessions.values() if not each.special & REPLICA]
+        return sum([session.peer.pending_output_bytes() for session in clients])
 
     def weigh(self, session: Session, argv_bytes: int = 0) -> None:
         """Look at what a client holds now, and count its request at hand as so much.

@@ -16,6 +16,7 @@ from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED
 from headrace.server.commands.hashes.sweeping import sweep_fields
 from headrace.server.commands.streams.idle_consumers import Sweep
 from headrace.server.cron.clock_steps import ClockSteps
+from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.measuring import stop_if_over
@@ -165,7 +166,7 @@ class Cron:
         """Remove keys whose time has come, unless none may be removed now."""
         server = self._server
         held_back = bool(server.gate.reasons & NO_EXPIRY_BY_ITSELF)
-        held_back |= server.data.dbs[0].expire_held
+        held_back |= bool(server.data.expiry_held & ~HELD_BY_MASTER)
         if held_back or server.cron_paused or not server.data.active_expire:
             self._keys_due = False
         else:
@@ -312,17 +313,23 @@ def expire_keys(dispatcher: Dispatcher, budget_ns: int) -> bool:
 
 
 def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
-    """Expire the keys of all databases; False when the time was up before the end."""
+    """Expire the keys of all databases; False when the time was up before the end.
+
+    In a replica these are the keys to which its own clients have given deadlines.
+    """
     server = dispatcher.server
     now_ms = started_ns // 1_000_000
+    follows = server.data.expiry_held != 0
     for db in server.data.dbs:
-        while db.expire_due(now_ms, EXPIRE_BATCH) == EXPIRE_BATCH:
+        while (
+            db.expire_own(now_ms, EXPIRE_BATCH) if follows else db.expire_due(now_ms, EXPIRE_BATCH)
+        ) == EXPIRE_BATCH:
             flush_expired(dispatcher)
             server.clock.refresh()
             if abs(server.clock.now_ns - started_ns) > budget_ns:
                 return False
     flush_expired(dispatcher)
-    return _expire_parts(dispatcher, started_ns, budget_ns)
+    return follows or _expire_parts(dispatcher, started_ns, budget_ns)
 
 
 def _expire_parts(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:

@@ -83,7 +83,7 @@ _FOR_SUBSCRIBERS: Final = (
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 # What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
 _RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"discard")
-_NO_CHANGES: Final = (b"ping", b"echo", b"replconf")
+_NO_CHANGES: Final = (b"ping", b"echo", b"replconf", b"multi", b"exec")
 _OF_ANY: Final = WRITE | MAY_REPLICATE | DENYOOM  # what EXEC has of any request of its queue
 _SEES_DATA: Final = READONLY | WRITE | SCRIPT_RUNNER
 _MAKING: Final = frozenset(("INSERT", "UPDATE"))  # what may be done with a key that is not there

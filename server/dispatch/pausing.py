@@ -57,7 +57,7 @@ def unpause(server: Server) -> None:
     server.gate.set(PAUSED_ALL | PAUSED_WRITES, False)
     server.gate.set(PAUSED_WRITES, held)
     server.data.hold_expiry(HELD_BY_PAUSE, held)
-    for session in server.clients.sessions.values():
+    for session in server.clients.everybody():
         if session.special & PAUSED:
             session.special &= ~PAUSED
             session.peer.resume_soon()

@@ -15,13 +15,14 @@ from headrace.compat.scripting_errors import NO_SCRIPT
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import RequestParser
-from headrace.server.clients.session import FROM_MASTER, REPLAY, Peer, Session
+from headrace.server.clients.session import FROM_MASTER, PAUSED, REPLAY, Peer, Session
 from headrace.server.dispatch.admission import changes_nothing, find_recorded_row, runs_again
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import invoke
+from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monitors
 from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.dispatch.serving import serve_ready
+from headrace.server.gate import MONITORED, NEWCOMERS, PAUSED_ALL, PAUSED_WRITES
 from headrace.server.role import Relay
 
 log: Final = logging.getLogger("headrace")
@@ -29,6 +30,9 @@ log: Final = logging.getLogger("headrace")
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
 _REPLCONF: Final = b"replconf"
+_NO_WRITES: Final = (b"ping", b"replconf", b"select", b"multi")
+_MAY_BE_LONG: Final = (b"eval", b"evalsha", b"fcall", b"exec")
+_HOLDS: Final = PAUSED_ALL | PAUSED_WRITES | NEWCOMERS
 _MOST_WORD_BYTES: Final = 1 << 40  # a master sends what it holds
 _LOGGED: Final = 10  # commands that fail, in full
 
@@ -45,6 +49,7 @@ class Applier:
         session: stands for the master in CLIENT LIST.
         asked: the master asks how far we are.
         lacks_scripts: the master has called a script that is not known here.
+        held_bytes: how much has come of the stream and is not run yet.
         failed: how many commands have failed.
     """
 
@@ -55,6 +60,7 @@ class Applier:
         session.special = REPLAY | FROM_MASTER
         self.asked = False
         self.lacks_scripts = False
+        self.held_bytes = 0
         self.failed = 0
         self._passed: Final[set[bytes]] = set()  # the names of commands that were not run
         self._dispatcher: Final = dispatcher
@@ -66,6 +72,8 @@ class Applier:
         self._call.replaying = True
         self._rows: Final[dict[bytes, Command]] = {}
         self._parser: Final = RequestParser(_MOST_WORD_BYTES)
+        self._requests: list[list[bytes]] = []  # that have come
+        self._at = 0  # the next one of them
         self._queue: list[list[bytes]] | None = None  # of a transaction
         self._queued: list[bytes] = []  # its bytes
 
@@ -75,29 +83,54 @@ class Applier:
         return self.session.db.index
 
     def take(self, data: bytes) -> None:
-        """Run what has come.
+        """Run what has come, now or before, up to what is held back: see CLIENT PAUSE.
 
         Raises:
             ProtocolError: it is no stream of commands.
         """
         data_of = self._server.data
         self._parser.feed(data)
-        self._server.clock.refresh()
-        self.session.active_ms = self._server.clock.now_ns // 1_000_000
-        self.session.bytes_in += len(data)
-        self.session.reads += 1
+        session = self.session
+        session.active_ms = self._server.clock.refresh()
+        session.bytes_in += len(data)
+        session.reads += 1
+        self.held_bytes += len(data)
         data_of.enable_expiry(False)
         try:
-            while requests := self._parser.take():
-                self.session.batches += 1
-                self.session.requests += len(requests)
-                for argv in requests:
+            while not session.special & PAUSED and self._has_more():
+                argv = self._requests[self._at]
+                if self._server.gate.reasons & _HOLDS and self._holds(argv[0].lower()):
+                    session.special |= PAUSED
+                else:
+                    self._at += 1
                     self._take(argv)
-                self._server.clock.refresh()
         finally:
             data_of.enable_expiry(True)
         if self._server.blocking.ready:
             serve_ready(self._dispatcher)
+
+    def _has_more(self) -> bool:
+        if self._at == len(self._requests):
+            self._at = 0
+            self._requests = self._parser.take()
+            session = self.session
+            if not self._requests:
+                return False
+            session.batches += 1
+            session.requests += len(self._requests)
+        return True
+
+    def _holds(self, name: bytes) -> bool:
+        """Whether the stream stops before a command, as a client does that is paused."""
+        reasons = self._server.gate.reasons
+        if reasons & PAUSED_ALL:
+            return True
+        if reasons & NEWCOMERS and name in _MAY_BE_LONG:  # they have sessions in the next turn
+            self.session.peer.resume_soon()
+            return True
+        if not reasons & PAUSED_WRITES or name in _NO_WRITES:
+            return False
+        return self._queue is None or name == _EXEC
 
     def _take(self, argv: list[bytes]) -> None:
         name = argv[0].lower()
@@ -106,26 +139,32 @@ class Applier:
         if name == _MULTI:
             self._queue = []
             self._queued = [wire]
+            self._run(name, argv)
         elif queue is None:
             self._run(name, argv)
             self._server.changes.end_command()
-            self._relay.relay(wire)
+            self._pass_on(wire)
         elif name == _EXEC:
             self._queue = None
             for queued in queue:
                 self._run(queued[0].lower(), queued)
+            self._run(name, argv)
             self._server.changes.end_command()
             self._queued.append(wire)
-            self._relay.relay(b"".join(self._queued))
+            self._pass_on(b"".join(self._queued))
             self._queued = []
         else:
             queue.append(argv)
             self._queued.append(wire)
 
+    def _pass_on(self, wire: bytes) -> None:
+        """Relay what has been run."""
+        self.held_bytes -= len(wire)
+        self._relay.relay(wire)
+
     def _run(self, name: bytes, argv: list[bytes]) -> None:
         if name == _REPLCONF:
             self.asked = True
-            return
         server = self._server
         row = self._rows.get(argv[0])
         try:
@@ -136,21 +175,26 @@ class Applier:
             return
         self.session.last_row = row
         self.session.commands += 1
-        if not row.flags & WRITE and not runs_again(row):
-            self._pass(row)
-            return
         call = self._call
-        call.db = self.session.db
-        call.now_ms = server.clock.now_ns // 1_000_000
-        reply = invoke(call, row, argv)
-        if isinstance(reply, ErrorReply):
-            self._note_failure(name, reply.text)
-            if reply.text == NO_SCRIPT:
-                self.lacks_scripts = True
+        call.argv = argv
+        if name not in (_MULTI, _EXEC) and (row.flags & WRITE or runs_again(row)):
+            call.db = self.session.db
+            call.now_ms = server.clock.now_ns // 1_000_000
+            reply = invoke(call, row, argv)
+            if isinstance(reply, ErrorReply):
+                self._note_failure(name, reply.text)
+                if reply.text == NO_SCRIPT:
+                    self.lacks_scripts = True
+        elif not changes_nothing(row):
+            self._note_passed(row)
+            return
+        count_call(server, call, row, lap(server))
+        if server.gate.reasons & MONITORED:
+            show_monitors(server, self.session, row, argv)
 
-    def _pass(self, row: Command) -> None:
-        """A command of the master is not run, such as PING."""
-        if not changes_nothing(row) and row.name not in self._passed:
+    def _note_passed(self, row: Command) -> None:
+        """A command of the master is not run here."""
+        if row.name not in self._passed:
             self._passed.add(row.name)
             log.warning("The master sends %r, which acts on a server: it is not run here", row.name)
 

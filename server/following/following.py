@@ -8,6 +8,7 @@ by byte as it came, so that these can go on at the master, and the other way rou
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from headrace.persistence.errors import PersistenceError
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import ProtocolError
-from headrace.server.clients.session import Peer
+from headrace.server.clients.session import PAUSED, Peer
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.following.applying import Applier
@@ -219,8 +220,15 @@ class MasterFollowing(Following, LinkUser):
         except OSError as error:
             self.lost(link, f"its snapshot cannot be kept: {error.strerror or error}")
 
+    def resume(self, link: Link) -> None:
+        """Go on with the stream, which was held back."""
+        if link is self._link and self._applier is not None:
+            self._applier.session.special &= ~PAUSED
+            link.pause(False)
+            self.received(link, b"")
+
     def _take(self, link: Link, data: bytes) -> None:
-        while data:
+        while data or self._state == CONNECTED:
             if self._state == CONNECTED:
                 self._apply(link, data)
                 return
@@ -290,6 +298,8 @@ class MasterFollowing(Following, LinkUser):
         applier = self._applier
         assert applier is not None
         applier.take(data)
+        if applier.session.special & PAUSED:
+            link.pause(True)
         if applier.asked:
             applier.asked = False
             self._acknowledge(link)
@@ -355,7 +365,10 @@ class MasterFollowing(Following, LinkUser):
             if not aof.pending and aof.is_synced():
                 self._on_disk = offset
             words += [b"FACK", b"%d" % self._on_disk]
-        link.send(request(words))
+        wire = request(words)
+        if self._applier is not None:
+            self._applier.session.bytes_out += len(wire)
+        link.send(wire)
 
     # From time to time
 
@@ -368,7 +381,7 @@ class MasterFollowing(Following, LinkUser):
             if now_ms - self._retry_ms >= RETRY_MS:
                 self._connect()
             return
-        if self._state == LOADING:
+        if self._state == LOADING or self._is_held():
             self._io_ms = now_ms
         if now_ms - self._io_ms > self._server.config.repl_timeout * 1000:
             self.lost(link, "it was silent for too long (repl-timeout)")
@@ -380,6 +393,14 @@ class MasterFollowing(Following, LinkUser):
                 link.send(_SIGN_OF_LIFE)
 
     # What there is to know
+
+    def _is_held(self) -> bool:
+        """Whether the stream is not read on, because of CLIENT PAUSE."""
+        return self._applier is not None and bool(self._applier.session.special & PAUSED)
+
+    def held_bytes(self) -> int:
+        """How much has come of the stream and is not run yet."""
+        return 0 if self._applier is None else self._applier.held_bytes
 
     def link_is_up(self) -> bool:
         """See ``Following``."""
@@ -407,7 +428,7 @@ class MasterFollowing(Following, LinkUser):
             b"master_link_status:" + (b"up" if is_up else b"down"),
             b"master_last_io_seconds_ago:%d" % ((now_ms - self._io_ms) // 1000 if is_up else -1),
             b"master_sync_in_progress:%d" % syncs,
-            b"slave_read_repl_offset:%d" % offset,
+            b"slave_read_repl_offset:%d" % (offset + self.held_bytes()),
             b"slave_repl_offset:%d" % offset,
         ]
         lines += [
@@ -451,9 +472,13 @@ class MasterFollowing(Following, LinkUser):
 class MasterPeer(Peer):
     """Closes the link with the master, as CLIENT KILL does."""
 
-    def __init__(self, user: LinkUser, link: Link) -> None:
+    def __init__(self, user: MasterFollowing, link: Link) -> None:
         self._user: Final = user
         self._link: Final = link
+
+    def pending_input_bytes(self) -> int:
+        """See ``Peer``."""
+        return self._user.held_bytes()
 
     def abort(self) -> None:
         """See ``Peer``."""
@@ -462,6 +487,10 @@ class MasterPeer(Peer):
     def close(self) -> None:
         """See ``Peer``."""
         self.abort()
+
+    def resume_soon(self) -> None:
+        """See ``Peer``."""
+        asyncio.get_running_loop().call_soon(self._user.resume, self._link)
 
 
 def _text(line: bytes) -> str:

@@ -38,8 +38,9 @@ class MemoryFigures:
         self.scripts: Final = server.script_figures()
         held_by_lua = self.scripts.interpreter_bytes + self.scripts.functions_bytes
         self.allocated: Final = max(self.used, self.resident - held_by_lua)  # by the allocator
-        self.replicas: Final = CLIENT_BYTES * server.clients.count(REPLICA)
-        self.clients: Final = server.account.clients_bytes() - self.replicas
+        of_replicas = CLIENT_BYTES * server.clients.count(REPLICA)
+        self.replicas: Final = of_replicas + self.unread_by_replicas
+        self.clients: Final = server.account.clients_bytes() - of_replicas
         self.keys = 0
         self.databases: Final[list[tuple[int, int, int]]] = []
         tables = 0
@@ -51,7 +52,8 @@ class MemoryFigures:
                 self.keys += len(db)
                 tables += table + expiries
         of_clients = self.clients + self.replicas + self.backlog
-        self.overhead: Final = self.startup + of_clients + self.not_counted + tables + self.graves
+        besides = self.not_counted - self.unread_by_replicas + self.graves
+        self.overhead: Final = self.startup + of_clients + besides + tables
         self.dataset: Final = max(0, self.used - self.overhead)
 
     @property

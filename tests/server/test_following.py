@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -14,7 +15,7 @@ from conftest import Factory
 from headrace.protocol.outgoing import request as encode_words
 from support.all_types import make, names, requests
 from support.client import WireError, encode
-from support.following import AT_ONCE, Load, assert_same, digest, have_all, is_up
+from support.following import AT_ONCE, Copy, Load, assert_same, digest, have_all, is_up
 from support.process import Process, RedisProcess
 from support.proxy import Proxy
 from support.random_commands import do_things
@@ -84,9 +85,9 @@ def test_a_cut_link_goes_on_where_it_stood(replica: Process, master: RedisProces
     with closing(proxy):
         follow(replica, proxy.port)
         with Load(master, 1):
-            for time in range(1, 4):
+            for cut in range(1, 4):
                 proxy.cut_after(5000)
-                wait_for_resumptions(replica, time)
+                wait_for_resumptions(replica, cut)
                 wait_until(lambda: is_up(replica))
         assert_same(master, replica)
     assert replica.log().count("Full copy from the master") == 1
@@ -258,6 +259,169 @@ def test_the_configuration_is_rewritten(fresh_server: Factory) -> None:
     replica.call("REPLICAOF", "NO", "ONE")
     replica.call("CONFIG", "REWRITE")
     assert "replicaof" not in replica.config_path.read_text()
+
+
+@pytest.mark.once
+def test_a_pause_holds_what_the_master_sends(replica: Process, master: RedisProcess) -> None:
+    follow(replica, master.port)
+    replica.call("CLIENT", "PAUSE", 100_000, "WRITE")
+    with master.client() as client:
+        client.call("SET", "k", "v")
+        client.call("MULTI")
+        client.call("INCR", "n")
+        client.call("INCR", "n")
+        client.call("EXEC")
+    end = master.info("replication")["master_repl_offset"]
+    wait_until(lambda: replica.info("replication")["slave_read_repl_offset"] >= end)
+    assert int(replica.info("replication")["slave_repl_offset"]) < int(end)
+    assert b" flags=Mb " in bytes(replica.call("CLIENT", "LIST", "TYPE", "master"))  # type: ignore[arg-type]
+    assert replica.call("MGET", "k", "n") == [None, None]
+    with master.client() as client:
+        client.call("SET", "later", "v")
+        assert client.call_parsed("WAIT", 1, 50) == 0
+    replica.call("CLIENT", "UNPAUSE")
+    assert_same(master, replica)
+    assert replica.call("MGET", "k", "n", "later") == [b"v", b"2", b"v"]
+    replica.call("CLIENT", "PAUSE", 500, "ALL")
+    began_s = time.monotonic()
+    with master.client() as client:
+        client.call("SET", "k", "w")
+        assert client.call_parsed("WAIT", 1, 20_000) == 1
+    assert time.monotonic() - began_s > 0.4
+    assert_same(master, replica)
+
+
+@pytest.mark.once
+def test_keys_that_clients_of_a_replica_wrote_expire(
+    replica: Process, master: RedisProcess
+) -> None:
+    replica.call("CONFIG", "SET", "appendonly", "yes", "replica-read-only", "no")
+    follow(replica, master.port)
+    master.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    with replica.client() as client:
+        for number in range(50):
+            client.call("SET", f"own {number}", "v", "PX", 1)
+        client.call("SET", "stays", "v", "EX", 1000)
+        client.call("HSET", "again", "f", "v")
+        client.call("PEXPIRE", "again", 1)
+        client.call("SELECT", 3)
+        client.call("SET", "own", "v", "PX", 1)
+        wait_until(lambda: client.call("DBSIZE") == b":0\r\n")
+        client.call("SELECT", 0)
+        wait_until(lambda: client.call("KEYS", "*") == b"*1\r\n$5\r\nstays\r\n")
+        client.call("SET", "kept", "v", "PX", 1)
+        client.call("PERSIST", "kept")
+    master.call("SET", "of master", "v", "PX", 1)
+    wait_until(lambda: have_all(master, replica))
+    replica.call("SET", "last", "v", "PX", 1)
+    wait_until(lambda: int(replica.info("stats")["expired_keys"]) >= 53)
+    assert b"of master" in bytes(dump_of_keys(replica))
+
+
+def dump_of_keys(replica: Process) -> bytes:
+    """All keys, also those that are only hidden."""
+    replica.call("BGREWRITEAOF")
+    wait_until(lambda: replica.info("persistence")["aof_rewrite_in_progress"] == "0")
+    [base] = (replica.directory / "appendonlydir").glob("*.base.*")
+    return base.read_bytes()
+
+
+def calls(process: Process) -> list[tuple[str, str]]:
+    """How often commands of the master were called."""
+    found = process.info("commandstats").items()
+    names = ("set", "incr", "multi", "exec", "publish", "select", "expire", "lpush")
+    return sorted(
+        (name, fact.split(",")[0]) for name, fact in found if name.removeprefix("cmdstat_") in names
+    )
+
+
+@pytest.mark.since(8, 10)
+def test_what_a_master_sends_is_told_of_as_by_redis(
+    replica: Process, master: RedisProcess, fresh_redis: Factory
+) -> None:
+    """In MONITOR, SLOWLOG, commandstats and the counts of commands and errors."""
+    real = fresh_redis("--save", "")
+    both = (replica, real)
+    for each in both:
+        follow(each, master.port)
+        each.call("CONFIG", "SET", "slowlog-log-slower-than", 0, "slowlog-max-len", 1000)
+    have_both(master, *both)
+    for each in both:
+        each.call("CONFIG", "RESETSTAT")
+        each.call("SLOWLOG", "RESET")
+    with replica.client() as ours, real.client() as theirs, master.client() as client:
+        for watching in (ours, theirs):
+            watching.call("MONITOR")
+        client.call("SELECT", 2)
+        client.call("SET", "k", "v", "EX", 1000)
+        client.call("MULTI")
+        client.call("INCR", "n")
+        client.call("LPUSH", "l", "a", "b")
+        client.call("EXEC")
+        client.call("PUBLISH", "news", "x")
+        client.call("EVAL", "redis.call('SET', 'a', 1) return redis.call('INCR', 'a')", 0)
+        client.call("SET", "last", "v")
+        told = []
+        for watching in (ours, theirs):
+            lines: list[bytes] = []
+            while not lines or b'"last"' not in lines[-1]:
+                line = watching.read()
+                if b"[2 127.0.0.1:%d]" % master.port in line and b"PING" not in line:
+                    lines.append(line.partition(b"]")[2])
+            told.append(lines)
+    assert told[0] == told[1]
+    assert len(told[0]) == 12
+    have_both(master, *both)
+    assert calls(replica) == calls(real)
+    assert len(calls(replica)) == 7
+    slow = [[entry[3] for entry in each.call("SLOWLOG", "GET", 1000)] for each in both]  # type: ignore[attr-defined]
+    ours_slow, real_slow = [
+        [words for words in entries if words[0].lower() in SHOWN] for entries in slow
+    ]
+    assert ours_slow == real_slow
+    assert len(ours_slow) == 10
+    for each in both:
+        assert int(each.info("stats")["total_commands_processed"]) >= 12
+
+
+def figures(process: Process) -> dict[str, int]:
+    found = process.info("memory").items()
+    return {name: int(number) for name, number in found if number.isdigit()}
+
+
+@pytest.mark.once
+def test_what_waits_for_a_replica_is_memory_of_replicas(fresh_server: Factory) -> None:
+    server = fresh_server("--save", "", "--repl-backlog-size", "1mb", *AT_ONCE)
+    copy = Copy(server.port)
+    copy.sync()
+    before = figures(server)
+    with server.client() as client:
+        for _ in range(40):
+            client.call("SET", "k", "v" * 1_000_000)
+    after = figures(server)
+    grown = after["mem_clients_slaves"] - before["mem_clients_slaves"]
+    assert grown > 20_000_000
+    assert after["mem_not_counted_for_evict"] - before["mem_not_counted_for_evict"] == grown
+    for name in ("used_memory", "used_memory_overhead"):
+        assert grown <= after[name] - before[name] < grown + 5_000_000
+    assert after["mem_clients_normal"] < 1_000_000
+    assert after["mem_clients_normal_unshared"] < 1_000_000
+    stats = server.call("MEMORY", "STATS")
+    assert isinstance(stats, list)
+    told = dict(zip(stats[::2], stats[1::2], strict=True))
+    assert int(told[b"clients.slaves"]) > 20_000_000
+    line = bytes(server.call("CLIENT", "LIST", "TYPE", "replica"))  # type: ignore[arg-type]
+    fields = dict(word.split(b"=", 1) for word in line.split())
+    assert int(fields[b"omem"]) > 20_000_000
+    assert int(fields[b"tot-mem"]) > int(fields[b"omem"])
+    copy.client.close()
+
+
+SHOWN = (b"select", b"set", b"multi", b"incr", b"lpush", b"publish", b"exec")
+
+
+def have_both(master: Process, *replicas: Process) -> None:
+    wait_until(lambda: have_all(master, *replicas), 30)
 
 
 # A master by hand
