@@ -26,6 +26,7 @@ STRINGS: Final = 3
 INTEGERS: Final = 4
 MORTAL_STRINGS: Final = 5  # as the two above, each with a deadline
 MORTAL_INTEGERS: Final = 6
+_PIECE_BYTES: Final = 1 << 18  # of a long string
 
 
 class StringWriter(Writer):
@@ -122,6 +123,28 @@ class StringReader(Reader):
             intake.place(intake.cut(table[row]), value, expire_ms)
 
 
+def _read_long(source: RdbSource) -> Iterator[object]:
+    for value in source.long_value():
+        integer = spelled(value) if isinstance(value, bytes) else None
+        yield value if integer is None else integer
+
+
+class _LongString(Walk):
+    """A string that is written in pieces, so that nobody waits for all of it."""
+
+    def __init__(self, output: RdbOutput, text: bytes) -> None:
+        self._output: Final = output
+        self._text: Final = text
+        self._at = 0
+
+    def step(self) -> bool:
+        """See ``Walk``."""
+        end = self._at + _PIECE_BYTES
+        self._output.raw(self._text[self._at : end])
+        self._at = end
+        return end < len(self._text)
+
+
 class StringForm(Form):
     """Strings."""
 
@@ -167,6 +190,8 @@ class StringForm(Form):
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
         """A string, an integer where it spells one; see ``RdbValues``."""
+        if source.is_long():
+            return _read_long(source)
         value = source.value()
         integer = value if isinstance(value, int) else spelled(value)
         return iter((value if integer is None else integer,))
@@ -182,6 +207,9 @@ class StringForm(Form):
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
         """See ``Form``."""
         text = value if isinstance(value, bytes) else string_bytes(value)
+        if text is not None and len(text) > _PIECE_BYTES:
+            output.length(len(text))
+            return _LongString(output, text)
         output.string(text or b"")
         return None
 

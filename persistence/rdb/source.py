@@ -8,18 +8,22 @@ says how a string is written: as an integer of 1, 2 or 4 bytes, or compressed by
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.errors import CorruptRDB, EmptyValue, os_refusal
 from headrace.persistence.files import open_to_read
 from headrace.persistence.rdb.crc64 import crc64
-from headrace.persistence.rdb.lzf import MOST, expand
+from headrace.persistence.rdb.lzf import MOST, Expansion, expand
 
 CHUNK_BYTES: Final = 1 << 20
+PIECE_BYTES: Final = 1 << 16  # of a long string, which are read at once
 _SPECIAL: Final = 3  # the two bits of a string that is no plain one
 _LZF: Final = 3
 _LENGTH_32: Final = 0x80
 _LENGTH_64: Final = 0x81
+_COMPRESSED: Final = 0xC3
+_LONG: Final = (_LENGTH_32, _LENGTH_64, _COMPRESSED)  # what a long string begins with
 
 
 class RdbSource:
@@ -134,6 +138,37 @@ class RdbSource:
         if not size or len(text) != size:
             raise self.damage(f"a compressed string of {size} bytes")
         return text
+
+    def is_long(self) -> bool:
+        """Whether a string comes next that may take long to be read; see ``long_value``."""
+        if self._at == len(self._buffer):
+            self._fill(1)
+        return self._buffer[self._at] in _LONG
+
+    def long_value(self) -> Iterator[object]:
+        """As ``value``, of no integer: None after each piece, at last the string."""
+        first = self.byte()
+        size = self._length(first) if first >> 6 != _SPECIAL else self.length()
+        whole_bytes = size if first >> 6 != _SPECIAL else self.length()
+        if whole_bytes > size * MOST:
+            raise self.damage(f"a compressed string, which {whole_bytes} bytes cannot come from")
+        if size > self.left:
+            self._fill(size)  # which says so
+        pieces: list[bytes] = []
+        while size > PIECE_BYTES:
+            pieces.append(self.raw(PIECE_BYTES))
+            size -= PIECE_BYTES
+            yield None
+        pieces.append(self.raw(size))
+        text = b"".join(pieces)
+        if first >> 6 == _SPECIAL:
+            expansion = Expansion(text, whole_bytes)
+            while expansion.go_on(PIECE_BYTES):
+                yield None
+            text = expansion.text()
+            if not whole_bytes or len(text) != whole_bytes:
+                raise self.damage(f"a compressed string of {whole_bytes} bytes")
+        yield text
 
     def many(self, least_bytes: int) -> int:
         """A length of something of which each takes ``least_bytes`` or more."""

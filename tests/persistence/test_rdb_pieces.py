@@ -18,7 +18,10 @@ from headrace.persistence.forms.table import rdb_values
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.output import length
 from headrace.persistence.rdb.reader import RdbReader
+from headrace.persistence.rdb.source import PIECE_BYTES
+from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.taker import IntoDatabases
+from headrace.storage.freezing import frozen_key
 from support import build
 from support.all_types import make, names, requests
 from support.client import RawClient
@@ -58,6 +61,50 @@ def large(kind: str, count: int = MANY) -> bytes:
     assert kind == "sorted set"
     scored = [text(each) + struct.pack("<d", n) for n, each in enumerate(elements)]
     return key(5, b"sorted set", head + b"".join(scored))
+
+
+def compressed(copies: int) -> bytes:
+    """A string of ``a``, each copy 264 bytes of it, as LZF has it."""
+    packed = b"\x00a" + b"\xe0\xff\x00" * copies
+    return b"\xc3" + length(len(packed)) + length(1 + 264 * copies) + packed
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed"])
+def test_a_long_string_is_read_in_many_steps(tmp_path: Path, form: str) -> None:
+    """However long it is, nobody waits for more than some of it."""
+    size = 1 + 264 * 12_000
+    value = text(b"a" * size) if form == "plain" else compressed(12_000)
+    path = tmp_path / "dump.rdb"
+    path.write_bytes(file(key(0, b"k", value)))
+    (db,) = databases(1)
+    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
+    steps = 0
+    before = 0
+    while reader.step():
+        assert reader.loaded_bytes - before <= PIECE_BYTES + 100
+        before = reader.loaded_bytes
+        steps += 1
+    reader.close()
+    assert steps >= size // PIECE_BYTES
+    assert db.get(b"k", 1) == b"a" * size
+
+
+def test_a_long_string_is_written_in_many_steps() -> None:
+    (db,) = databases(1)
+    value = os.urandom(3_000_000)
+    db.put(b"k", value, 1)
+    encoder = RdbEncoder(11, [])
+    encoder.begin()
+    made = b"".join(encoder.take())
+    assert encoder.add(frozen_key(0, db[b"k"]))
+    going_on = True
+    while going_on:
+        going_on = encoder.more()
+        assert encoder.size_bytes <= 300_000
+        made += b"".join(encoder.take())
+    encoder.finish()
+    made += b"".join(encoder.take())
+    assert made == file(b"\xfe\x00", key(0, b"k", text(value)))
 
 
 KINDS = ["list", "set", "hash", "mortal hash", "sorted set"]

@@ -29,9 +29,11 @@ from support.snapshots import databases
         (b" 5", b" 5"),
     ],
 )
-def test_a_string_of_an_rdb_file(tmp_path: Path, text: bytes, value: object) -> None:
+@pytest.mark.parametrize("form", ["short", "long"])
+def test_a_string_of_an_rdb_file(tmp_path: Path, text: bytes, value: object, form: str) -> None:
     path = tmp_path / "dump.rdb"
-    path.write_bytes(b"REDIS0011\x00\x01k" + bytes([len(text)]) + text + b"\xff" + bytes(8))
+    size = bytes([len(text)]) if form == "short" else b"\x80" + len(text).to_bytes(4, "big")
+    path.write_bytes(b"REDIS0011\x00\x01k" + size + text + b"\xff" + bytes(8))
     (db,) = databases(1)
     reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
     while reader.step():
