@@ -33,6 +33,7 @@ from headrace.protocol.replies import (
 from headrace.protocol.wire import (
     array_header,
     bulk,
+    bulk_header,
     integer,
     map_header,
     null,
@@ -203,6 +204,18 @@ class Packer:
             if tail:
                 out.write(tail)
             number += step
+
+
+def entry_bytes(ms: int, seq: int, row: list[bytes], idle_ms: int) -> int:
+    """How long an entry is that ``Packer.entries`` adds, without a delivery but with these words.
+
+    Args:
+        idle_ms: as there, 0 or ``NOT_SHOWN``.
+    """
+    total = len(_PAIR) + len(id_line(ms, seq)) + len(array_header(len(row)))
+    for word in row:
+        total += len(bulk_header(len(word))) + len(word) + 2
+    return total if idle_ms == NOT_SHOWN else total + len(_NEVER_DELIVERED)
 
 
 class _Names:

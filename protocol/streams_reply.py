@@ -75,6 +75,10 @@ class SizeLimit:
         """Whether nothing more may be added."""
         return self._given and self._bytes >= self._most
 
+    def left(self) -> int:
+        """How many bytes may still be added, or 1 where the next entry is the last."""
+        return max(1, self._most - self._bytes)
+
     def begin(self, key: bytes) -> None:
         """Count what stands before the entries of a stream."""
         self._bytes += len(bulk(key)) + (0 if self._resp3 else len(_PAIR))

@@ -22,7 +22,9 @@ from headrace.storage.packed.strings import (
     write_string,
 )
 
-_LONG: Final = 512  # bytes of a piece: it is searched as a whole before it is walked
+# Bytes of a piece: it is searched as a whole before it is walked, unless it holds long strings.
+_LONG: Final = 512
+_LONGEST: Final = 1 << 14
 
 
 def listpack_bytes(strings: list[bytes]) -> i64:
@@ -63,7 +65,7 @@ def numbers_of(piece: bytes, start: i64, string: bytes) -> list[int]:
     """The numbers of the strings that are equal to one, from 0 on."""
     found: list[int] = []
     end: i64 = len(piece)
-    if end >= _LONG and pack([string]) not in piece:
+    if _LONG <= end <= _LONGEST and pack([string]) not in piece:
         return found
     size: i64 = len(string)
     number = 0

@@ -24,12 +24,13 @@ def intersection(sets: list[Set | None], most: int) -> list[bytes]:
         return found
     there.sort(key=_size)
     others = there[1:]
-    for piece in there[0].pieces():
-        for member in unpack(piece):
-            if _all_have(others, member):
-                found.append(member)
-                if len(found) == most:
-                    return found
+    for directory in there[0].directories():
+        for piece in directory:
+            for member in unpack(piece):
+                if _all_have(others, member):
+                    found.append(member)
+                    if len(found) == most:
+                        return found
     return found
 
 
@@ -43,11 +44,12 @@ def union(sets: list[Set | None], most: int) -> list[bytes]:
         return there[0].members()
     found: dict[bytes, None] = {}
     for each in there:
-        for piece in each.pieces():
-            for member in unpack(piece):
-                found[member] = None
-            if len(found) >= most:
-                return list(found)
+        for directory in each.directories():
+            for piece in directory:
+                for member in unpack(piece):
+                    found[member] = None
+                if len(found) >= most:
+                    return list(found)
     members = list(found)
     if are_integers(there):
         members.sort(key=_number)

@@ -135,13 +135,15 @@ class Set(Collection):
 
     def pieces(self) -> list[bytes]:
         """All members, packed: each piece holds some, in order."""
+        found: list[bytes] = []
+        for directory in self.directories():
+            found += directory
+        return found
+
+    def directories(self) -> list[list[bytes]]:
+        """As ``pieces``, some of them at a time; they are not to be changed."""
         rep = self.rep
-        if isinstance(rep, Table):
-            found: list[bytes] = []
-            for directory in rep.directories:
-                found += directory
-            return found
-        return [_small_piece(rep)]
+        return rep.directories if isinstance(rep, Table) else [[_small_piece(rep)]]
 
     def small_piece(self) -> bytes | None:
         """All members of a small set, packed, in order; None of a large one."""

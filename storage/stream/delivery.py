@@ -103,13 +103,16 @@ def _counts_on(stream: Stream, group: Group) -> bool:
     return not has_tombstone_after(stream, group.last_ms, group.last_seq)
 
 
-def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[Claim]:
+def claimable(
+    stream: Stream, group: Group, latest_ms: int, most: int, most_bytes: int = 0
+) -> list[Claim]:
     """Pending entries delivered at ``latest_ms`` or before, in the order of claiming.
 
     Those whose entry was deleted are passed over, and are not met again.
 
     Args:
         most: how many at most; negative is all.
+        most_bytes: see ``EntryLog.parts``.
     """
     found: list[Claim] = []
     gone: list[Nack] = []
@@ -122,6 +125,10 @@ def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[C
             part = stream.one(nack.ms, nack.seq)
             if part is not None:
                 found.append(Claim(nack, part))
+                if most_bytes:
+                    most_bytes -= part.least_bytes()
+                    if most_bytes <= 0:
+                        most = len(found)
             else:
                 gone.append(nack)
     if gone:

@@ -301,8 +301,9 @@ class EntryLog(Value):
         return 0, 0
 
     def contains(self, ms: int, seq: int) -> bool:
-        """Whether there is a live entry with this ID. Complexity: O(log n)."""
-        return self.one(ms, seq) is not None
+        """Whether there is a live entry with this ID. Complexity: O(log n), whatever it holds."""
+        block = self.block_for(ms, seq)
+        return block is not None and block.number_of(ms, seq) >= 0
 
     def has_after(self, ms: int, seq: int) -> bool:
         """Whether a live entry has an ID above (ms, seq)."""
@@ -352,7 +353,12 @@ class EntryLog(Value):
         return Stretch(block.ids(), block.dead, before, block.live)
 
     def parts(
-        self, start: tuple[int, int], end: tuple[int, int], count: int, reverse: bool
+        self,
+        start: tuple[int, int],
+        end: tuple[int, int],
+        count: int,
+        reverse: bool,
+        most_bytes: int = 0,
     ) -> list[Part]:
         """Where the live entries from ``start`` to ``end``, both included, are to be found.
 
@@ -360,6 +366,8 @@ class EntryLog(Value):
             count: the most entries; 0 or less is all of them.
             reverse: from ``end`` back to ``start``; parts and their entries are then to be read
                 backwards.
+            most_bytes: end behind the part with which a reply certainly has so many; 0 is all of
+                them. Not to be given with ``reverse``.
 
         Returns:
             Parts in reading order. The first and last entry of each part is live; ``dead`` says
@@ -391,6 +399,10 @@ class EntryLog(Value):
                 if count > 0:
                     wanted -= part.live()
                     if wanted <= 0:
+                        return found
+                if most_bytes:
+                    most_bytes -= part.least_bytes()
+                    if most_bytes <= 0:
                         return found
             if place >= len(index.blocks):
                 return found

@@ -50,6 +50,8 @@ _AROUND_PLACE: Final = 0  # kinds of requests: GEORADIUS,
 _AROUND_MEMBER: Final = 1  # GEORADIUSBYMEMBER
 _SEARCH: Final = 2  # GEOSEARCH
 
+_SPARE: Final = 4  # for each member that is wanted so many are looked at, and then twice as many
+
 
 @mypyc_attr(acyclic=True)
 class Found:
@@ -224,12 +226,20 @@ class Search:
         while at < len(boxes) and not (enough and len(found) >= enough):
             least = float(boxes[at])
             behind = float(boxes[at] + shape.box_scores)
-            span = value.span_of_scores(least, False, behind, False, 0, value.size())
-            number: i64 = 0
-            while number < len(span.runs):
-                first, end = span.bounds(number)
-                self._look_at(span.runs[number], first, end, found, enough)
-                number += 1
+            skipped: i64 = 0
+            portion: i64 = min(enough * _SPARE, value.size()) if enough else value.size()
+            span = value.span_of_scores(least, False, behind, False, 0, portion)
+            while span.count:
+                number: i64 = 0
+                while number < len(span.runs):
+                    first, end = span.bounds(number)
+                    self._look_at(span.runs[number], first, end, found, enough)
+                    number += 1
+                if span.count < portion or (enough and len(found) >= enough):
+                    break
+                skipped += portion
+                portion *= 2
+                span = value.span_of_scores(least, False, behind, False, skipped, portion)
             at += 1
         if order != _UNSORTED:
             found.sort(key=_distance, reverse=order == _FARTHEST)

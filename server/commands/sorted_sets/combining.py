@@ -6,6 +6,7 @@ of doubles depend on it, sources are taken as in Redis: the smallest one first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isnan
 from typing import Final
 
@@ -38,9 +39,11 @@ from headrace.server.dispatch.rows import (
     KeySpec,
     command,
 )
+from headrace.storage.packed.strings import unpack
 from headrace.storage.set.set import Set
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
 
+_PORTION: Final = 64  # members of a sorted set that are looked at together
 _UNION: Final = 0
 _INTER: Final = 1
 _DIFF: Final = 2
@@ -81,6 +84,19 @@ class Source:
             for run in value.runs(0, value.size()):
                 found.extend(pairs_of(run))
         return found
+
+    def members(self) -> Iterator[bytes]:
+        """All members, as far as they are asked for."""
+        value = self.value
+        if isinstance(value, Set):
+            for directory in value.directories():
+                for piece in directory:
+                    yield from unpack(piece)
+        elif value is not None:
+            for first in range(0, value.size(), _PORTION):
+                for run in value.runs(first, min(first + _PORTION, value.size())):
+                    for member, _ in pairs_of(run):
+                        yield member
 
     def score(self, member: bytes) -> float:
         """The score of a member; not a number where it is not there."""
@@ -156,7 +172,7 @@ class Combining:
         """How many members the intersection has, up to the limit."""
         sources = sorted(self._sources, key=_size)
         found = 0
-        for member, _ in sources[0].pairs():
+        for member in sources[0].members():
             if _is_in_all(sources, member):
                 found += 1
                 if found == self.limit:

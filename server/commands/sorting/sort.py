@@ -35,7 +35,9 @@ from headrace.server.dispatch.rows import (
     command,
 )
 from headrace.server.gate import STRICT_SLOTS
+from headrace.storage.faces import face
 from headrace.storage.list.list import List, list_of
+from headrace.storage.packed.strings import unpack
 from headrace.storage.set.set import Set
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
 
@@ -138,13 +140,16 @@ class _Request:
             self.ordered = True  # it is not to depend on the order of a table
             self.alpha = True
             self.by = None
-        elements = _elements(value)
+        size = 0 if value is None else face(value).size()
+        first = min(max(self.offset, 0), size)
+        end = size if self.count < 0 else min(first + self.count, size)
         if self.ordered:
-            elements = self._sorted(call, elements)
-        elif self.descending and not isinstance(value, Set):
-            elements.reverse()
-        first = max(self.offset, 0)
-        return elements[first:] if self.count < 0 else elements[first : first + self.count]
+            return self._sorted(call, _elements(value, 0, size))[first:end]
+        if not self.descending or isinstance(value, Set):
+            return _elements(value, first, end)
+        elements = _elements(value, size - end, size - first)
+        elements.reverse()
+        return elements
 
     def _sorted(self, call: Call, elements: list[bytes]) -> list[bytes]:
         if self.alpha and self.by is None:
@@ -195,16 +200,17 @@ def in_order_of(elements: list[bytes], scores: list[float], descending: bool) ->
     return found
 
 
-def _elements(value: object | None) -> list[bytes]:
+def _elements(value: object | None, first: int, end: int) -> list[bytes]:
+    """Those from number ``first`` up to and without ``end``, in their own order."""
     if value is None:
         return []
     if isinstance(value, List):
-        return value.strings()
+        return unpack(b"".join(value.packed(first, end - first)))
     if isinstance(value, Set):
-        return value.members()
+        return value.members()[first:end]
     if isinstance(value, SortedSet):
         value.make_large()  # Redis does so, and OBJECT ENCODING shows it
-        return [pair[0] for run in value.runs(0, value.size()) for pair in pairs_of(run)]
+        return [pair[0] for run in value.runs(first, end) for pair in pairs_of(run)]
     raise CommandError(WRONGTYPE)
 
 

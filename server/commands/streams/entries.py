@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.protocol.packing import NOT_SHOWN, Packer
+from headrace.protocol.packing import NOT_SHOWN, Packer, entry_bytes
 from headrace.protocol.replies import Packed
 from headrace.protocol.streams_reply import SizeLimit
 from headrace.storage.stream.part import Part
@@ -65,8 +65,7 @@ def within(parts: list[Part], size: SizeLimit, idle_ms: int = NOT_SHOWN) -> list
                 if number > part.low:
                     kept.append(part.until(number))
                 return kept
-            out = Packer(False)
-            add_entries(out, [Part(part.run, None, number, number + 1)], False, idle_ms)
-            size.give(out.wire_bytes())
+            run = part.run
+            size.give(entry_bytes(run.ms[number], run.seq[number], run.row(number), idle_ms))
         kept.append(part)
     return kept

@@ -53,6 +53,7 @@ from headrace.storage.stream.part import Part
 from headrace.storage.stream.stream import Stream
 
 NO_LIMIT: Final = -1
+_SHOWN_BYTES_LEAST: Final = 16  # of an entry in a history, one that was deleted included
 
 
 @mypyc_attr(acyclic=True)
@@ -188,6 +189,7 @@ def _read_history(
     size = reading.size
     if size is not None:
         size.begin(source.key)
+        limit = _tighter(limit, size.left() // _SHOWN_BYTES_LEAST + 1)
     nacks = consumer.pel.from_id(start[0], start[1], max(0, limit))
     lookup = Lookup(source.stream, nacks)
     for nack in nacks:
@@ -224,12 +226,14 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     if not claiming and not has_new(source.stream, group):
         return
     limit = reading.limit()
+    size = reading.size
     claims: list[Claim] | None = None
     if claiming:
-        claims = claimable(source.stream, group, call.now_ms - reading.claim_ms, limit)
+        most_bytes = 0 if size is None else size.left()
+        latest_ms = call.now_ms - reading.claim_ms
+        claims = claimable(source.stream, group, latest_ms, limit, most_bytes)
         if not claims and not has_new(source.stream, group):
             return
-    size = reading.size
     if size is not None:
         size.begin(source.key)
     last = (group.last_ms, group.last_seq)
@@ -244,10 +248,11 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     parts: list[Part] = []
     limit = _tighter(limit, group.room())
     if limit != 0 and not (count and reading.is_full()):
+        most_bytes = 0 if size is None else size.left()
         if group.places is None:
-            parts = parts_after(source.stream, last, max(0, limit))
+            parts = parts_after(source.stream, last, max(0, limit), most_bytes)
         else:
-            parts = parts_to_come(source.stream, group, max(0, limit))
+            parts = parts_to_come(source.stream, group, max(0, limit), most_bytes)
         if size is not None:
             parts = within(parts, size, 0 if claiming else NOT_SHOWN)
     new = count_entries(parts)

@@ -49,11 +49,11 @@ from headrace.server.dispatch.rows import (
     command,
     lengthy,
 )
-from headrace.storage.stream.delivery import Claim
 from headrace.storage.stream.groups import HERE, Consumer, Group, by_name
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.lookup import Lookup
 from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.part import Part
 from headrace.storage.stream.stream import Stream
 
 AUTOCLAIM_COUNT: Final = 100
@@ -360,12 +360,7 @@ def xclaim(call: Call) -> object:
     stream, group = group_to_use(call, key, argv[2])
     refuse_elsewhere(call, stream, group)
     min_idle_ms = _number(argv[4], errors.XCLAIM_MIN_IDLE)
-    ids: list[tuple[int, int]] = []
-    for word in argv[5:]:
-        found = parse_id(word)
-        if found is None:
-            break
-        ids.append(found)
+    ids = _ids_before_options(argv, 5)
     options = ClaimOptions(argv, 5 + len(ids), call.now_ms)
     options.settle(call)
 
@@ -375,11 +370,14 @@ def xclaim(call: Call) -> object:
     made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     latest_ms = call.now_ms - min_idle_ms if min_idle_ms > 0 else ANY_TIME_MS
-    claimed: list[Claim] = []
+    claimed: list[Nack] = []
+    parts: list[Part] = []
     for ms, seq in ids:
         nack = group.pel.get(ms, seq)
-        part = stream.one(ms, seq)
-        if part is None and (nack is not None or not call.replaying):
+        too_young = nack is not None and nack.consumer is not None and nack.delivery_ms > latest_ms
+        part = None if too_young or options.just_id else stream.one(ms, seq)
+        gone = part is None and not stream.contains(ms, seq)
+        if gone and (nack is not None or not call.replaying):
             if nack is not None:
                 raised = raised and nack.consumer is None  # only its owner's record says LASTID
                 note_purge(call, key, group, nack)
@@ -389,7 +387,7 @@ def xclaim(call: Call) -> object:
             if not options.force:
                 continue
             nack = group.add_pending(ms, seq, consumer, options.delivery_ms)
-        elif nack.consumer is not None and nack.delivery_ms > latest_ms:
+        elif too_young:
             continue
         else:
             group.assign(nack, consumer, options.delivery_ms)
@@ -399,13 +397,24 @@ def xclaim(call: Call) -> object:
             nack.count_up()
         _claimed(call, key, group, consumer, nack)
         raised = False
+        claimed.append(nack)
         if part is not None:
-            claimed.append(Claim(nack, part))
+            parts.append(part)
     if raised:
         note_position(call, key, group)
     if made:
         record_consumer(call, key, group, consumer)
-    return _claimed_reply(call, stream, group, claimed, options.just_id)
+    return _claimed_reply(call, stream, group, claimed if options.just_id else None, parts)
+
+
+def _ids_before_options(argv: list[bytes], at: int) -> list[tuple[int, int]]:
+    ids: list[tuple[int, int]] = []
+    for word in argv[at:]:
+        found = parse_id(word)
+        if found is None:
+            break
+        ids.append(found)
+    return ids
 
 
 def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
@@ -414,15 +423,15 @@ def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nac
 
 
 def _claimed_reply(
-    call: Call, stream: Stream, group: Group, claimed: list[Claim], just_id: bool
+    call: Call, stream: Stream, group: Group, just_ids: list[Nack] | None, parts: list[Part]
 ) -> Packed:
+    """The entries claimed, or with JUSTID the IDs, of which no field has been looked at."""
     out = Packer(call.session.resp3)
-    if just_id:
-        out.array(len(claimed))
-        for claim in claimed:
-            out.id(claim.nack.ms, claim.nack.seq)
+    if just_ids is not None:
+        out.array(len(just_ids))
+        for nack in just_ids:
+            out.id(nack.ms, nack.seq)
         return out.packed()
-    parts = [claim.part for claim in claimed]
     if group.places is not None:
         parts = [each for part in parts for each in with_namesakes(stream, part)]
     out.array(len(parts))
@@ -479,7 +488,8 @@ def xautoclaim(call: Call) -> object:
     made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else ANY_TIME_MS
-    claimed: list[Claim] = []
+    claimed: list[Nack] = []
+    parts: list[Part] = []
     deleted: list[object] = []
     ms, seq = options.start
     nacks: list[Nack] = []
@@ -497,21 +507,25 @@ def xautoclaim(call: Call) -> object:
         nack = nacks[at]
         at += 1
         ms, seq = following(nack.ms, nack.seq)
-        part = lookup.part_of(nack)
-        if part is None:
+        too_young = nack.consumer is not None and nack.delivery_ms > latest_ms
+        part = None if too_young or options.just_id else lookup.part_of(nack)
+        if part is None and not stream.contains(nack.ms, nack.seq):
             note_purge(call, key, group, nack)
             group.drop(nack)
             deleted.append(format_id(nack.ms, nack.seq))
             continue
-        if nack.consumer is not None and nack.delivery_ms > latest_ms:
+        if too_young:
             continue
         group.assign(nack, consumer, call.now_ms)
         if not options.just_id:
             nack.count_up()
         _claimed(call, key, group, consumer, nack)
-        claimed.append(Claim(nack, part))
+        claimed.append(nack)
+        if part is not None:
+            parts.append(part)
     if made:
         record_consumer(call, key, group, consumer)
+    just_ids = claimed if options.just_id else None
     rest = group.pel.from_id(ms, seq, 1)
     next_id = format_id(rest[0].ms, rest[0].seq) if rest else b"0-0"
-    return [next_id, _claimed_reply(call, stream, group, claimed, options.just_id), deleted]
+    return [next_id, _claimed_reply(call, stream, group, just_ids, parts), deleted]

@@ -209,10 +209,11 @@ def xread(call: Call) -> object:
             call.missed(keys[number])  # Redis looks a second time
             continue
         least = _least(options.count, entries_left)
+        most_bytes = 0 if size is None else size.left()
         if options.stable:
-            parts = parts_up_to(stream, after[number], bounds[number], least)
+            parts = parts_up_to(stream, after[number], bounds[number], least, most_bytes)
         else:
-            parts = parts_after(stream, after[number], least)
+            parts = parts_after(stream, after[number], least, most_bytes)
         if not parts:
             continue
         if size is not None:
@@ -252,14 +253,14 @@ def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
     return strict_id(text)
 
 
-def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
-    """Where the entries after an ID are, up to ``count`` of them; 0 is all."""
+def parts_after(stream: Stream, after: tuple[int, int], count: int, most_bytes: int) -> list[Part]:
+    """Where the entries after an ID are; 0 is all. See ``EntryLog.parts``."""
     ms, seq = after
     last_ms = stream.last_ms
     last_seq = stream.last_seq
     if not stream.length or not is_below(ms, seq, last_ms, last_seq):
         return []
-    return stream.parts(following(ms, seq), (last_ms, last_seq), count, False)
+    return stream.parts(following(ms, seq), (last_ms, last_seq), count, False, most_bytes)
 
 
 def _least(count: int, other: int) -> int:

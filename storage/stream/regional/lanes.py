@@ -123,14 +123,17 @@ class Lanes(Stream):
 
     # Reading
 
-    def parts(self, start: ID, end: ID, count: int, reverse: bool) -> list[Part]:
+    def parts(
+        self, start: ID, end: ID, count: int, reverse: bool, most_bytes: int = 0
+    ) -> list[Part]:
         """See ``EntryLog``; entries with equal IDs come in the order of their lanes."""
         only = self._only()
         if only is not None:
-            return only.parts(start, end, count, reverse)
+            return only.parts(start, end, count, reverse, most_bytes)
         if start > end:
             return []
-        return merged([Source(lane, [(start, end)]) for lane in self._filled], count, reverse)
+        sources = [Source(lane, [(start, end)]) for lane in self._filled]
+        return merged(sources, count, reverse, most_bytes)
 
     def first_id(self) -> ID:
         """See ``EntryLog``."""
@@ -147,6 +150,10 @@ class Lanes(Stream):
         for lane in self._filled:
             found = max(found, lane.log.last_entry_id())
         return found
+
+    def contains(self, ms: int, seq: int) -> bool:
+        """See ``EntryLog``."""
+        return any(lane.log.contains(ms, seq) for lane in self._filled)
 
     def one(self, ms: int, seq: int) -> Part | None:
         """See ``EntryLog``; of entries with equal IDs, the first one."""

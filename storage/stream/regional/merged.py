@@ -83,12 +83,13 @@ class _Cursor:
         ms, seq: the entry that is read next.
     """
 
-    def __init__(self, source: Source, order: int, reverse: bool) -> None:
+    def __init__(self, source: Source, order: int, reverse: bool, most_bytes: int) -> None:
         self.order: Final = order
         self.ms = 0
         self.seq = 0
         self._lane: Final = source.lane
         self._reverse: Final = reverse
+        self._most_bytes: Final = most_bytes
         self._ranges: Final = source.ranges
         self._range = 0
         self._start, self._end = source.ranges[0]
@@ -123,10 +124,12 @@ class _Cursor:
 
     def _ask(self, portion: int) -> bool:
         while self._range < len(self._ranges):
-            parts = self._lane.log.parts(self._start, self._end, portion, self._reverse)
+            parts = self._lane.log.parts(
+                self._start, self._end, portion, self._reverse, self._most_bytes
+            )
             self._place = 0
             self._parts = parts
-            if parts and portion > 0:
+            if parts and (portion > 0 or self._most_bytes):
                 self._pass(parts[-1])
             else:
                 self._next_range()
@@ -299,19 +302,19 @@ def _nth_from_end(dead: bytearray, low: int, high: int, wanted: int) -> int:
     return number
 
 
-def merged(sources: list[Source], count: int, reverse: bool) -> list[Part]:
+def merged(sources: list[Source], count: int, reverse: bool, most_bytes: int = 0) -> list[Part]:
     """The entries of all ``sources`` in order, as parts of which each knows its lane.
 
     Args:
         count: the most entries; 0 or less is all of them.
-        reverse: see ``EntryLog.parts``.
+        reverse, most_bytes: see ``EntryLog.parts``.
     """
     portion = 0
     if count > 0:
         portion = count if len(sources) < 2 else min(count, count // len(sources) + _SPARE)
     cursors: list[_Cursor] = []
     for order in range(len(sources)):
-        cursor = _Cursor(sources[order], order, reverse)
+        cursor = _Cursor(sources[order], order, reverse, most_bytes)
         if cursor.next_part(portion):
             cursors.append(cursor)
     found: list[Part] = []
@@ -326,6 +329,11 @@ def merged(sources: list[Source], count: int, reverse: bool) -> list[Part]:
             for cursor in (first, second):
                 if cursor.is_used_up() and not cursor.next_part(portion):
                     cursors.remove(cursor)
+            if most_bytes:
+                mix.flush(found, len(sources))
+                most_bytes -= found[-1].least_bytes()
+                if most_bytes <= 0:
+                    return found
             continue
         mix.flush(found, len(sources))
         part = first.take(second, left)
@@ -335,6 +343,10 @@ def merged(sources: list[Source], count: int, reverse: bool) -> list[Part]:
             if left <= 0:
                 return found
             portion = min(portion, left)
+        if most_bytes:
+            most_bytes -= part.least_bytes()
+            if most_bytes <= 0:
+                return found
         if not first.go_on(portion):
             cursors.remove(first)
     mix.flush(found, len(sources))

@@ -141,18 +141,19 @@ class Places(Position):
                 count += _count(lane, start, end)
         return count
 
-    def parts(self, stream: Lanes, count: int) -> list[Part]:
+    def parts(self, stream: Lanes, count: int, most_bytes: int = 0) -> list[Part]:
         """The next entries to be given, as parts of which each knows its lane.
 
         Args:
             count: the most entries; 0 is all of them.
+            most_bytes: see ``EntryLog.parts``.
         """
         sources: list[Source] = []
         for lane in stream.filled_lanes():
             ranges = self.to_come(lane.name)
             if ranges:
                 sources.append(Source(lane, ranges))
-        return merged(sources, count, False)
+        return merged(sources, count, False, most_bytes)
 
     def deliver(self, parts: list[Part]) -> None:
         """See ``Position``."""

@@ -101,6 +101,17 @@ class MergedMachine(RuleBasedStateMachine):
         assert rows_of(parts, reverse) == (wanted[:count] if count else wanted)
         assert count_between(self.stream, start, end) == len(wanted)
 
+    @rule(start=IDs, count=st.integers(0, 7), most_bytes=st.integers(1, 300))
+    def read_so_many_bytes(self, start: ID, count: int, most_bytes: int) -> None:
+        wanted = [(e.entry_id, e.row) for e in self.model if start <= e.entry_id]
+        wanted = wanted[:count] if count else wanted
+        parts = self.stream.parts(start, GREATEST, count, False, most_bytes)
+        found = rows_of(parts)
+        assert found == wanted[: len(found)]
+        sizes = [part.least_bytes() for part in parts]
+        assert sum(sizes) >= most_bytes or found == wanted
+        assert sum(sizes[:-1]) < most_bytes
+
     @rule(entry_id=IDs)
     def look_for_one(self, entry_id: ID) -> None:
         alike = [entry for entry in self.model if entry.entry_id == entry_id]

@@ -215,10 +215,10 @@ def set_place(stream: Stream, group: Group, position: ID | None) -> None:
     group.last_ms, group.last_seq = begins.highest()
 
 
-def parts_to_come(stream: Stream, group: Group, count: int) -> list[Part]:
-    """Where the next entries for a group are to be found, up to ``count``; 0 is all."""
+def parts_to_come(stream: Stream, group: Group, count: int, most_bytes: int) -> list[Part]:
+    """Where the next entries for a group are to be found. See ``EntryLog.parts``."""
     assert isinstance(stream, RegionalStream)
-    return places_of(group).parts(stream, count)
+    return places_of(group).parts(stream, count, most_bytes)
 
 
 def with_namesakes(stream: Stream, part: Part) -> list[Part]:

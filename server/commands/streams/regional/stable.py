@@ -68,11 +68,13 @@ def _last_up_to(stream: Stream, bound: ID) -> ID:
     return NO_ID
 
 
-def parts_up_to(stream: Stream, after: ID, bound: ID, count: int) -> list[Part]:
-    """Where the entries after an ID are, up to a bound, and up to ``count``; 0 is all."""
+def parts_up_to(
+    stream: Stream, after: ID, bound: ID, count: int, most_bytes: int = 0
+) -> list[Part]:
+    """Where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
     if after >= bound or not stream.length:
         return []
-    return stream.parts(following(after[0], after[1]), bound, count, False)
+    return stream.parts(following(after[0], after[1]), bound, count, False, most_bytes)
 
 
 def wait_for_stable(
