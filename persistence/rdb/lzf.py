@@ -48,11 +48,11 @@ class Expansion:
             length += 2
             if start < 0:
                 return False
-            while length > 0:
-                piece = out[start : start + length]  # shorter where the copy overlaps itself
-                out += piece
-                start += len(piece)
-                length -= len(piece)
+            distance = len(out) - start
+            if length <= distance:
+                out += out[start : start + length]
+            else:  # the copy overlaps what it makes: that is repeated
+                out += (out[start:] * (length // distance + 1))[:length]
         self._at = at
         return at < end and len(out) < self._size
 
