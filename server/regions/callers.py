@@ -156,6 +156,7 @@ class Callers:
         caller.heard_ms = now_ms
         try:
             reply = caller.greet(words)
+            reply.append(b"%d" % self._day_ms())
         finally:
             called = caller.called
             if called is not None and self.on_call is not None:
@@ -191,7 +192,7 @@ class Callers:
         wait = _Wait(session, source, parked, now_ms)
         items = self._items(wait)
         if items is not None:
-            return source.reply(items, self._promise_ms(), self._checks)
+            return self._reply(source, items)
         self._waits[session.id] = wait
         return parked
 
@@ -232,8 +233,7 @@ class Callers:
         """Answer a PULL that has waited."""
         self._waits.pop(wait.session.id, None)
         if not wait.over:
-            reply = wait.source.reply(items, self._promise_ms(), self._checks)
-            self._server.end_wait(wait.session, reply)
+            self._server.end_wait(wait.session, self._reply(wait.source, items))
 
     def _refuse(self, wait: _Wait, line: bytes) -> None:
         self._waits.pop(wait.session.id, None)
@@ -267,6 +267,13 @@ class Callers:
             self.worker.give(_Compressing(self, wait, pieces))
             return None
         return [piece.item(False) for piece in pieces]
+
+    def _reply(self, source: Source, items: list[object]) -> list[object]:
+        return source.reply(items, self._promise_ms(), self._checks, self._day_ms())
+
+    def _day_ms(self) -> int:
+        """The time of day at this very moment: others compare their clocks with it."""
+        return self._server.clock.read_ns() // 1_000_000
 
     def _promise_ms(self) -> int:
         """What the end of the log may promise: nothing while some records have not left."""

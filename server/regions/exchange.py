@@ -8,10 +8,10 @@ where nothing is, few are enough.
 
 ``AA PULL bytes [FROM numbers] [ACK numbers] [ALSO origin ...]`` is answered with a list of pieces
 (``server.regions.pieces``) and, where nothing more is left to send, ``[END, numbers, promise]`` as
-its last item. Without FROM it goes on after what this connection was sent; FROM sets the places of
-the origins that it names. A PULL that follows one that said END is not answered before there is
-something to send, or some time has passed: then with END alone, so that both sides hear that the
-other is there.
+its last item, which may have a key, its fingerprint and the time of day behind that. Without FROM
+it goes on after what this connection was sent; FROM sets the places of the origins that it names. A
+PULL that follows one that said END is not answered before there is something to send, or some time
+has passed: then with END alone, so that both sides hear that the other is there.
 
 Who asks applies by number and never by guess: a record that it has is skipped, the next one is
 applied, and a record beyond that breaks the connection off. Whatever was lost, doubled or torn on
@@ -189,7 +189,7 @@ class Source:
             raise CommandError(errors.aa_behind(missing[0], max(reach, missing[1] + 2)))
 
     def reply(
-        self, items: list[object], promise_ms: int, checks: Checking | None = None
+        self, items: list[object], promise_ms: int, checks: Checking | None = None, now_ms: int = 0
     ) -> list[object]:
         """What answers a PULL with pieces, which are items already.
 
@@ -197,6 +197,7 @@ class Source:
             promise_ms: every ID that this region makes behind the end of its log has more
                 milliseconds.
             checks: what knows which fingerprint to send, if any.
+            now_ms: the time of day; 0 says nothing of it.
         """
         self._told_end = self._has_all()
         if not self._told_end:
@@ -205,6 +206,8 @@ class Source:
         end: list[object] = [END, encode_numbers(numbers), promise_ms]
         if checks is not None:
             end += checks.next_for(self.hello.region, numbers)
+        if now_ms:
+            end.append(now_ms)
         return [*items, end]
 
     def _take_read(self) -> list[Piece]:
@@ -278,7 +281,8 @@ class PullerStatistics:
         doubled: records that were known.
         gaps: connections that missed something.
         damaged: replies that were none.
-        clock_ahead_ms: by how much the peer's clock has been ahead of ours, at least.
+        clock_ahead_ms: by how much the peer's clock is ahead of ours, as it said last, less the
+            time that this took.
     """
 
     def __init__(self) -> None:
@@ -304,7 +308,7 @@ class Puller(Asker):
         check: a fingerprint that has come with ``known`` and was not compared yet.
         lag_since_ms: when the oldest piece that waits here was written; 0 where none does, or where
             that is not known.
-        newest_ms: when the newest piece was written that has come; 0 where that is not known.
+        told_ms: what the peer's clock showed when it said so last; 0 once that was looked at.
         resting: it sends no more PULLs.
         is_level: everything that the peer has said it gives has been applied here.
         anew: there is something to ask for that PULLs on their way do not: another connection does.
@@ -325,7 +329,7 @@ class Puller(Asker):
         self.promise_ms = 0
         self.check: Check | None = None
         self.lag_since_ms = 0
-        self.newest_ms = 0
+        self.told_ms = 0
         self.resting = False
         self.anew = False
         self._inlet: Final = inlet
@@ -364,6 +368,8 @@ class Puller(Asker):
 
     def begin(self) -> None:
         """See ``Asker``."""
+        if self.hello is not None:
+            self.told_ms = self.hello.now_ms
         self.ask()
 
     def answered(self, reply: object) -> None:
@@ -508,6 +514,8 @@ class Puller(Asker):
             self.damaged("what the peer knows is no number vector")
             return False
         self.promise_ms = promise
+        told = item[-1]
+        self.told_ms = told if isinstance(told, int) and len(item) > 3 else 0
         self.check = None
         if len(item) > 4:
             key = item[3]
@@ -552,7 +560,6 @@ class Puller(Asker):
             return True
         statistics.records += piece.last - place
         self._waiting.append(piece)
-        self.newest_ms = max(self.newest_ms, piece.ms)
         if not self.lag_since_ms:
             self.lag_since_ms = piece.ms
         self._inlet.offer(piece, self)

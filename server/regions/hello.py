@@ -1,9 +1,9 @@
 """How two regions introduce themselves, and why one refuses the other.
 
 ``AA HELLO version database region epoch generation nonce mode numbers`` is answered with the same
-of the other side, and with the nonce that it remembers of the asker's epoch, the reach of its log
-and the regions that it knows to take part. One more word of the asker may name its process, so that
-it notices that it calls itself. All of it is text that a person can read.
+of the other side, and with the nonce that it remembers of the asker's epoch, the reach of its log,
+the regions that it knows to take part, and the time of day there. One more word of the asker may
+name its process, so that it notices that it calls itself. All of it is text that a person can read.
 
 A version is written as ``1-3``: whoever says that has all kinds of records up to version 3, and
 still speaks with those that have no more than version 1. ``2`` is ``2-2``. Two regions exchange
@@ -17,6 +17,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
+from headrace.server.regions.pieces import TIME_MAX_MS
 from headrace.storage.regions.records import LOWEST_VERSION, newest_version
 from headrace.storage.regions.region import MODES, NAME_MAX_BYTES, Region, begun_in
 from headrace.storage.regions.vectors import (
@@ -51,6 +52,7 @@ class Hello:
         remembered: the nonce of the other side's epoch, as far as it remembers one.
         reach: of each origin, the lowest number that its log still has.
         members: the regions that it knows to take part.
+        now_ms: the time of day there; 0 where it does not say.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Hello:
         self.remembered = b""
         self.reach: Numbers = {}
         self.members: list[int] = []
+        self.now_ms = 0
 
     @property
     def origin(self) -> bytes:
@@ -185,6 +188,8 @@ def read_reply(items: object) -> Hello:
     hello.reach = _numbers(words[9])
     if words[10] != _NONE:
         hello.members = [_number(word, 1, REGION_MAX) for word in words[10].split(b",")]
+    if len(words) > _REPLY_ITEMS:
+        hello.now_ms = _number(words[11], 0, TIME_MAX_MS)
     return hello
 
 

@@ -1,7 +1,10 @@
 """Promises of this region and of others, for those who read up to what is stable.
 
-A region promises that it makes no more IDs up to a moment that is over. It does so only while
-somebody wants to know what is stable: here, or in another region, which beats meanwhile. The file
+A region promises that it makes no more IDs up to a moment that is over. Where clocks differ, it
+promises as much as the region whose clock is furthest ahead, and makes its IDs above that. Else
+nothing of that region would be stable before the others' clocks are there. A clock that is ahead by
+more than some minutes is wrong, and pulls nobody with it. A region promises only while somebody
+wants to know what is stable: here, or in another region, which beats meanwhile. The file
 says so before, and mostly more than that. So a promise holds when the process has ended, and not
 each one takes a record. Others are promised only what is on the disk, because a power cut would
 take back the rest.
@@ -17,6 +20,7 @@ from headrace.server.dispatch.serving import serve_ready
 from headrace.server.regions.effects import EffectError, Words, local, may_write, region_of
 from headrace.server.regions.stability import beat_now
 from headrace.server.state import Server
+from headrace.storage.regions.promises import FOLLOWED_MS
 from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
@@ -34,9 +38,10 @@ def ask_for_stable(server: Server) -> None:
 
 
 def _promise(server: Server) -> None:
-    """Promise to make no more IDs up to the millisecond before this one."""
+    """Promise to make no more IDs up to the millisecond before this one, or what others promise."""
     region = region_of(server)
-    promise_ms = server.clock.now_ns // 1_000_000 - 1
+    now_ms = server.clock.now_ns // 1_000_000
+    promise_ms = region.latest_promise(now_ms - 1, now_ms + FOLLOWED_MS)
     if promise_ms > region.kept_promise_ms - _KEPT_LEAST_MS and may_write(server):
         _keep_promise(server, region, promise_ms + _KEPT_AHEAD_MS)
     region.promise_ms = max(region.promise_ms, min(promise_ms, region.kept_promise_ms))

@@ -380,9 +380,10 @@ class Regions(Neighbours):
         puller = pulling(conversation)
         if puller is not None:
             self._note_level(puller)
-            if peer is not None and puller.newest_ms:
-                ahead_ms = puller.newest_ms - self._server.clock.now_ns // 1_000_000
-                peer.statistics.clock_ahead_ms = max(peer.statistics.clock_ahead_ms, ahead_ms)
+            if peer is not None and puller.told_ms:
+                ahead_ms = puller.told_ms - self._server.clock.read_ns() // 1_000_000
+                peer.statistics.clock_ahead_ms = ahead_ms
+                puller.told_ms = 0
             if self.catching is not None and puller.hello is not None:
                 self.catching.heard(puller.peer_region, puller.hello.numbers)
         if not self.intake.is_empty:
@@ -608,7 +609,8 @@ class Regions(Neighbours):
         if puller is not None and puller.is_level:
             return 0
         if puller is not None and puller.lag_since_ms:
-            return max(0, self._server.clock.now_ns // 1_000_000 - puller.lag_since_ms)
+            there_ms = self._server.clock.now_ns // 1_000_000 + peer.statistics.clock_ahead_ms
+            return max(0, there_ms - puller.lag_since_ms)
         return self._server.clock.monotonic_ms() - peer.level_ms
 
     def answered_ms_ago(self, peer: Peer) -> int:

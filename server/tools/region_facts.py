@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.server.tools.asking import Asker, AskError
 from headrace.server.tools.columns import bytes_text, time_text
+from headrace.storage.regions.promises import FOLLOWED_MS
 
 _PEER: Final = "aa_peer"
 _LAG_MAX_MS: Final = 60_000  # where aa-max-lag-ms cannot be read
@@ -29,6 +30,7 @@ class Link:
         self.unacknowledged: Final = int(found["unacknowledged_records"])
         self.unacknowledged_bytes: Final = int(found["unacknowledged_bytes"])
         self.copies: Final = int(found["full_copies"])
+        self.clock_ahead_ms: Final = int(found["clock_ahead_ms"])
 
 
 class Facts:
@@ -77,6 +79,12 @@ class Facts:
                 found.append(f"region {link.region} is {link.state}")
             elif self._lag_max_ms and link.lag_ms > self._lag_max_ms:
                 found.append(f"it is {time_text(link.lag_ms)} behind region {link.region}")
+            if link.state == "up" and link.clock_ahead_ms > FOLLOWED_MS:
+                ahead = time_text(link.clock_ahead_ms)
+                found.append(
+                    f"the clock of region {link.region} is {ahead} ahead: what that writes is not "
+                    "stable before"
+                )
         return found + self._warnings
 
     def row(self) -> list[str]:

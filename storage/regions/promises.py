@@ -23,6 +23,7 @@ from typing import Final
 from headrace.storage.regions.vectors import Numbers, epoch_of, region_of
 
 NO_STABLE_MS: Final = -1
+FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and pulls nobody with it
 
 
 def least_promise(others: list[int], promises: dict[int, int], own_ms: int) -> int:

@@ -263,6 +263,18 @@ class Region:
         self.reported.clear()
         self._stable_ms = NO_STABLE_MS
 
+    def latest_promise(self, own_ms: int, most_ms: int) -> int:
+        """The most that a region which takes part has promised, if that is not more than a bound.
+
+        Args:
+            own_ms: what this region could promise by its own clock.
+        """
+        found = own_ms
+        for member, promise_ms in self.promises.items():
+            if found < promise_ms <= most_ms and not self.is_forgotten(member):
+                found = promise_ms
+        return found
+
     def tells_promise_ms(self) -> int:
         """What others may be promised: nothing as long as they cannot see which epoch this is."""
         return 0 if self.is_in_unseen_epoch() else self._safe_promise_ms()

@@ -10,6 +10,7 @@ import pytest
 
 from headrace.server.regions.promising import look_at_promises
 from headrace.server.regions.stability import forget
+from headrace.storage.regions.promises import FOLLOWED_MS
 from support.faults import Rule
 from support.faulty_mesh import FaultyMesh
 from support.mesh import Mesh, RegionProcess, wait_until
@@ -108,15 +109,42 @@ def test_a_reader_wakes_when_more_is_stable(tmp_path: Path) -> None:
     early = added(one)
     two.clock.ms += 20
     late = added(two)
-    sync(links)
-    assert reader.waits  # the other clock is behind: it may still add lower IDs
-    one.clock.ms += 50
-    sync(links)
     assert reader.waits
-    two.clock.ms += 80
     sync(links)
-    assert ids_of(reader.reply()) == [late, early]
+    assert ids_of(reader.reply()) == [late]  # that millisecond of the other clock is not over
+    assert reader.call("XREAD", "BLOCK", "0", "STABLE", "STREAMS", "s", late) is None
+    assert reader.waits
+    one.clock.ms += 1
+    sync(links)
+    assert ids_of(reader.reply()) == [early]
     assert not one.region.stable_readers
+
+
+def pass_time(links: list[Link], ms: int) -> None:
+    """Let time go by in all regions, while somebody wants to know what is stable."""
+    for step in (ms, 100, 100):
+        for region in {link.source for link in links}:
+            region.call("XREAD STABLE STREAMS s 0")
+            region.clock.ms += step
+        sync(links)
+
+
+@pytest.mark.parametrize("ahead_ms", [60_000, FOLLOWED_MS + 1000])
+def test_a_clock_that_is_ahead_holds_nothing_back(tmp_path: Path, ahead_ms: int) -> None:
+    """Unless it is ahead by so much that it is wrong: it pulls no IDs of others with it then."""
+    one, two = regions_at(tmp_path, ahead_ms, 0)
+    links = linked([one, two])
+    entry = added(one)
+    pass_time(links, 100)
+    is_followed = ahead_ms <= FOLLOWED_MS
+    for region in (one, two):
+        assert ids_of(region.call("XREAD STABLE STREAMS s 0")) == ([entry] if is_followed else [])
+    other = two.call("XADD other * f v")
+    assert isinstance(other, bytes)
+    assert (as_id(other) > as_id(entry)) == is_followed
+    pass_time(links, ahead_ms)
+    for region in (one, two):
+        assert ids_of(region.call("XREAD STABLE STREAMS s 0")) == [entry]
 
 
 def test_the_end_of_what_was_there_is_the_stable_id(tmp_path: Path) -> None:
@@ -239,7 +267,8 @@ def test_a_lost_tail_is_waited_for(tmp_path: Path) -> None:
 
 def behind_in_three(folder: Path) -> tuple[list[NearRegion], dict[tuple[int, int], Link], bytes]:
     """An entry of region 3 is on its way to region 1, below what 1 and 2 have promised."""
-    one, two, three = regions_at(folder, 5000, 5000, 0)
+    ahead_ms = FOLLOWED_MS + 5000  # else region 3 would promise, and add, more
+    one, two, three = regions_at(folder, ahead_ms, ahead_ms, 0)
     links = named(linked([one, two, three]))
     three.call("XADD s * f v")
     for _ in range(3):

@@ -97,7 +97,7 @@ def test_all_is_well_soon_after_a_region_has_joined_and_when_it_was_forgotten(
 def test_large_figures_fit() -> None:
     """A region of a late epoch that has much, and links that are far behind."""
     peer = "lag_ms=59999,answered_ms_ago=119999,missing_records=4000000000,unacknowledged_records="
-    peer += "4000000000,unacknowledged_bytes=999000000000,full_copies=1000,state="
+    peer += "4000000000,unacknowledged_bytes=999000000000,full_copies=1000,clock_ahead_ms=-5,state="
     info = [
         *("aa_region:15", "aa_epoch:28512345", "aa_database:orders", "aa_writable:1"),
         *("aa_resting_because:", "aa_numbers:1.0=4000000000,15.28512345=5000000000"),

@@ -1103,6 +1103,25 @@ until both> XRANGE x - + => ids $e
 both> XINFO GROUPS x => names
 """
 
+# Who is told that the region is level can write there, though the links are paused.
+S19E = """
+1> XADD x 100 f v => 100-1
+sync
+stop 1
+keep 1 old
+restore 1 old
+cut 1 2
+start 1
+1> AA PAUSE ALL => OK
+heal
+pass 3000
+1> XADD x 200 f v => error AASTART
+sync 1
+1> XADD x 300 f v => $late
+sync
+both> XRANGE x - + => ids 100-1 $late
+"""
+
 # A copy replaces the older state. What the log has of its own, and nobody else, is not lost.
 S19C = """
 1> XADD x 100 f v => 100-1
@@ -1230,6 +1249,18 @@ settle 1
 1> XADD y * f v => $late
 until 2> XLEN y => 2
 2> XREAD STREAMS y $told => ids $late
+"""
+
+# A region whose clock is a minute ahead holds nothing back: the other one promises as much.
+S21C = """
+clock 1 1800000060000
+clock 2 1800000000000
+resume
+1> XADD x * f v => $a
+until both> XINFO STREAM x => field stable-id from $a
+until both> XREAD STABLE STREAMS x 0 => ids $a
+2> XADD x * f v => $b
+until both> XREAD STABLE STREAMS x $a => ids $b
 """
 
 S22 = """
@@ -1401,11 +1432,13 @@ def _scenarios() -> list[Scenario]:
         Scenario("S19b", "an older copy of what was deleted since", 2, "strict", S19B, both),
         Scenario("S19c", "an older copy of the folder, and a copy", 2, "strict", S19C, both),
         Scenario("S19d", "an older copy, a part of the log, a copy", 3, "strict", S19D, both),
+        Scenario("S19e", "an older copy, and a barrier", 2, "strict", S19E, both),
         Scenario("S20b", "copies, and what was deleted", 2, "strict", S20B, both),
         Scenario("S20c", "a copy is seen as a whole", 2, "strict", S20C, both),
         Scenario("S20", "too late for the log", 2, "strict", S20, both),
         Scenario("S21", "stable IDs", 2, "strict", S21, frozenset((NEEDS_NETWORK,))),
         Scenario("S21b", "stable IDs, and a clock that was set back", 2, "strict", S21B, process),
+        Scenario("S21c", "stable IDs, and a clock that is ahead", 2, "strict", S21C, process),
         Scenario("S22", "who waits or watches is woken", 2, "strict", S22),
         Scenario("S23", "lanes of epochs that are over go", 2, "strict", S23, both),
     ]

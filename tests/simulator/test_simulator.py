@@ -12,8 +12,8 @@ from simulator import determinism
 from simulator.attempts import attempt, command_of, shrink
 from simulator.ledger import Record
 from simulator.resp import read_replies
-from simulator.scenarios import SCENARIOS
-from simulator.stage import play
+from simulator.scenarios import SCENARIOS, Scenario
+from simulator.stage import play, staged
 from simulator.world import Plan, Tally, World
 
 pytestmark = pytest.mark.once
@@ -43,6 +43,22 @@ def _records(plan: Plan, root: Path) -> list[Record]:
 def test_a_seed_is_always_the_same_world(tmp_path: Path) -> None:
     plan = Plan(7, 3, 60)
     assert _records(plan, tmp_path / "one") == _records(plan, tmp_path / "another")
+
+
+@pytest.mark.parametrize("ahead_ms", [60_000, 0, -60_000])
+def test_a_lag_is_that_of_one_clock(ahead_ms: int) -> None:
+    with staged(Scenario("lag", "", 2, "strict", "")) as stage:
+        two = stage.regions[2]
+        stage.set_clock(1, stage.time.now_ms + ahead_ms)
+        stage.resume()
+        stage.elapse(3000)
+        peer = two.regions.peers[1]
+        assert two.regions.lag_ms(peer) == 0
+        assert abs(peer.statistics.clock_ahead_ms - ahead_ms) < 100
+        stage.call(2, "client", b"CLIENT PAUSE 60000 WRITE".split())
+        stage.call(1, "client", b"XADD x * f v".split())
+        stage.elapse(2000)
+        assert 1500 < two.regions.lag_ms(peer) < 2500
 
 
 def test_what_is_left_out_changes_nothing_else(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ MOST_HEALING_MS: Final = 300_000
 HEALING_STEP_MS: Final = 50
 REPAIR_MS: Final = 61_000  # that a disk is away: epochs are counted in minutes
 BEAT_MS: Final = 1000
+MOST_DELAY_MS: Final = 1000  # of a link, both ways
 MOST_FORGETTING_MS: Final = 60_000
 FORGETTING_STEP_MS: Final = 250
 
@@ -114,6 +115,7 @@ class World:
         self.forgets_pairs = self.workload.weights["limits"] > 0
         self._look_at_clocks()
         self.disks_lost = False
+        self._set_clocks: Final[set[int]] = set()
         self.checks: Final = Checks(self)
         self.states: Final = States(self, self.checks)
         self.departures: Final = Departures(self)
@@ -201,6 +203,23 @@ class World:
             self.ask(chance)
             if number % 20 == 19:
                 self.states.pairs()
+                self._look_at_lags()
+
+    def _look_at_lags(self) -> None:
+        """I13: whatever clocks say, no region is behind by more than the time since it was level.
+
+        One that is set is compared again with the next answer only.
+        """
+        for region in self.regions.values():
+            for peer in region.regions.peers.values() if region.ready else ():
+                if peer.state != b"up" or {region.number, peer.region} & self._set_clocks:
+                    continue
+                most_ms = self.time.now_ms - peer.level_ms + MOST_DELAY_MS
+                lag_ms = region.regions.lag_ms(peer)
+                if lag_ms > most_ms:
+                    raise Violated(
+                        f"I13: region {region.number} is {lag_ms} ms behind {peer.region}"
+                    )
 
     def _chance_of(self, number: int) -> int:
         """What a step takes its chance from."""
@@ -428,6 +447,7 @@ class World:
         region = self._some(chance, True)
         if region is None:
             return False
+        self._set_clocks.add(region.number)
         region.set_skew(region.skew_ms + chance.choice((-HOUR_MS, -500, 500, HOUR_MS)))
         self._look_at_clocks()
         self.tell(f"--- the clock of region {region.number} is {region.skew_ms} ms ahead")
