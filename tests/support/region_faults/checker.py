@@ -229,6 +229,9 @@ class Checker:
                     continue
                 if add.value not in each.values and not self._excuse(add.region, add.ended_s):
                     self._findings.blame("stale in its own region", f"{add} at {each.began_s}")
+        for region, one, other in self._history.pairs:
+            if one != other:
+                self._findings.blame("half of a transaction", f"{one} and {other} in {region}")
         last_s = max([each.began_s for each in self._history.reads], default=0.0)
         for add in done:
             if add.value not in read and add.ended_s < last_s:

@@ -230,9 +230,13 @@ class Deleter(Client):
 
 
 class Reader(Client):
-    """Reads the whole of a key that only grows."""
+    """Reads the whole of a key that only grows, and how long those are that grow together."""
 
     def step(self) -> None:
+        lengths = [("XLEN", PAIRED), ("XLEN", PAIRED_TOO)]
+        pair = self.ask_all([("MULTI",), *lengths, ("EXEC",)])[-1]
+        if isinstance(pair, list):
+            self.history.pairs.append((self.region, pair[0], pair[1]))
         began_s = now_s()
         found = self.ask("XRANGE", LOG, "-", "+")
         if isinstance(found, list):

@@ -134,6 +134,7 @@ class History:
         self.adds: Final[list[Add]] = []
         self.removals: Final[list[Removal]] = []
         self.reads: Final[list[Read]] = []
+        self.pairs: Final[list[tuple[int, object, object]]] = []  # region, lengths of PAIRED
         self.deliveries: Final[list[Delivery]] = []
         self.acks: Final[list[Ack]] = []
         self.disasters: Final[list[Disaster]] = []
