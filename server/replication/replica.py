@@ -62,7 +62,7 @@ class Replica:
         self.acked = 0
         self.acked_ms = now_ms
         self.on_disk = 0
-        self.waiting: list[bytes] = []  # of the stream, behind the snapshot
+        self.waiting: list[bytes] = []  # of the stream, behind what is being sent
         self._file: SyncFile | None = None
         self._sent_bytes = 0
         self._read_ms = now_ms
@@ -77,7 +77,7 @@ class Replica:
     def feed(self, piece: bytes) -> None:
         """Take what comes next of the stream."""
         session = self.session
-        if self.state == ONLINE:
+        if self.state == ONLINE and not self.waiting:
             self._deliver(piece)
         elif self.state != WAITS:
             self.waiting.append(piece)
@@ -88,9 +88,27 @@ class Replica:
         """Get the stream from now on, behind these pieces of it."""
         self.state = ONLINE
         self.acked_ms = now_ms
-        for piece in pieces:
-            self._deliver(piece)
+        self.waiting = pieces
+        self.session.waiting_bytes = sum([len(piece) for piece in pieces])
+        self._send_waiting()
         self._on_online()
+
+    def _send_waiting(self) -> None:
+        """Send some of what waits, and more when most of that has been read."""
+        session = self.session
+        if session.closed:
+            return
+        sent_bytes = 0
+        count = 0
+        while count < len(self.waiting) and sent_bytes < CHUNK_BYTES:
+            piece = self.waiting[count]
+            count += 1
+            sent_bytes += len(piece)
+            self._deliver(piece)
+        session.waiting_bytes -= sent_bytes
+        del self.waiting[:count]
+        if self.waiting:
+            session.peer.when_drained(self._send_waiting)
 
     # The snapshot
 
@@ -163,10 +181,7 @@ class Replica:
 
     def go_on(self, now_ms: int) -> None:
         """Send what has come since the moment of the snapshot."""
-        waiting = self.waiting
-        self.waiting = []
-        self.session.waiting_bytes = 0
-        self.go_online(waiting, now_ms)
+        self.go_online(self.waiting, now_ms)
 
     def close_copy(self) -> None:
         """Read no more of the snapshot."""

@@ -13,6 +13,10 @@ from contextlib import closing
 import pytest
 from conftest import Factory
 
+from headrace.server.clients.session import Peer, ReplicaFacts, Session
+from headrace.server.config.config import Config
+from headrace.server.replication.replica import CHUNK_BYTES, Replica
+from headrace.server.state import Server
 from support.all_types import make, names, requests
 from support.client import RawClient, WireError, encode
 from support.following import AT_ONCE, Copy, Load, assert_same, full_copies, is_up
@@ -322,6 +326,39 @@ def test_partial_resynchronisation_byte_by_byte(master: Process, copy: Copy) -> 
     assert ask(data_id, place - 1).startswith(b"+FULLRESYNC")
     assert ask(data_id, place + 10**6).startswith(b"+FULLRESYNC")
     assert ask(data_id[::-1], place).startswith(b"+FULLRESYNC")
+
+
+class Reader(Peer):
+    """Reads when it is told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+
+    def when_drained(self, call: Callable[[], None]) -> None:
+        self.calls.append(call)
+
+
+def test_what_a_replica_lacks_is_sent_bit_by_bit() -> None:
+    """However much that is: others are served between."""
+    server = Server(Config())
+    reader = Reader()
+    session = Session(1, server.data.dbs[0], 0, reader)
+    counters = server.statistics.counters
+    replica = Replica(session, ReplicaFacts(), counters, True, lambda: None, 0)
+    pieces = [b"%07d" % number for number in range(500_000)]
+    replica.go_online(pieces.copy(), 0)
+    replica.feed(b"behind")
+    got = b""
+    while session.out:
+        assert len(b"".join(session.out)) <= CHUNK_BYTES + 7
+        got += b"".join(session.out)
+        assert int(session.waiting_bytes) == 7 * len(pieces) + 6 - len(got)
+        session.out.clear()
+        if reader.calls:
+            reader.calls.pop()()
+    assert got == b"".join(pieces) + b"behind"
+    replica.feed(b"at once")
+    assert session.out == [b"at once"]
 
 
 def test_the_stream_ends_without_replicas(master: Process, copy: Copy) -> None:
