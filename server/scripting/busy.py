@@ -19,6 +19,7 @@ log: Final = logging.getLogger("headrace")
 
 LOADING_NS: Final = 500_000_000  # what a library may take to be loaded
 SERVE_EVERY_NS: Final = 5_000_000  # how often others are served while a script goes on
+LONG_NS: Final = 4 * SERVE_EVERY_NS  # more than that between two of these is too long
 
 
 class Run:
@@ -71,7 +72,7 @@ class Busy:
     Attributes:
         run: the script that runs.
         serving: has clients served that ask meanwhile.
-        looked_ns: when the script was last interrupted to be asked.
+        was_long: it had gone on for long when the script was last interrupted to be asked.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -80,13 +81,15 @@ class Busy:
         self.run: Run | None = None
         self.serving: Serving | None = None
         self._next_ns = 0  # when others are served again
-        self.looked_ns = 0
+        self.was_long = False
+        self._looked_ns = 0  # when it was interrupted last
 
     def begin(self, name: bytes, is_function: bool, call: Call) -> Run:
         """A script begins."""
         now_ns = monotonic_ns()
         run = Run(name, is_function, call.argv, now_ns, None, call.replaying)
         self.run = run
+        self._looked_ns = now_ns
         self._next_ns = now_ns + self._server.config.busy_reply_threshold * 1_000_000
         return run
 
@@ -99,6 +102,7 @@ class Busy:
         now_ns = monotonic_ns()
         deadline_ns = now_ns + LOADING_NS if is_limited else None
         self.run = Run(b"", True, [], now_ns, deadline_ns)
+        self._looked_ns = now_ns
         self._next_ns = now_ns
 
     def end(self) -> None:
@@ -114,14 +118,17 @@ class Busy:
         run = self.run
         if run is None:
             return False
-        self.looked_ns = monotonic_ns()
-        if not run.is_to_end and self.looked_ns >= self._next_ns:
+        now_ns = monotonic_ns()
+        self.was_long = now_ns - self._looked_ns > LONG_NS
+        if not run.is_to_end and now_ns >= self._next_ns:
             if run.deadline_ns is None:
                 if run.argv:
                     self._serve_others(run)
-            elif self.looked_ns >= run.deadline_ns:
+            elif now_ns >= run.deadline_ns:
                 run.is_to_end = True
-            self._next_ns = monotonic_ns() + SERVE_EVERY_NS
+            now_ns = monotonic_ns()
+            self._next_ns = now_ns + SERVE_EVERY_NS
+        self._looked_ns = now_ns
         return run.is_to_end
 
     def refusal(self) -> bytes:

@@ -199,7 +199,7 @@ class Interpreter:
         self._set_hook: Final = made[b"set_hook"]
         self._lua: Final = lua
         self._memory: Final = memory
-        self.builders: Final = Builders(made, table)
+        self.builders: Final = Builders(made, table, busy)
 
     def close(self) -> None:
         """Let go of what holds it, so that it goes at once when nobody else needs it."""
@@ -231,22 +231,21 @@ class Interpreter:
 
         Returns:
             a ``Failure``, or what ``values.reply_of`` takes.
-
-        Raises:
-            ScriptError: there is no room for what it is given.
         """
         count = len(argv)
-        self._memory.begin(size_of(argv) + VALUE_BYTES * count)
         try:
+            self._memory.begin(size_of(argv) + VALUE_BYTES * count)
             if count <= _MOST_WORDS and not self.of_functions:
                 given: list[Any] = argv[1:]
                 given[0] = chunk
                 given[1] = keys
                 left = self._run(*given)
             else:
-                table = self._lua.table_from
+                table = self._lua.table_from if count <= _MOST_WORDS else self.builders.table
                 end = 3 + keys
                 left = self._run_with_tables(chunk, table(argv[3:end]), table(argv[end:]))
+        except ScriptError as error:  # there is no room for what it is given, or it is ended
+            left = Failure(error.text, error.counted, None, None)
         except MemoryError:
             left = _NO_MEMORY
         return self._outcome(left)
@@ -310,9 +309,10 @@ class _Ending:
         self._busy: Final = busy
         self._memory: Final = memory
 
-    def is_to_end(self, *_: object) -> bool:
-        """Whether it has to; others are served in here."""
-        return self._memory.is_exceeded() or self._busy.is_to_end()
+    def is_to_end(self, *_: object) -> tuple[bool, bool]:
+        """Whether it has to, and whether it was long not asked; others are served in here."""
+        to_end = self._memory.is_exceeded() or self._busy.is_to_end()
+        return to_end, self._busy.was_long
 
     def end_script(self, *_: object) -> bool:
         """Raise what ends it: ScriptError. Returns only if it may go on."""

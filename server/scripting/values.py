@@ -27,6 +27,8 @@ from headrace.protocol.replies import (
 )
 from headrace.protocol.unpacking import bulk_text, flat_items, unpacked
 from headrace.server.scripting.arguments import whole
+from headrace.server.scripting.busy import Busy
+from headrace.server.scripting.errors import ScriptError
 from headrace.server.scripting.memory import VALUE_BYTES, Memory, text_bytes
 
 # What stands before a part, and what follows it.
@@ -51,6 +53,8 @@ _ALONE: Final[dict[object, object]] = {
     NO: False,
 }  # what such a part stands for without others
 _MOST_VALUES: Final = 7900  # that a Lua function takes
+_AT_ONCE: Final = 256  # long values that are handed over at most between two looks at the clock
+_LONG_BYTES: Final = 40  # Lua may take long for those of this length: it hashes some letters only
 
 
 def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> object:
@@ -141,9 +145,12 @@ class Builders:
 
     Args:
         made: what ``lua/sandbox.lua`` returned.
+        busy: is asked while much is made.
     """
 
-    def __init__(self, made: Any, table_from: Any) -> None:
+    def __init__(self, made: Any, table_from: Any, busy: Busy) -> None:
+        self._busy: Final = busy
+        self._extend: Final = made[b"extend"]
         self._status: Final = made[b"status"]
         self._list: Final = made[b"list"]
         self._value_of: Final = made[b"value_of"]
@@ -171,18 +178,44 @@ class Builders:
                 memory.check(len(text))
                 return text
             items = flat_items(reply.wire, None if resp3 else False)
-            if items is not None and len(items) < _MOST_VALUES and not (resp3 and None in items):
+            if items is not None and not (resp3 and None in items):
                 # Strings, numbers and booleans need nothing that says what each is.
                 memory.check(len(reply.wire) + VALUE_BYTES * len(items))
-                return self._list(*items)
+                if _is_quick(items, len(reply.wire)):
+                    return self._list(*items)
+                return self.table(items)
         parts: list[object] = []
         flatten(parts, unpacked(reply), resp3)
-        memory.check(text_bytes(parts) + VALUE_BYTES * len(parts))
+        size = text_bytes(parts)
+        memory.check(size + VALUE_BYTES * len(parts))
         if len(parts) == 1:
             return _ALONE.get(parts[0], parts[0])
-        if len(parts) < _MOST_VALUES:
+        if _is_quick(parts, size):
             return self._value_of(*parts)
-        return self._value_of_list(self._table_from(parts))
+        return self._value_of_list(self.table(parts))
+
+    def table(self, items: list[Any]) -> object:
+        """A table of very many values, or long ones. Raises: ScriptError, where it has to end.
+
+        Lua 5.1 hashes at most 32 letters of a string. Those that are alike in these stand in one
+        line, which it goes along for each of them. So it is asked in between whether to go on.
+        """
+        made = self._table_from(())
+        at = 0
+        count = _AT_ONCE
+        while at < len(items):
+            if self._busy.is_to_end():
+                raise ScriptError(self._busy.refusal())
+            count = max(1, count // 4) if self._busy.was_long else min(_AT_ONCE, 2 * count)
+            self._extend(made, at, *items[at : at + count])
+            at += count
+        return made
+
+
+def _is_quick(items: list[Any], size_bytes: int) -> bool:
+    """Whether values that are so long together are few or short enough for one call."""
+    count = len(items)
+    return count <= _AT_ONCE or (count < _MOST_VALUES and size_bytes < _LONG_BYTES * count)
 
 
 def flatten(parts: list[object], reply: object, resp3: bool) -> None:

@@ -53,6 +53,53 @@ def test_any_loop_is_ended(fresh_server: Factory, script: str) -> None:
         )
 
 
+ALIKE = [b'{"id":%06d,"text":"%b"}' % (number, b"x" * 1200) for number in range(20_000)]
+MAKING = "local t = {} for i = 1, 1e6 do t[i] = ('{\"id\":%06d'):format(i) .. ARGV[1] end"
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("return #redis.call('LRANGE', KEYS[1], 0, -1)", []),
+        ("return #ARGV", ALIKE),
+        (MAKING, ALIKE[:1]),
+    ],
+    ids=["reply", "arguments", "concatenation"],
+)
+def test_strings_that_look_alike_to_lua(
+    fresh_server: Factory, script: str, words: list[bytes]
+) -> None:
+    """Lua 5.1 goes along all of those when it makes one; others are served meanwhile."""
+    server = fresh_server("--busy-reply-threshold", "10")
+    with server.client() as client, server.client() as other:
+        for at in range(0, len(ALIKE), 1000):
+            client.call("RPUSH", "k", *ALIKE[at : at + 1000])
+        client.call("EVAL", "return 1", 0)
+        client.send_command("EVAL", script, 1, "k", *words)
+        wait_until(lambda: other.call("PING") == BUSY)
+        assert other.call("SCRIPT", "KILL") == b"+OK\r\n"
+        reply = client.read()
+        assert reply.startswith(b"-ERR Script killed by user with SCRIPT KILL..."), reply
+        assert client.call("EVAL", "return ARGV[1]", 0, "x") == b"$1\r\nx\r\n"
+
+
+FAILS = (
+    "for _ = 1, 20 do if pcall(cjson.decode, ARGV[1]) ~= (ARGV[2] == 'good') then return 0 end end"
+)
+
+
+def test_an_error_in_a_deep_value_costs_no_more_than_the_value(fresh_server: Factory) -> None:
+    server = fresh_server(debug=False)
+    with server.client() as client:
+        client.call("EVAL", "cjson.decode_max_depth(10000)", 0)
+        spent_s = []
+        for kind, text in (("good", "[" * 7000 + "]" * 7000), ("bad", "[" * 7000 + "x")):
+            before_s = server.cpu_s()
+            assert client.call("EVAL", FAILS, 0, text, kind) == b"$-1\r\n"
+            spent_s.append(server.cpu_s() - before_s)
+        assert spent_s[1] < 8 * spent_s[0]
+
+
 def test_a_function_is_ended(fresh_server: Factory) -> None:
     server = fresh_server("--busy-reply-threshold", "50")
     code = "#!lua name=l\nredis.register_function('f', function() while true do end end)"

@@ -3,11 +3,38 @@
 -- Lua puts the line that has called a C function before its error. Ours call one another, so that
 -- line is found by looking for the first caller that is not ours.
 
-local error, getinfo, type = error, debug.getinfo, type
+local error, getinfo, type, floor = error, debug.getinfo, type, math.floor
 local LIBRARIES = { ["@cjson.lua"] = true, ["@json_encoder.lua"] = true,
   ["@json_decoder.lua"] = true, ["@json_settings.lua"] = true, ["@cmsgpack.lua"] = true,
   ["@msgpack_encoder.lua"] = true, ["@msgpack_decoder.lua"] = true, ["@patterns.lua"] = true,
   ["@sandbox.lua"] = true, ["@complaints.lua"] = true }
+
+-- Whose functions call themselves for each level of a value. They call no script meanwhile, so where
+-- one of them is found farther out, all between is of the same file.
+local DEEP = { ["@json_encoder.lua"] = true, ["@json_decoder.lua"] = true,
+  ["@msgpack_decoder.lua"] = true }
+
+-- The outermost level of those in a row that are of one deep file: this one, where it is of none.
+--
+-- Lua takes as long to look at a level as it is deep. So most of the row is passed over.
+local function row_end(level, source)
+  local step, grows = DEEP[source] and 1 or 0, true
+  while step >= 1 do
+    local probe = level + step
+    local info = getinfo(probe + 1, "S")
+    while info and info.what == "tail" do
+      probe = probe + 1
+      info = getinfo(probe + 1, "S")
+    end
+    if info and info.source == source then
+      level = probe
+    else
+      grows = false
+    end
+    step = grows and step * 2 or floor(step / 2)
+  end
+  return level
+end
 
 -- What stands before the error of a function that is called at this level.
 local function place_of(level)
@@ -38,6 +65,7 @@ local function entry()
   local info = getinfo(level, "S")
   while info and (LIBRARIES[info.source] or info.what == "tail") do
     if info.what ~= "tail" then
+      level = row_end(level, info.source)
       last = level
     end
     level = level + 1
@@ -46,7 +74,7 @@ local function entry()
   return last - 1
 end
 
-local complaints = { LIBRARIES = LIBRARIES }
+local complaints = { LIBRARIES = LIBRARIES, row_end = row_end }
 
 -- An error from anywhere in a library, with the line that has called the library.
 function complaints.placed(text)

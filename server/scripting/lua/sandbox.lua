@@ -6,8 +6,8 @@
 -- object is a way out: errors that the server raises are exchanged for tables.
 
 local server, libraries, keep_callers, complaints = ...
-local expect, expect_any, refuse_argument =
-  complaints.expect, complaints.expect_any, complaints.refuse
+local expect, expect_any, refuse_argument, row_end =
+  complaints.expect, complaints.expect_any, complaints.refuse, complaints.row_end
 
 local as_function = python.as_function
 local sethook, getinfo = debug.sethook, debug.getinfo
@@ -17,10 +17,11 @@ local setmetatable, getmetatable, rawget, rawset, next, pairs, ipairs =
   setmetatable, getmetatable, rawget, rawset, next, pairs, ipairs
 local collectgarbage, coroutine, table = collectgarbage, coroutine, table
 local concat, foreach, insert, match = table.concat, table.foreach, table.insert, string.match
-local floor = math.floor
+local floor, max, min = math.floor, math.max, math.min
 
 local MOST_VALUES = 8000 -- that a function takes and gives: its stack has room for no more
 local HOOK_EVERY = 10000 -- instructions between two looks at the clock
+local HOOK_LEAST = 100 -- as many, where each takes long
 local THREADS_AT_MOST = 16 -- that are made between two looks at the clock
 local BYTECODE = 27 -- what a compiled chunk begins with
 local OURS = complaints.LIBRARIES
@@ -110,18 +111,28 @@ end
 -- have a pcall around that line. The hook may outlive the script, in a coroutine.
 
 local look_at_clock
+local hook_every = HOOK_EVERY
 
 function end_script()
   if not OURS[getinfo(2, "S").source] then
     server.end_script()
-    sethook(look_at_clock, "", HOOK_EVERY)
+    sethook(look_at_clock, "", hook_every)
   end
 end
 
+-- An instruction may take very long, such as one that makes a long string of which Lua has many that
+-- look alike to it.
 function look_at_clock()
-  if server.is_to_end() then
+  local has_to_end, was_long = server.is_to_end()
+  if has_to_end then
     sethook(end_script, "l")
     server.end_script()
+  elseif was_long and hook_every > HOOK_LEAST then
+    hook_every = max(HOOK_LEAST, floor(hook_every / 4))
+    sethook(look_at_clock, "", hook_every)
+  elseif hook_every < HOOK_EVERY and not was_long then
+    hook_every = min(HOOK_EVERY, hook_every * 2)
+    sethook(look_at_clock, "", hook_every)
   end
 end
 
@@ -134,7 +145,7 @@ local function hooked(thread)
   if threads_made % THREADS_AT_MOST == 0 then
     look_at_clock()
   end
-  sethook(thread, look_at_clock, "", HOOK_EVERY)
+  sethook(thread, look_at_clock, "", hook_every)
   return thread
 end
 
@@ -808,6 +819,13 @@ local function list(...)
   return { ... }
 end
 
+-- Append values to a table that has so many.
+local function extend(made, size, ...)
+  for number, value in ipairs({ ... }) do
+    made[size + number] = value
+  end
+end
+
 -- Running.
 
 -- A failure, where it happened: in the innermost line of what is not ours. There is none if a
@@ -816,7 +834,7 @@ local function located(raised)
   local level = 2
   local info = getinfo(level, "Sl")
   while info and (info.currentline < 0 or OURS[info.source]) do
-    level = level + 1
+    level = row_end(level, info.source) + 1
     info = getinfo(level, "Sl")
   end
   local is_counted = false
@@ -920,4 +938,5 @@ return {
   value_of_list = value_of_list,
   status = status,
   list = list,
+  extend = extend,
 }
