@@ -26,6 +26,7 @@ _VALUES_OF_OPTION: Final = {
     b"MAXCOUNT": 1,
     b"MAXSIZE": 1,
     b"NOACK": 0,
+    b"STABLE": 0,  # of regions alone
 }
 
 

@@ -11,6 +11,7 @@ from conftest import Factory
 
 from support.client import Argument, RawClient, WireError
 from support.process import Pair, ServerProcess
+from support.waiting import wait_until
 
 Request = tuple[Argument, ...]
 
@@ -163,6 +164,21 @@ def test_blocking(client: RawClient, server: ServerProcess, end: str) -> None:
         refused = parked.read_parsed()
         assert isinstance(refused, WireError)
         assert refused.text.startswith(b"NOGROUP No such key 's' or consumer group 'g'")
+
+
+def test_rights_lost_while_waiting(client: RawClient, server: ServerProcess) -> None:
+    client.call("ACL", "SETUSER", "u", "on", "nopass", "+@all", "~s")
+    client.call("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
+    with server.client() as parked:
+        assert parked.call("AUTH", "u", "x") == b"+OK\r\n"
+        words = ("XREAD-GROUP", "BLOCK", 0, "GROUP", "g", "NAME", "streams")
+        parked.send_command(*words, "STREAMS", "s", "$")
+        wait_until(lambda: server.info("clients")["blocked_clients"] == "1")
+        client.call("ACL", "SETUSER", "u", "resetkeys", "~other")
+        client.call("XADD", "s", "1-0", "f", "v")
+        assert parked.read() == b"-NOPERM No permissions to access a key\r\n"
+    assert client.call_parsed("XPENDING", "s", "g") == [0, None, None, None]
+    client.call("ACL", "DELUSER", "u")
 
 
 def test_keys_are_found(client: RawClient) -> None:

@@ -24,6 +24,7 @@ def positions(request: str, *specs: KeySpec) -> list[int]:
         ("XREADGROUP GROUP streams streams NOACK STREAMS streams >", [6]),
         ("XREADGROUP GROUP g STREAMS CLAIM 5 STREAMS a b > >", [7, 8]),
         ("XREAD STREAMS STREAMS STREAMS 0 0", [2, 3]),
+        ("XREAD STABLE COUNT 1 stable STREAMS a 0", [6]),
         ("XREAD COUNT STREAMS a 0", []),
         ("XREAD STREAMS a", []),
         ("XREAD STREAMS a b 0", []),

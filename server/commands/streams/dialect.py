@@ -15,6 +15,7 @@ from headrace.server.commands.streams.groups import xgroup_delconsumer, xgroup_d
 from headrace.server.commands.streams.info import xinfo_consumers
 from headrace.server.commands.streams.pending import idle_ms, pending_range, xclaim
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.key_specs import xread_keys
 from headrace.server.dispatch.rows import (
     BLOCKING,
     MOVABLEKEYS,
@@ -25,13 +26,20 @@ from headrace.server.dispatch.rows import (
 )
 
 
+def _read_group_keys(argv: list[bytes]) -> list[int]:
+    """The keys of XREAD-GROUP; what has waited is looked at again in today's words."""
+    if group_dialect.is_translated(argv):
+        return xread_keys(argv)
+    return group_dialect.read_group_keys(argv)
+
+
 @command(
     "XREAD-GROUP",
     arity=-8,
     flags=WRITE | BLOCKING | MOVABLEKEYS,
     keys=(KeySpec("RO ACCESS", begin="STREAMS", begin_from=5, last=-1, limit=2),),
     acl=("stream",),
-    find_keys=group_dialect.read_group_keys,
+    find_keys=_read_group_keys,
 )
 def xread_group(call: Call) -> object:
     """Reply: that of XREADGROUP."""
@@ -77,7 +85,11 @@ def xgroup_get_pending(call: Call) -> object:
 
 
 @command(
-    "XGROUP|CLAIM", arity=-7, flags=WRITE, keys=(KeySpec("RW UPDATE", begin=2),), acl=("stream",)
+    "XGROUP|CLAIM",
+    arity=-7,
+    flags=WRITE,
+    keys=(KeySpec("RW ACCESS UPDATE", begin=2),),
+    acl=("stream",),
 )
 def xgroup_claim(call: Call) -> object:
     """Reply: the IDs claimed."""

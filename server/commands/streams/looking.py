@@ -14,7 +14,13 @@ from headrace.storage.stream.stream import Stream
 _RUN_DIGITS = 12
 
 
-@command("XLOOK", arity=-2, flags=READONLY | FAST, keys=(KeySpec("RO", last=-1),), acl=("stream",))
+@command(
+    "XLOOK",
+    arity=-2,
+    flags=READONLY | FAST,
+    keys=(KeySpec("RO ACCESS", last=-1),),
+    acl=("stream",),
+)
 def xlook(call: Call) -> object:
     """Reply: for each key a string, or nil where there is no stream.
 

@@ -20,7 +20,7 @@ from headrace.server.dispatch.rows import FAST, READONLY, KeySpec, command
 from headrace.storage.stream.ranks import Share, count_between, share_by_rows, share_evenly
 
 
-@command("XCOUNT", arity=4, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
+@command("XCOUNT", arity=4, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xcount(call: Call) -> object:
     """The bounds are those of XRANGE. Reply: the number of entries from one ID to the other."""
     argv = call.argv
