@@ -631,6 +631,12 @@ AA_BAD_TOKEN: Final = b"ERR that is no token"
 AA_NO_MEMBER: Final = b"ERR that region does not take part (aa-peers, AA JOIN)"
 AA_NEVER_MEMBER: Final = b"ERR that region has never taken part, so there is nothing to forget"
 AA_OWN_REGION: Final = b"ERR that is this region itself"
+AA_STRANGER: Final = (
+    b"AATLS the certificate of the region that calls has none of the names in "
+    b"tls-expected-peer-name of that one"
+)
+AA_PLAIN: Final = b"AATLS that region does not encrypt what it exchanges (aa-tls)"
+AA_ENCRYPTS: Final = b"AATLS that region encrypts what it exchanges (aa-tls)"
 AA_OWN_ADDRESS: Final = b"AASELF that is the address of the region that calls (aa-peers)"
 AASTART: Final = (
     b"AASTART the files of this region may be older than what it has told the others: it takes no "

@@ -60,6 +60,7 @@ class Clients:
         writes_held: why requests that write are held back beside that; 0: they are not.
         held_bytes: what all of them hold, beside what any client takes, as it was seen last.
         http_warned_ms: when the log last reported a client that speaks HTTP.
+        refused_ms: when it last reported that a region from some host was refused for some reason.
     """
 
     def __init__(self, blocking: Blocking) -> None:
@@ -76,6 +77,7 @@ class Clients:
         self.writes_held = 0
         self.held_bytes = 0
         self.http_warned_ms = 0
+        self.refused_ms: Final[dict[str, int]] = {}
         self._blocking: Final = blocking
 
     def new_id(self) -> int:

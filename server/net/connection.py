@@ -52,6 +52,7 @@ from headrace.server.net.past_loop import (
     read_now,
     write_now,
 )
+from headrace.server.regions.advice import warn_refused
 
 log: Final = logging.getLogger("headrace")
 
@@ -65,6 +66,7 @@ STRANGERS_OUTPUT_BYTES: Final = 1024  # of unread replies to who has to log in, 
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
+_TLS_HELLO: Final = b"\x16\x03"  # what an encrypted connection begins with
 # poll() reports errors, and that both sides are closed, without being asked.
 _HANG_UP: Final = getattr(select, "POLLRDHUP", 0)
 _one_socket: Final = select.poll()  # made once, and empty between two looks
@@ -168,6 +170,9 @@ class Connection(Peer):
         session = self.session
         session.bytes_in += len(data)
         session.reads += 1
+        if self._of_region and session.reads == 1 and data.startswith(_TLS_HELLO):
+            self._refuse_encrypted()
+            return
         server.statistics.counters.net_input_bytes += len(data)
         server.statistics.counters.reads += 1
         server.clock.refresh()
@@ -182,6 +187,16 @@ class Connection(Peer):
                 self._run()
             if len(data) >= FULL_READ_BYTES:
                 self._read_no_more_in_this_turn()
+
+    def _refuse_encrypted(self) -> None:
+        """Say why, and close: a region calls encrypted where nothing is."""
+        host = self.session.address.decode("utf-8", "replace").rpartition(":")[0]
+        warn_refused(self._server, host, "it encrypts, and this region does not (aa-tls)")
+        transport = self._transport
+        if transport is not None:
+            transport.write(encode(ErrorReply(errors.AA_PLAIN)))
+            transport.close()
+        self.session.special |= CLOSING
 
     def _read_no_more_in_this_turn(self) -> None:
         """Let others have theirs: libuv reads up to eight megabytes of a client in one go."""

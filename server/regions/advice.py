@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
+
+from headrace.server.state import Server
+
+log: Final = logging.getLogger("headrace")
 
 _BY_CODE: Final = {
     "AASECRET": "Give both the same aa-secret",
@@ -13,6 +18,7 @@ _BY_CODE: Final = {
         "Two servers are one region, or a copy of its folder runs besides. End one of them; it may "
         "come back with an empty folder and another aa-region-id"
     ),
+    "AATLS": "Give both the same aa-tls, and certificates that each lets in",
     "AAFORGOTTEN": "Start that region with an empty folder, to let it take part again",
 }
 _BY_TEXT: Final = {
@@ -31,6 +37,23 @@ _BY_TEXT: Final = {
         "Turn aa-tls on, or allow plain text if the network between the two is protected otherwise"
     ),
 }
+_REFUSED_EVERY_MS: Final = 3_600_000
+_MOST_REFUSED: Final = 1000  # hosts and reasons that are remembered
+
+
+def warn_refused(server: Server, host: str, reason: str) -> None:
+    """Say in the log that a region that called from a host was refused, the same once an hour."""
+    told_ms = server.clients.refused_ms
+    now_ms = server.clock.monotonic_ms()
+    known = f"{host} {reason}"
+    if known in told_ms and now_ms - told_ms[known] < _REFUSED_EVERY_MS:
+        return
+    if len(told_ms) >= _MOST_REFUSED:
+        told_ms.clear()
+    told_ms[known] = now_ms
+    what_to_do = advice(reason)
+    text = f"{reason}. {what_to_do}" if what_to_do else reason
+    log.warning("Whoever called from %s at aa-port was refused: %s", host, text)
 
 
 def advice(reason: str) -> str:

@@ -98,6 +98,11 @@ class Conversation:
         self.link = None
         self.end(reason)
 
+    def refused(self, reason: str) -> None:
+        """One of both sides will not talk to the other, and trying again will hardly mend it."""
+        self.puller.refused = True
+        self.end(reason)
+
     # The owner calls these
 
     def go_on(self) -> None:

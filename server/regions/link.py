@@ -20,6 +20,8 @@ PLAINTEXT: Final = (
     "it is on another machine, and what is exchanged is not encrypted (aa-tls, aa-allow-plaintext)"
 )
 
+LOST: Final = "the connection was lost"
+
 # Makes the protocol of an encrypted connection: of the one inside, the host, and what is called
 # with the reason where there is none.
 Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
@@ -58,10 +60,13 @@ class SocketLink(Link, asyncio.Protocol):
         self._transport = None
         if not self._closed:
             self._closed = True
-            reason = "the connection was lost"
+            reason = LOST
             if isinstance(exc, OSError):
                 reason += f": {exc.strerror or exc}"
-            self._conversation.lost(reason)
+            if "TLS: " in reason:
+                self._conversation.refused(reason)
+            else:
+                self._conversation.lost(reason)
 
     # Link
 
@@ -133,12 +138,16 @@ class SocketConnector(Connector):
         where = f"{host}:{address.port}"
         loop = asyncio.get_running_loop()
 
+        def failed(reason: str) -> None:
+            end = conversation.lost if reason == LOST else conversation.refused
+            end(f"{where}: {reason}")
+
         def protocol() -> asyncio.Protocol:
             config = self._config
             link = SocketLink(conversation, self._clock, config.aa_tls or config.aa_allow_plaintext)
             if not config.aa_tls:
                 return link
-            return self._encrypt(link, host, lambda reason: conversation.lost(f"{where}: {reason}"))
+            return self._encrypt(link, host, failed)
 
         try:
             source = source_address(self._config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import subprocess
 import time
@@ -115,6 +116,28 @@ def test_one_peer_is_paused(three_regions: Mesh) -> None:
             reply = client.call("AA", "RESUME", word)
             assert reply == (b"+OK\r\n" if word == "2" else reply)
             assert word == "2" or reply.startswith(b"-ERR there is no such peer")
+
+
+def test_the_lag_of_a_paused_link_covers_what_is_missing(two_regions: Mesh) -> None:
+    """It is counted from when this region was level, which may be a beat before the pause."""
+    one, two = two_regions[1], two_regions[2]
+    level_before = time.monotonic()
+    two_regions.wait_until_level()
+    one.call("AA", "PAUSE", "2")
+    two.xadd("s")
+    added = time.monotonic()
+
+    def lag_ms() -> int:
+        asked_s = time.monotonic() - added
+        found = re.search(r"lag_ms=(\d+)", one.info("activeactive")["aa_peer2"])
+        assert found is not None
+        assert asked_s * 1000 <= int(found[1]) <= (time.monotonic() - level_before) * 1000 + 5000
+        return int(found[1])
+
+    wait_until(lambda: lag_ms() > 300, one)
+    two.kill()
+    one.call("AA", "RESUME", "2")
+    wait_until(lambda: lag_ms() > 600, one)
 
 
 def test_partition_and_heal(three_regions: Mesh) -> None:

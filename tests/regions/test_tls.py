@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -138,41 +139,83 @@ def test_a_certificate_is_asked_for(
 def test_a_name_is_asked_for(lonely: RegionProcess, certificates: Certificates) -> None:
     context = certificates.context(certificates.issue("eu", hosts="DNS:eu.example"))
     lonely.call("CONFIG", "SET", "tls-expected-peer-name", "us.example ap.example")
-    assert asks(lonely, context) == b""
+    assert asks(lonely, context).startswith(b"-AATLS ")
     assert "has none of the names in tls-expected-peer-name" in lonely.log()
     lonely.call("CONFIG", "SET", "tls-expected-peer-name", "us.example EU.example")
     assert asks(lonely, context) == b"+PONG\r\n"
     wild = certificates.context(certificates.issue("wild", hosts="DNS:*.eu.example,IP:127.0.0.1"))
-    assert asks(lonely, wild) == b""
+    assert asks(lonely, wild).startswith(b"-AATLS ")
     lonely.call("CONFIG", "SET", "tls-expected-peer-name", "deep.eu.example")
     assert asks(lonely, wild) == b"+PONG\r\n"
     lonely.call("CONFIG", "SET", "tls-expected-peer-name", "far.deep.eu.example")
-    assert asks(lonely, wild) == b""
+    assert asks(lonely, wild).startswith(b"-AATLS ")
     lonely.call("CONFIG", "SET", "tls-expected-peer-name", "127.0.0.1")
     assert asks(lonely, wild) == b"+PONG\r\n"
+
+
+@contextmanager
+def facing(ours: list[str], theirs: list[str]) -> Iterator[tuple[RegionProcess, RegionProcess]]:
+    """Two regions that call each other, and will not talk."""
+    port, claim = claim_port()
+    other_port, other_claim = claim_port()
+    with (
+        claim,
+        other_claim,
+        RegionProcess(1, port, "--aa-peers", f"2 127.0.0.1 {other_port}", *ours) as one,
+        RegionProcess(2, other_port, "--aa-peers", f"1 127.0.0.1 {port}", *theirs) as two,
+    ):
+        yield one, two
+
+
+def check_refused(region: RegionProcess, other: int, as_caller: bytes, as_called: str) -> None:
+    """What a region says of another one that it calls, and that calls it, and once of each."""
+    wait_until(lambda: region.state_of(other).startswith(b"refused: "), region)
+    assert as_caller in region.state_of(other)
+    region.wait_for_log(as_caller.decode())
+    line = "Whoever called from 127.0.0.1 at aa-port was refused: " + as_called
+    region.wait_for_log(line)
+    assert region.log().count(line) == 1
 
 
 def test_a_region_of_another_authority_is_not_met(
     certificates: Certificates, tmp_path: Path
 ) -> None:
     stranger = Certificates(tmp_path)
-    port, claim = claim_port()
-    other_port, other_claim = claim_port()
-    with (
-        claim,
-        other_claim,
-        RegionProcess(
-            *(1, port, "--aa-peers", f"2 127.0.0.1 {other_port}"),
-            *showing(certificates.server, certificates),
-        ) as one,
-        RegionProcess(
-            *(2, other_port, "--aa-peers", f"1 127.0.0.1 {port}"),
-            *showing(stranger.server, stranger),
-        ) as two,
-    ):
+    options = showing(certificates.server, certificates), showing(stranger.server, stranger)
+    with facing(*options) as (one, two):
         one.wait_for_log("TLS: certificate verify failed")
         two.wait_for_log("TLS: certificate verify failed")
-        assert one.state_of(2) != b"up"
+        check_refused(one, 2, b"TLS: certificate verify failed", "TLS: tlsv1 alert unknown ca")
+        check_refused(two, 1, b"TLS: certificate verify failed", "TLS: tlsv1 alert unknown ca")
+
+
+def test_both_hear_why_who_calls_is_refused(certificates: Certificates, tmp_path: Path) -> None:
+    """Region 2 trusts the other one, which does not know its authority."""
+    stranger = Certificates(tmp_path)
+    authorities = tmp_path / "authorities.crt"
+    files = [each.authority.file.read_text() for each in (certificates, stranger)]
+    authorities.write_text("".join(files))
+    trusting = [*showing(stranger.server, stranger)[:-1], str(authorities)]
+    with facing(showing(certificates.server, certificates), trusting) as (one, two):
+        check_refused(
+            *(one, 2, b"TLS: certificate verify failed", "TLS: certificate verify failed")
+        )
+        check_refused(two, 1, b"TLS: tlsv1 alert unknown ca", "TLS: tlsv1 alert unknown ca")
+
+
+def test_both_hear_of_a_name_that_is_not_expected(certificates: Certificates) -> None:
+    options = showing(certificates.server, certificates)
+    expecting = [*options, "--tls-expected-peer-name", "us.example"]
+    with facing(expecting, options) as (one, two):
+        reason = "its certificate has none of the names in tls-expected-peer-name"
+        check_refused(one, 2, reason.encode(), f"TLS: {reason}")
+        wait_until(lambda: two.state_of(1).startswith(b"refused: AATLS the certificate"), two)
+
+
+def test_both_hear_that_one_of_them_does_not_encrypt(certificates: Certificates) -> None:
+    with facing(showing(certificates.server, certificates), []) as (one, two):
+        check_refused(one, 2, b"so that region does not encrypt", "TLS: wrong version number")
+        check_refused(two, 1, b"AATLS that region encrypts", "it encrypts, and this region does")
 
 
 def test_a_region_that_does_not_encrypt_is_not_met(certificates: Certificates) -> None:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from headrace.compat.errors import AA_ENCRYPTS, AA_STRANGER
+from headrace.protocol.replies import ErrorReply, encode
 from headrace.server.clients.rights import log_in
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.permission import note_strange_certificate
@@ -14,12 +16,14 @@ from headrace.server.log import VERBOSE
 from headrace.server.net.connection import MOST_REGIONS, Connection
 from headrace.server.net.tls.handshakes import Handshakes
 from headrace.server.net.tls.names import common_name, has_name
-from headrace.server.net.tls.transport import Door, TlsTransport
+from headrace.server.net.tls.transport import LOST, Door, TlsTransport
+from headrace.server.regions.advice import warn_refused
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
 STRANGER: Final = "its certificate has none of the names in tls-expected-peer-name"
+NO_TLS: Final = "wrong version number"  # OpenSSL's words where what comes is no TLS
 _BY_COMMON_NAME: Final = b"CN"
 
 
@@ -84,13 +88,21 @@ class RegionDoor(Door):
     def opened(self, transport: TlsTransport) -> None:
         """See ``Door``."""
         if not has_name(transport.certificate(), self._server.config.tls_expected_peer_name):
+            transport.write(encode(ErrorReply(AA_STRANGER)))  # it hears why, too
             transport.give_up(STRANGER)
             return
         self._connection.connection_made(transport)  # type: ignore[arg-type]  # by its methods
 
     def refused(self, transport: TlsTransport, reason: str) -> None:
         """See ``Door``."""
-        note_refusal(transport, reason)
+        if reason == LOST:
+            note_refusal(transport, reason)
+            return
+        if reason == NO_TLS:
+            transport.answer_plain(encode(ErrorReply(AA_ENCRYPTS)))
+        peer = transport.get_extra_info("peername")
+        host = str(peer[0]) if isinstance(peer, tuple) else "?"
+        warn_refused(self._server, host, f"TLS: {reason}")
 
 
 class CallingDoor(Door):
@@ -120,7 +132,9 @@ class CallingDoor(Door):
 
     def refused(self, transport: TlsTransport, reason: str) -> None:
         """See ``Door``."""
-        self._failed(f"TLS: {reason}")
+        if reason == NO_TLS:
+            reason += ", so that region does not encrypt (aa-tls)"
+        self._failed(f"TLS: {reason}" if reason != LOST else reason)
 
 
 def note_refusal(transport: TlsTransport, reason: str) -> None:

@@ -91,6 +91,7 @@ class TlsTransport(Handshaking):
         self._wire_is_full = False
         self._told_full = False
         self._pumping = False
+        self._alert: OSError | None = None  # why the peer, or OpenSSL, wants no more
         self._past_loop = -1  # the descriptor, while what is to leave does not go by the event loop
 
     # Called by the event loop
@@ -131,7 +132,7 @@ class TlsTransport(Handshaking):
             return
         self._is_over = True
         if self._is_open:
-            self._protocol.connection_lost(exc)
+            self._protocol.connection_lost(exc or self._alert)
         else:
             self._door.refused(self, LOST if exc is None else words_of(exc))
 
@@ -173,6 +174,11 @@ class TlsTransport(Handshaking):
         self._handshakes.end(self)
         self._door.opened(self)
 
+    def answer_plain(self, data: bytes) -> None:
+        """Send what a peer understands that does not encrypt."""
+        if self._wire is not None:
+            self._wire.write(data)
+
     def give_up(self, reason: str) -> None:
         """See ``Handshaking``."""
         self._handshakes.end(self)
@@ -210,6 +216,8 @@ class TlsTransport(Handshaking):
             self._protocol.data_received(parts[0] if len(parts) == 1 else b"".join(parts))
         if reason is None or self._is_closing:
             return
+        if reason:
+            self._alert = OSError(f"TLS: {reason}")
         if reason or not self._protocol.eof_received():
             self.close()
 
