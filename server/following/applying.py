@@ -171,6 +171,7 @@ class Applier:
             if row is None or row.run is None or not row.arity_fits(len(argv)):
                 row = find_recorded_row(self._rows, argv)
         except CommandError as error:
+            server.statistics.counters.count_error(error.line)
             self._note_failure(name, error.line)
             return
         self.session.last_row = row
