@@ -58,6 +58,7 @@ from headrace.storage.entry import NO_EXPIRY
 
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
 MOST_NOTES: Final = 32  # on the file that are kept
+STEPS: Final = 16  # between which nobody looks at the clock
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
 _BY_COMMANDS: Final = (
@@ -158,6 +159,15 @@ class RdbReader:
             self._go_on(self._parts)
             return True
         return self._step(self._source.byte())
+
+    def steps(self) -> bool:
+        """Read some keys, or a part of a large value; False at the end."""
+        for _ in range(STEPS):
+            if not self.step():
+                return False
+            if self._parts is not None:
+                break
+        return True
 
     def _read_magic(self, head: bytes) -> int:
         source = self._source

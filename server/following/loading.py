@@ -22,7 +22,6 @@ from headrace.server.loading.reloading import empty
 
 log: Final = logging.getLogger("headrace")
 
-STEPS: Final = 16  # between two looks at the clock
 STREAM_DB: Final = b"repl-stream-db"
 
 
@@ -104,10 +103,7 @@ class SyncLoading:
         stop_ns = time.perf_counter_ns() + SLICE_NS
         going_on = True
         while going_on and time.perf_counter_ns() < stop_ns:
-            for _ in range(STEPS):
-                going_on = rdb.step()
-                if not going_on:
-                    break
+            going_on = rdb.steps()
         self.loaded_bytes = rdb.loaded_bytes
         self._durability.files.status.loaded_bytes = rdb.loaded_bytes
         return going_on

@@ -45,7 +45,6 @@ from headrace.storage.regions.records import AA
 log: Final = logging.getLogger("headrace")
 
 SLICE_NS: Final = 10_000_000  # how long clients may wait for the loop while data is loaded
-RDB_STEPS: Final = 16  # through a snapshot of Redis between two looks at the clock
 SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
 _MULTI: Final = b"multi"
@@ -154,11 +153,7 @@ class Loader:
     def _load_keys(self, rdb: RdbReader) -> None:
         """Load some of a snapshot of Redis."""
         status = self._status
-        going_on = True
-        for _ in range(RDB_STEPS):
-            going_on = rdb.step()
-            if not going_on:
-                break
+        going_on = rdb.steps()
         status.loaded_bytes = rdb.loaded_bytes
         status.keys_loaded = rdb.keys
         if going_on:

@@ -89,6 +89,28 @@ def test_a_long_string_is_read_in_many_steps(tmp_path: Path, form: str) -> None:
     assert db.get(b"k", 1) == b"a" * size
 
 
+def test_a_large_value_leaves_time_after_each_part(tmp_path: Path) -> None:
+    """Many small keys are read between two looks at the clock, but one part of a large one."""
+    path = tmp_path / "dump.rdb"
+
+    def count(*keys: bytes) -> tuple[int, int]:
+        path.write_bytes(file(*keys))
+        counts = []
+        for advance in (RdbReader.step, RdbReader.steps):
+            (db,) = databases(1)
+            reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
+            counts.append(1)
+            while advance(reader):
+                counts[-1] += 1
+            reader.close()
+        return counts[0], counts[1]
+
+    steps, looks = count(*[key(0, b"%d" % number, text(b"v")) for number in range(1000)])
+    assert looks < steps // 10
+    steps, looks = count(large("sorted set"))
+    assert looks > steps - 20
+
+
 def test_a_long_string_is_written_in_many_steps() -> None:
     (db,) = databases(1)
     value = os.urandom(3_000_000)
