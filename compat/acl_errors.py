@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.compat.errors import c_text
+
 # Why a rule is wrong.
 SYNTAX_ERROR: Final = b"Syntax error"
 UNKNOWN_COMMAND: Final = b"Unknown command or category name in ACL"
@@ -54,27 +56,27 @@ GET_DENIED: Final = b"ERR GET option of SORT denied due to insufficient ACL perm
 
 def bad_rule(rule: bytes, reason: bytes) -> bytes:
     """For a rule of ACL SETUSER that cannot be used."""
-    return b"ERR Error in ACL SETUSER modifier '%b': %b" % (rule, reason)
+    return b"ERR Error in ACL SETUSER modifier '%b': %b" % (c_text(rule), reason)
 
 
 def unmatched(word: bytes) -> bytes:
     """For a selector that is not closed."""
-    return b"ERR Unmatched parenthesis in acl selector starting at '%b'." % word
+    return b"ERR Unmatched parenthesis in acl selector starting at '%b'." % c_text(word)
 
 
 def unknown_category(name: bytes) -> bytes:
     """For ACL CAT."""
-    return b"ERR Unknown category '%b'" % name[:128]
+    return b"ERR Unknown category '%b'" % c_text(name[:128])
 
 
 def unknown_user(name: bytes) -> bytes:
     """For ACL DRYRUN."""
-    return b"ERR User '%b' not found" % name
+    return b"ERR User '%b' not found" % c_text(name)
 
 
 def unknown_command(name: bytes) -> bytes:
     """For ACL DRYRUN."""
-    return b"ERR Command '%b' not found" % name
+    return b"ERR Command '%b' not found" % c_text(name)
 
 
 def no_command_permission(user: bytes, command: bytes) -> bytes:

@@ -24,6 +24,11 @@ NOT_A_FLOAT: Final = b"ERR value is not a valid float"
 INTERNAL: Final = b"ERR internal error"
 
 
+def c_text(word: bytes) -> bytes:
+    """A word as C prints it: none of it from a NUL on."""
+    return word.partition(b"\0")[0]
+
+
 def wrong_arity(full_name: bytes) -> bytes:
     """For a command, or ``container|subcommand``, called with too few or too many words."""
     return b"ERR wrong number of arguments for '%b' command" % full_name
@@ -101,7 +106,7 @@ def unknown_command(argv: list[bytes]) -> bytes:
 
 def _shortened(word: bytes, most: int) -> bytes:
     """A word as C prints it into an error: so many bytes of it, and none from a NUL on."""
-    return word[:most].partition(b"\0")[0]
+    return c_text(word[:most])
 
 
 def unknown_subcommand(container: bytes, word: bytes) -> bytes:
@@ -125,7 +130,7 @@ CONFIG_NO_FILE: Final = b"ERR The server is running without a config file"
 
 def config_unknown(name: bytes) -> bytes:
     """For CONFIG SET of a parameter that there is not."""
-    return b"ERR Unknown option or number of arguments for CONFIG SET - '%b'" % name
+    return b"ERR Unknown option or number of arguments for CONFIG SET - '%b'" % c_text(name)
 
 
 def config_set_failed(name: bytes, reason: bytes) -> bytes:
@@ -286,9 +291,14 @@ def invalid_expire(command: bytes) -> bytes:
     return b"ERR invalid expire time in '%b' command" % command
 
 
+def without_line_end(text: bytes) -> bytes:
+    """A text without the line breaks at its end."""
+    return text.rstrip(b"\r\n")
+
+
 def unsupported_option(option: bytes) -> bytes:
     """For a word that EXPIRE and its kin do not know; a line does not end in line breaks."""
-    return b"ERR Unsupported option %b" % option.rstrip(b"\r\n")
+    return b"ERR Unsupported option %b" % without_line_end(option)
 
 
 # DUMP and RESTORE
@@ -415,7 +425,7 @@ def overlapping_prefixes(prefix: bytes, other: bytes, is_there: bool) -> bytes:
     which = b"an existing" if is_there else b"another provided"
     return (
         b"ERR Prefix '%b' overlaps with %b prefix '%b'. Prefixes for a single client must not "
-        b"overlap." % (_shown(prefix), which, _shown(other))
+        b"overlap." % (c_text(prefix), which, c_text(other))
     )
 
 
@@ -541,32 +551,32 @@ BAD_PROTOCOL_TYPE: Final = (
 
 def bad_hello_option(word: bytes) -> bytes:
     """For a word that HELLO does not know, or that lacks what must follow it."""
-    return b"ERR Syntax error in HELLO option '%b'" % word
+    return b"ERR Syntax error in HELLO option '%b'" % c_text(word)
 
 
 def unknown_client_type(word: bytes) -> bytes:
     """For a TYPE that no client can have."""
-    return b"ERR Unknown client type '%b'" % word
+    return b"ERR Unknown client type '%b'" % c_text(word)
 
 
 def no_such_user(name: bytes) -> bytes:
     """For a USER that there is not."""
-    return b"ERR No such user '%b'" % name
+    return b"ERR No such user '%b'" % c_text(name)
 
 
 def unknown_client_attribute(word: bytes) -> bytes:
     """For an attribute that CLIENT SETINFO does not know."""
-    return b"ERR Unrecognized option '%b'" % word
+    return b"ERR Unrecognized option '%b'" % c_text(word)
 
 
 def bad_client_attribute(word: bytes) -> bytes:
     """For a value that CLIENT SETINFO cannot take."""
-    return b"ERR %b cannot contain spaces, newlines or special characters." % word
+    return b"ERR %b cannot contain spaces, newlines or special characters." % c_text(word)
 
 
 def no_latency_samples(event: bytes) -> bytes:
     """For LATENCY GRAPH of an event that was never slow."""
-    return b"ERR No samples available for event '%b'" % event.partition(b"\0")[0]
+    return b"ERR No samples available for event '%b'" % c_text(event)
 
 
 # Consumer groups
@@ -594,22 +604,22 @@ XNACK_IDS_EXPECTED: Final = b"ERR syntax error, expected IDS keyword"
 
 def no_such_group(group: bytes, key: bytes) -> bytes:
     """For a key that is there without the group asked for."""
-    return b"NOGROUP No such consumer group '%b' for key name '%b'" % (_shown(group), _shown(key))
+    return b"NOGROUP No such consumer group '%b' for key name '%b'" % (c_text(group), c_text(key))
 
 
 def no_key_or_group(key: bytes, group: bytes) -> bytes:
     """For a command that needs a key with a group and does not say which is missing."""
-    return b"NOGROUP No such key '%b' or consumer group '%b'" % (_shown(key), _shown(group))
+    return b"NOGROUP No such key '%b' or consumer group '%b'" % (c_text(key), c_text(group))
 
 
 def unrecognized_xclaim_option(word: bytes) -> bytes:
     """For a word after the IDs of XCLAIM that is none of its options."""
-    return b"ERR Unrecognized XCLAIM option '%b'" % _shown(word)
+    return b"ERR Unrecognized XCLAIM option '%b'" % c_text(word)
 
 
 def unrecognized_xnack_option(word: bytes) -> bytes:
     """For a word of XNACK that is none of its options."""
-    return b"ERR Unrecognized XNACK option '%b'" % _shown(word)
+    return b"ERR Unrecognized XNACK option '%b'" % c_text(word)
 
 
 # Regions
@@ -708,11 +718,6 @@ def aa_behind(origin: bytes, number: int) -> bytes:
 def aa_malformed(reason: bytes) -> bytes:
     """For words of another region that mean nothing."""
     return b"ERR malformed: %b" % reason
-
-
-def _shown(word: bytes) -> bytes:
-    """A word as C prints it: none of it from a NUL on."""
-    return word.partition(b"\0")[0]
 
 
 def unknown_replconf(option: bytes) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.compat.errors import c_text
 from headrace.protocol.outgoing import request
 from headrace.server.clients.clients import held_by, size_of
 from headrace.server.clients.session import (
@@ -149,7 +150,7 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"addr=" + session.address,
         b"laddr=" + session.local_address,
         b"fd=%d" % session.fd,
-        b"name=" + session.name,
+        b"name=" + c_text(session.name),
         b"age=%d" % (max(0, now_ms - session.created_ms) // 1000),
         b"idle=%d" % (max(0, idle_ms) // 1000),
         b"flags=" + flags_of(session),
@@ -176,8 +177,8 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"user=" + (b"(superuser)" if session.special & FROM_MASTER else session.user.name),
         b"redir=%d" % redirect_of(session),
         b"resp=%d" % (3 if session.resp3 else 2),
-        b"lib-name=" + session.lib_name,
-        b"lib-ver=" + session.lib_version,
+        b"lib-name=" + c_text(session.lib_name),
+        b"lib-ver=" + c_text(session.lib_version),
         b"io-thread=0",
         b"tot-net-in=%d" % session.bytes_in,
         b"tot-net-out=%d" % session.bytes_out,

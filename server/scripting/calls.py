@@ -17,6 +17,7 @@ from headrace.compat.errors import (
     READ_ONLY_REPLICA,
     TRANSACTION_TOO_LARGE,
     CommandError,
+    c_text,
 )
 from headrace.protocol.doubles import double
 from headrace.protocol.replies import ErrorReply
@@ -58,7 +59,7 @@ from headrace.server.scripting.arguments import number_of, spelled, whole
 from headrace.server.scripting.busy import Run
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import Memory
-from headrace.server.scripting.values import Builders, to_nul
+from headrace.server.scripting.values import Builders
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -340,7 +341,7 @@ class ScriptCalls:
     def error_line(self, text: bytes) -> bytes:
         """``redis.error_reply``: an error with a code, which is ERR where it has none."""
         self.memory.check(len(text))
-        return errors.with_code(to_nul(text).removeprefix(b"-"))
+        return errors.with_code(c_text(text).removeprefix(b"-"))
 
     def acl_check_cmd(self, *words: Any) -> bool:
         """``redis.acl_check_cmd``: whether the client of this script may call a command."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headrace.compat import scripting_errors as errors
-from headrace.compat.errors import MASTER_DOWN, NO_REPLICAS, CommandError
+from headrace.compat.errors import MASTER_DOWN, NO_REPLICAS, CommandError, c_text
 from headrace.protocol.replies import ErrorReply
 from headrace.server.dispatch.admission import (
     is_out_of_memory,
@@ -357,7 +357,7 @@ def _failed(
     line = failure.line
     if line is None and is_one_line:
         line = 1
-    text = errors.located(failure.text, name, failure.chunk or chunk, line)
+    text = errors.located(c_text(failure.text), name, failure.chunk or chunk, line)
     row = call.row
     assert row is not None
     if not failure.counted:

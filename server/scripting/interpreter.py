@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from headrace.compat import scripting_errors as errors
+from headrace.compat.errors import c_text
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.clients import size_of
 from headrace.server.scripting import bits, structs
@@ -26,7 +27,7 @@ from headrace.server.scripting.matching import MOST_WORK, Matching
 from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory
 from headrace.server.scripting.shebang import FLAGS
 from headrace.server.scripting.structs import pack_double, unpack_double
-from headrace.server.scripting.values import FAILED, Builders, to_nul
+from headrace.server.scripting.values import FAILED, Builders
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
 _NO_MEMORY: Final = (FAILED, errors.NOT_ENOUGH_MEMORY, None, None, False)
@@ -283,7 +284,7 @@ class Interpreter:
             text = b"ERR " + raised.text if isinstance(raised, LibraryError) else raised.text
             return Failure(text, raised.counted, chunk, line)
         assert isinstance(raised, bytes)
-        return Failure(to_nul(raised), counted, chunk, line)
+        return Failure(c_text(raised), counted, chunk, line)
 
 
 def is_name(name: bytes) -> bool:

@@ -90,7 +90,7 @@ def library_name(code: bytes) -> tuple[bytes, bytes]:
     line, end, rest = code.partition(b"\n")
     if not code.startswith(b"#!"):
         raise CommandError(errors.NO_METADATA)
-    if not end:
+    if not end or b"\0" in line:  # where it ends for C
         raise CommandError(errors.INVALID_METADATA)
     words = line[2:].split()
     engine = b"" if line[2:3].isspace() or not words else words.pop(0)

@@ -32,7 +32,7 @@ def split_shebang(source: bytes) -> tuple[int, bytes]:
     if not source.startswith(b"#!"):
         return COMPATIBLE, source
     line, end, rest = source.partition(b"\n")
-    if not end:
+    if not end or b"\0" in line:  # where it ends for C
         raise ScriptError(errors.BAD_SHEBANG)
     words = line.split()
     if words[0] != b"#!lua":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from headrace.compat.errors import c_text
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import (
@@ -72,9 +73,9 @@ def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> o
     parts: Sequence[Any] = left if isinstance(left, tuple) else list(left.values())  # type: ignore[attr-defined]
     kind = parts[0]
     if kind == STATUS:
-        return Status(_one_line(to_nul(parts[1])))
+        return Status(_one_line(c_text(parts[1])))
     if kind in (ERROR, COUNTED_ERROR):
-        error = to_nul(parts[1])
+        error = c_text(parts[1])
         if kind == ERROR:
             failures.append(error)
         return ErrorReply(error)
@@ -85,11 +86,6 @@ def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> o
     if kind == NULL:
         return None
     return _packed(parts, resp3, plain, failures)
-
-
-def to_nul(text: bytes) -> bytes:
-    """As much of a text of Lua as Redis, where it ends at a NUL, takes of it."""
-    return text.partition(b"\0")[0]
 
 
 def _one_line(text: bytes) -> bytes:
@@ -119,9 +115,9 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
             at += 1
             continue
         elif kind == STATUS:
-            out.reply(Status(_one_line(to_nul(parts[at + 1]))))
+            out.reply(Status(_one_line(c_text(parts[at + 1]))))
         elif kind in (ERROR, COUNTED_ERROR):
-            error = to_nul(parts[at + 1])
+            error = c_text(parts[at + 1])
             if kind == ERROR:
                 failures.append(error)
             out.reply(ErrorReply(error))
@@ -134,7 +130,7 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
         elif kind == BIG:
             out.big_digits(_one_line(parts[at + 1]))
         else:
-            out.reply(Verbatim(parts[at + 2], to_nul(parts[at + 1])[:3].ljust(3)))
+            out.reply(Verbatim(parts[at + 2], c_text(parts[at + 1])[:3].ljust(3)))
             at += 1
         at += 2
     return out.packed()

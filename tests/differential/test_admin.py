@@ -274,6 +274,31 @@ def test_debug_is_not_queued_where_it_is_not_allowed(fresh_server: Factory) -> N
         assert client.call("EXEC").startswith(b"-EXECABORT")
 
 
+QUOTED = (
+    ("CONFIG", "SET", "a\0b", 1), ("ACL", "SETUSER", "a", "b\0c"), ("ACL", "SETUSER", "a", "#x\0"),
+    ("ACL", "SETUSER", "a", "(x\0y)"), ("ACL", "SETUSER", "a", "(x\0y"), ("ACL", "CAT", "x\0y"),
+    ("ACL", "DRYRUN", "a\0b", "GET", "k"), ("ACL", "DRYRUN", "default", "ge\0t", "k"),
+    ("CLIENT", "SETINFO", "lib\0name", "a"), ("CLIENT", "LIST", "TYPE", "a\0b"),
+    ("CLIENT", "KILL", "TYPE", "a\0b"), ("CLIENT", "KILL", "USER", "a\0b"), ("a\0b", "c\0d"),
+    ("CLIENT", "x\0y"), ("HELLO", 2, "x\0y"), ("FUNCTION", "LIST", "x\0y"),
+    ("FUNCTION", "LOAD", "x\0y", "#!lua"), ("FUNCTION", "LOAD", "#!lua name=a\0b\nreturn 1"),
+    ("EVAL", "#!l\0ua\nreturn 1", 0), ("EVAL", "#!lua flags=a\0b\nreturn 1", 0),
+    ("CLIENT", "SETINFO", "lib-name", "a b\0c"), ("CLIENT", "SETNAME", "a b\0c"),
+    ("CLIENT", "SETINFO", "lib-ver", "a\0 b"), ("CLIENT", "SETNAME", "a\0 b"),
+    ("CLIENT", "GETNAME"), ("CLIENT", "SETNAME", ""), ("CLIENT", "SETINFO", "lib-ver", ""),
+)  # fmt: skip
+
+
+@pytest.mark.since(8, 10)
+def test_errors_quote_words_up_to_a_nul(pair: Pair) -> None:
+    for call in QUOTED:
+        pair.both(*call)
+    for client in (pair.ours, pair.real):
+        client.call("CLIENT", "SETNAME", "a\0b")
+        assert b" name=a age=" in client.call("CLIENT", "INFO")
+        client.call("CLIENT", "SETNAME", "")
+
+
 def test_no_module_is_loaded(client: RawClient) -> None:
     assert client.call("MODULE", "LIST") == b"*0\r\n"
 

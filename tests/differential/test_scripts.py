@@ -48,6 +48,45 @@ def test_wrong_calls(pair: Pair) -> None:
         pair.both(*call)
 
 
+ODD_TEXTS = (
+    "a\\0b", "a\\rb", "a\\r\\nb", "\\0", "a\\r\\n", "\\nERR x", "-ERR a\\0b c", "ERR a\\nb c\\0d",
+    "a b\\0c", "--x", "-x y\\r\\n", "", " ", "ERR", "-",
+)  # fmt: skip
+WITH_TEXT = (
+    "return redis.error_reply('%s')", "return redis.error_reply('%s').err",
+    "return redis.status_reply('%s')", "return redis.status_reply('%s').ok", "return {err='%s'}",
+    "return {ok='%s'}", "return {{err='%s'}, {ok='%s'}, '%s'}", "error('%s')", "error('%s', 0)",
+    "error({err='%s'})", "error({ok='%s'})", "error({err='%s', ignore_error_stats_update=true})",
+    "return {pcall(error, '%s')}", "return {pcall(error, {err='%s'})}", "assert(false, '%s')",
+    "return redis.pcall('%s').err", "return redis.call('GET', '%s', 'x')",
+    "return {big_number='%s'}",
+    "return {verbatim_string={format='%s', string='%s'}}", "return {map={['%s']={err='%s'}}}",
+    "return loadstring('%s')", "return {pcall(cjson.decode, '%s')}",
+    "return redis.pcall('OBJECT', '%s', 'x')", "return redis.pcall('SET', 'k', 'v', '%s')",
+)  # fmt: skip
+SIGNED = (
+    "return {double=-0.0}", "return {{double=-0.0}, {map={a={double=-0.0}}}}",
+    "return {double=0.0}",
+    "return struct.pack('dfd', -0.0, -0.0, 0)", "return redis.sha1hex(-0.0)", "return -0.0",
+    "return struct.pack('s', -0.0)", "return struct.pack()", "return {pcall(struct.pack, 'd', {})}",
+    "return redis.sha1hex(0.5)", "return redis.sha1hex()", "return cmsgpack.pack(-0.0)",
+    "return redis.call('SET', 'k', -0.0)", "return cjson.encode({-0.0})", "return ('d'):pack('x')",
+    "return tostring(struct.unpack('d', struct.pack('d', -0.0)))", "return cjson.encode(redis)",
+    "return cjson.encode({bit})", "return redis.debug()", "return {redis.debug()}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_odd_texts_and_signed_zeros(pair: Pair, protocol: int) -> None:
+    pair.ours.call("HELLO", protocol)
+    pair.real.call("HELLO", protocol)
+    for text in ODD_TEXTS:
+        for script in WITH_TEXT:
+            pair.both("EVAL", script.replace("%s", text), 0)
+    for script in SIGNED:
+        pair.both("EVAL", script, 0)
+
+
 LEAVING = (
     "redis.call('SELECT', 5) redis.setresp(3) return redis.call('HIMPORT', 'PREPARE', 'f', 'a')",
     "redis.call('HIMPORT', 'PREPARE', 'f', 'a') return redis.call('HIMPORT', 'SET', 'h', 'f', 1)",

@@ -16,6 +16,7 @@ from headrace.compat.errors import (
     WRONG_PASSWORD,
     CommandError,
     bad_hello_option,
+    c_text,
     wrong_arity,
 )
 from headrace.compat.numbers import parse_integer
@@ -222,5 +223,5 @@ def stop_monitoring(server: Server, session: Session) -> None:
 
 
 def is_plain(word: bytes) -> bool:
-    """Whether ``word`` is visible ASCII without spaces, so that CLIENT LIST stays readable."""
-    return all(0x21 <= char <= 0x7E for char in word)
+    """Whether what C sees of a word is visible ASCII without spaces: CLIENT LIST shows that."""
+    return all(0x21 <= char <= 0x7E for char in c_text(word))

@@ -11,6 +11,7 @@ from headrace.compat.errors import (
     FUNCTION_FLUSH_MODE,
     CommandError,
     bad_subcommand,
+    c_text,
 )
 from headrace.compat.glob import matches
 from headrace.compat.numbers import parse_integer
@@ -86,7 +87,7 @@ def function_load(call: Call) -> object:
     replaces = False
     for word in argv[2:-1]:
         if word.lower() != b"replace":
-            raise CommandError(errors.UNKNOWN_LOAD_OPTION % word)
+            raise CommandError(errors.UNKNOWN_LOAD_OPTION % c_text(word))
         replaces = True
     name = scripting_of(call).load_library(argv[-1], replaces, not call.replaying)
     call.record(argv, 1)
@@ -139,7 +140,7 @@ def function_list(call: Call) -> object:
             if pattern is None:
                 raise CommandError(errors.NO_LIST_PATTERN)
         else:
-            raise CommandError(errors.unknown_list_argument(word))
+            raise CommandError(errors.unknown_list_argument(c_text(word)))
     libraries = scripting_of(call).libraries.by_name.values()
     return [
         _shown(library, with_code)

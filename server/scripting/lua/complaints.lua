@@ -76,6 +76,9 @@ end
 
 local complaints = { LIBRARIES = LIBRARIES, row_end = row_end }
 
+-- The real table of each that is shown in its place, because scripts may not change it.
+complaints.behind = setmetatable({}, { __mode = "k" })
+
 -- An error from anywhere in a library, with the line that has called the library.
 function complaints.placed(text)
   return place_of(entry() + 1) .. text
@@ -115,7 +118,9 @@ end
 -- The text for an error of a function of Python, which is what calls this. It is about an argument
 -- if there is an index.
 function complaints.native(index, why)
-  return place_of(3) .. (index > 0 and argument_error(3, index, why) or why)
+  local caller = getinfo(3, "S")
+  local level = caller and LIBRARIES[caller.source] and 4 or 3 -- a function of ours is between
+  return place_of(level) .. (index > 0 and argument_error(level, index, why) or why)
 end
 
 return complaints

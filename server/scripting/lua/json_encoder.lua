@@ -1,7 +1,7 @@
 -- Encoding of JSON for scripts.
 
 local complaints, settings = ...
-local fail, refuse = complaints.fail, complaints.refuse
+local fail, refuse, behind = complaints.fail, complaints.refuse, complaints.behind
 local type, next, select, rawget = type, next, select, rawget
 local setmetatable, getmetatable = setmetatable, debug.getmetatable
 local find, char, format, gsub = string.find, string.char, string.format, string.gsub
@@ -216,6 +216,7 @@ return function()
     if depth >= most_depth or depth > MAY_BE_DEEP and depth % LEVEL > SLOTS - 3 then
       fail("Cannot serialise, excessive nesting (" .. floor(depth / LEVEL) .. ")")
     end
+    value = behind[value] or value
     local meta = getmetatable(value)
     local size = meta and meta.__is_cjson_array and #value or nil
     local is_array = size ~= nil

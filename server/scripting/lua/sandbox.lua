@@ -33,7 +33,7 @@ local NAMES = { script = "@user_script", library = "@user_function" }
 
 -- Read-only tables.
 
-local behind = setmetatable({}, { __mode = "k" }) -- the real table of each that is shown
+local behind = complaints.behind
 
 local function refuse()
   error(READONLY, 2)
@@ -431,6 +431,21 @@ for name, functions in pairs(server.native) do
   end
 end
 
+-- A number as Python is to get it. It would get 0 for -0, as for all that is a whole number.
+local function signed(number)
+  return number == 0 and 1 / number < 0 and "-0" or number
+end
+
+local pack = base.struct.pack
+
+function base.struct.pack(...)
+  local words, count = { ... }, select("#", ...)
+  for index = 2, count do
+    words[index] = signed(words[index])
+  end
+  return pack(unpack(words, 1, count))
+end
+
 local redis = {}
 for name, value in pairs(server.constants) do
   redis[name] = value
@@ -444,6 +459,15 @@ local function or_table(ok, ...)
     return ...
   end
   return exchanged((...))
+end
+
+local sha1hex = redis.sha1hex
+
+function redis.sha1hex(...)
+  if select("#", ...) == 1 and type(...) == "number" then
+    return sha1hex(tostring(...))
+  end
+  return sha1hex(...)
 end
 
 local call = redis.call
@@ -659,7 +683,7 @@ local function write_table(out, at, value, depth)
   end
   local number = value.double
   if type(number) == "number" then
-    out[at + 1], out[at + 2] = DOUBLE, number
+    out[at + 1], out[at + 2] = DOUBLE, signed(number)
     return at + 2
   end
   local items = value.map
