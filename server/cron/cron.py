@@ -35,6 +35,7 @@ from headrace.server.gate import (
 )
 from headrace.server.info.command_stats import calls_of_all
 from headrace.server.state import Server
+from headrace.server.statistics.memory import SpareMemory
 
 EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
 EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
@@ -69,6 +70,7 @@ class Cron:
         self._keys_due = False  # likewise, to expire
         self._idle_consumers: Final = Sweep(server)
         self._clock_steps: Final = ClockSteps(dispatcher)
+        self._spare_memory: Final = SpareMemory()
 
     def start(self) -> None:
         """Begin to tick."""
@@ -108,6 +110,8 @@ class Cron:
             else:
                 self._server.clock.refresh()
                 free_some(self._server)
+                if self._server.data.unused:
+                    self._spare_memory.look(calls_of_all, True)
                 self._forget_iids()
                 count_sizes(self._server)
                 count_keys(self._server)
@@ -139,6 +143,7 @@ class Cron:
         count_sizes(server)
         count_keys(server)
         server.account.check_some()
+        self._spare_memory.look(calls_of_all, bool(server.data.unused))
         if server.gate.reasons & (MEMORY_LIMITED | CLIENTS_LIMITED):
             server.clients.weigh_all()
             server.ready_evicting().make_room()
