@@ -25,10 +25,12 @@ case "${2:-}" in
 check-aof | check-snapshot | import | export | --version | -v | --help | -h) exec "$@" ;;
 esac
 
-# A container is reached from outside, so it listens everywhere unless told otherwise. Whatever the
-# user says, wherever it stands, comes later and wins.
+# A container is reached from outside, so it listens everywhere unless told otherwise, and its
+# snapshot is what the image of Redis has in this folder. What the user says, wherever it stands,
+# comes later and wins.
 HEADRACE_DEFAULTS="bind * -::*
 protected-mode no
+dbfilename dump.rdb
 ${HEADRACE_DEFAULTS:-}"
 export HEADRACE_DEFAULTS
 exec "$@"

@@ -148,6 +148,21 @@ def replace_file(folder: bytes, name: bytes, data: bytes) -> None:
     sync_folder(folder)
 
 
+def replace_head(path: bytes, head: bytes) -> None:
+    """Let a file that was synced begin with other bytes, if it does not, and sync it again.
+
+    Raises:
+        OSError: nobody knows what is on the disk.
+    """
+    fd = os.open(path, os.O_RDWR)
+    try:
+        if os.pread(fd, len(head), 0) != head:
+            os.pwrite(fd, head, 0)
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 class NewFile:
     """A file that is being written under a name that nobody relies on.
 

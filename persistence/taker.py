@@ -6,6 +6,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from headrace.persistence.snapshot.stream_place import REPLICATION_ID
+from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 
 
@@ -44,11 +46,41 @@ class IntoDatabases(KeyTaker):
 
     def __init__(self, databases: list[Keyspace]) -> None:
         super().__init__(len(databases))
-        self._databases: Final = databases
+        self.into: Final = databases
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         """See ``KeyTaker``."""
-        return self._databases[db].load(key, value, expire_ms, 0)
+        return self.into[db].load(key, value, expire_ms, 0)
+
+
+class LiveKeys(IntoDatabases):
+    """Puts keys into databases, except for those that have expired since.
+
+    Args:
+        now_ms: the present.
+        replaces: keys take the place of those that are there.
+
+    Attributes:
+        notes: those on the file, when keys come. One that has a place in the stream of replication
+            keeps what has expired: replicas have it, and need the record of its end.
+        expired: how many keys were left out.
+    """
+
+    def __init__(self, databases: list[Keyspace], now_ms: int, replaces: bool = False) -> None:
+        super().__init__(databases)
+        self.notes: dict[bytes, bytes] = {}
+        self.expired = 0
+        self._now_ms: Final = now_ms
+        self._replaces: Final = replaces
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """See ``KeyTaker``."""
+        if NO_EXPIRY != expire_ms < self._now_ms and REPLICATION_ID not in self.notes:
+            self.expired += 1
+            return True
+        if self._replaces:
+            self.into[db].remove(key)
+        return super().take(db, key, value, expire_ms)
 
 
 class Dropping(KeyTaker):

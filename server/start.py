@@ -37,7 +37,11 @@ def load_config(words: list[bytes]) -> Config:
     arguments = Arguments(words)
     stdin = sys.stdin.buffer.read() if arguments.from_stdin else b""
     config = Config()
-    Loader(config).load(arguments, stdin, os.environb.get(DEFAULTS.encode(), b""))
+    defaults = os.environb.get(DEFAULTS.encode(), b"")
+    if os.path.basename(sys.argv[0]) == "redis-server":
+        # A link of that name stands in for Redis, and whoever starts it knows where its data is.
+        defaults = b"dbfilename dump.rdb\n" + defaults
+    Loader(config).load(arguments, stdin, defaults)
     return config
 
 

@@ -97,7 +97,7 @@ def stub(tmp_path: Path) -> Path:
     return tmp_path
 
 
-OPEN = ["bind * -::*", "protected-mode no"]
+OPEN = ["bind * -::*", "protected-mode no", "dbfilename dump.rdb"]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ from headrace.persistence.files import (
 
 COMMANDS_SUFFIX: Final = b"aof"
 SNAPSHOT_SUFFIX: Final = b"hrs"
+RDB_SUFFIX: Final = b"rdb"
 
 
 def is_end_of_data(paths: list[bytes], number: int) -> bool:
@@ -472,10 +473,13 @@ class AofDirectory:
         """
         return self.manifest.base is None and not self.size_of(self.manifest.incrs)
 
-    def adopt_snapshot(self, path: bytes) -> None:
+    def adopt_snapshot(self, path: bytes, is_rdb: bool) -> None:
         """Let a snapshot be the base of a folder that holds no data yet; the file itself stays.
 
         The manifest comes first, so that a crash in between leaves no data without one.
+
+        Args:
+            is_rdb: it is in Redis's form.
 
         Raises:
             PersistenceError: it cannot be copied into the folder.
@@ -485,7 +489,8 @@ class AofDirectory:
         if not self.manifest.incrs:
             self.add_incr()
         manifest = self.manifest.copy()
-        file = manifest.add_base(self.prefix, SNAPSHOT_SUFFIX, len(manifest.incrs))
+        suffix = RDB_SUFFIX if is_rdb else SNAPSHOT_SUFFIX
+        file = manifest.add_base(self.prefix, suffix, len(manifest.incrs))
         temporary = os.path.join(self.path, TEMPORARY_PREFIX + file.name)
         try:
             copyfile(path, temporary)

@@ -46,6 +46,31 @@ def crc64(data: bytes, before: int) -> int:
     return _unsigned(_sliced(data, _signed(before), _made.tables))
 
 
+def crc64_ahead(crc: int, size: int) -> int:
+    """What a checksum becomes by ``size`` zeros behind it.
+
+    A checksum is the remainder of a polynomial, so that is a product: with x to the power of so
+    many bits. Checksums of texts that differ in their beginnings differ by this of what those do.
+    """
+    power = 1 << 63  # x to the power of 0
+    factor = 1 << 55  # of 8
+    while size:
+        if size & 1:
+            power = _product(power, factor)
+        factor = _product(factor, factor)
+        size >>= 1
+    return _product(crc, power)
+
+
+def _product(one: int, other: int) -> int:
+    product = 0
+    for bit in range(63, -1, -1):
+        if one >> bit & 1:
+            product ^= other
+        other = (other >> 1) ^ _REFLECTED if other & 1 else other >> 1
+    return product
+
+
 def _sliced(data: bytes, crc: i64, tables: vec[i64]) -> i64:
     at: i64 = 0
     end: i64 = len(data)

@@ -13,7 +13,7 @@ from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.forms.form import Form, Walk
 from headrace.persistence.forms.table import form_of
-from headrace.persistence.rdb.crc64 import crc64
+from headrace.persistence.rdb.crc64 import crc64, crc64_ahead
 from headrace.persistence.rdb.head import REDIS, VALKEY
 from headrace.persistence.rdb.kinds import FUNCTIONS_SINCE, file_number, is_valkey_version
 from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, FUNCTIONS, SELECT
@@ -38,6 +38,7 @@ class RdbEncoder(Encoder):
         self._db = -1
         self._walk: Walk | None = None
         self.crc = 0
+        self._summed_bytes = 0
         self._plain: Final = form_of(b"")
         self._made: list[bytes] = []
 
@@ -119,14 +120,14 @@ class RdbEncoder(Encoder):
         pieces = self._output.take()
         for piece in pieces:
             self.crc = crc64(piece, self.crc)
+            self._summed_bytes += len(piece)
         return pieces
 
 
 class RisingRdbEncoder(RdbEncoder):
     """Makes a file of the lowest version that holds all keys, which is known when it ends.
 
-    ``head`` then says what the file has to begin with. It has no checksum if that is something
-    else than what was written.
+    ``head`` then says what the file has to begin with, which its checksum already knows.
 
     Args:
         version: Valkey's, which stays; or the lowest that it may have, 0 for the first one.
@@ -141,7 +142,7 @@ class RisingRdbEncoder(RdbEncoder):
 
     def __init__(self, version: int, notes: list[bytes]) -> None:
         super().__init__(max(version, FUNCTIONS_SINCE), notes)
-        self._first_version: Final = self._version
+        self._written_head: Final = self.head()
         self.needed = 0
 
     def look_at(self, form: Form, value: object) -> None:
@@ -163,8 +164,10 @@ class RisingRdbEncoder(RdbEncoder):
         self._output.version = version
 
     def checksum(self) -> int:
-        """That of the file; 0 is none."""
-        return self.crc if self._version == self._first_version else 0
+        """That of the file with the head that it is to have."""
+        head = self.head()
+        difference = crc64(head, 0) ^ crc64(self._written_head, 0)
+        return self.crc ^ crc64_ahead(difference, self._summed_bytes - len(head))
 
 
 class SteadyRdbEncoder(RisingRdbEncoder):

@@ -315,7 +315,8 @@ FILES: Final[tuple[Parameter, ...]] = (
         b"dump.hrs",
         flags=PROTECTED,
         base_name_of="filename",
-        doc="Name of the snapshot in `dir`; it is loaded at start where `appendonly` is off.",
+        doc="Name of the snapshot in `dir`; it is loaded at start where `appendonly` is off. One "
+        "that ends with `.rdb` is in Redis's form.",
     ),
     YesNo(
         "stop-writes-on-bgsave-error",

@@ -1,9 +1,11 @@
 """The snapshot beside the append-only file: SAVE, BGSAVE, save points, and the end of the server.
 
-The file is ``dbfilename`` in ``dir``; where that ends with .rdb, as files in Redis's own form do,
-ours ends with .hrs. It is written under a temporary name and takes the place of the one before when
-it is on the disk, whole. A snapshot that Redis wrote is not overwritten: it may be all there is to
-go back to.
+The file is ``dbfilename`` in ``dir``; one that ends with .rdb is written in Redis's own form. It is
+written under a temporary name and takes the place of the one before when it is on the disk, whole.
+A snapshot in Redis's form is not overwritten by one in ours: it may be all there is to go back to.
+
+A region has more to keep than Redis's form has places for: where its ``dbfilename`` ends with .rdb,
+its snapshot is in our form and ends with .hrs.
 """
 
 from __future__ import annotations
@@ -16,10 +18,18 @@ from typing import Final
 
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
-from headrace.persistence.files import TEMPORARY_PREFIX, NewFile, read_head, sync_folder
+from headrace.persistence.files import (
+    TEMPORARY_PREFIX,
+    NewFile,
+    read_head,
+    replace_head,
+    sync_folder,
+)
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
-from headrace.server.build import VERSION
+from headrace.persistence.snapshot.rdb import RisingRdbEncoder
+from headrace.persistence.snapshot.stream_place import WRITER, StreamPlace
+from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.durability.files import Files
 from headrace.server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
 from headrace.server.durability.worker import failure_text
@@ -66,12 +76,10 @@ class Saving:
 
     @property
     def path(self) -> bytes:
-        """Where the snapshot lies: not where Redis would have its own."""
+        """Where the snapshot lies."""
         config = self._server.config
-        name = config.dbfilename
-        if name.endswith(RDB_SUFFIX):
-            name = name.removesuffix(RDB_SUFFIX) + OWN_SUFFIX
-        return os.path.join(os.path.abspath(config.dir), name)
+        path = os.path.join(os.path.abspath(config.dir), config.dbfilename)
+        return path if self._server.data.region is None else in_own_form(path)
 
     @property
     def temporary_path(self) -> bytes:
@@ -95,8 +103,9 @@ class Saving:
         path = self.path
         file = NewFile(self.temporary_path, True)
         try:
-            write_all_keys(server, snapshot_encoder(server, False), file)
-            put_in_place(file.path, path)
+            encoder = dump_encoder(server, path)
+            write_all_keys(server, encoder, file)
+            put_in_place(file.path, path, encoder)
         except Exception as error:
             file.discard()
             log.warning("Saving failed: %s", failure_text(error))
@@ -203,18 +212,51 @@ class DumpJob(SnapshotJob):
         self.target: Final = saving.path
         self.dirty_before: Final = server.changes.dirty
         self._saving: Final = saving
+        self._made_by: Encoder | None = None
 
     def encoder(self) -> Encoder:
         """A snapshot."""
-        return snapshot_encoder(self.server, False)
+        self._made_by = encoder = dump_encoder(self.server, self.target)
+        return encoder
 
     def install(self) -> None:
         """Let it take the place of the one before."""
-        put_in_place(self.file.path, self.target)
+        assert self._made_by is not None
+        put_in_place(self.file.path, self.target, self._made_by)
 
     def ended(self, failure: str) -> None:
         """Report the end."""
         self._saving.job_ended(self, failure)
+
+
+def in_own_form(path: bytes) -> bytes:
+    """The name of a snapshot in our form in the place of one in Redis's."""
+    if path.endswith(RDB_SUFFIX):
+        return path.removesuffix(RDB_SUFFIX) + OWN_SUFFIX
+    return path
+
+
+def dump_encoder(server: Server, path: bytes) -> Encoder:
+    """What makes a snapshot of the state of this moment, in the form that its name asks for."""
+    if not path.endswith(RDB_SUFFIX):
+        return snapshot_encoder(server, False)
+    server.clock.refresh()
+    return RisingRdbEncoder(
+        0, rdb_notes([b"redis-ver", REDIS_VERSION.encode()], server.role.place())
+    )
+
+
+def rdb_notes(first: list[bytes], place: StreamPlace | None) -> list[bytes]:
+    """The notes on an RDB file: who writes it, when, and where in the stream of replication.
+
+    Args:
+        first: the note on the version that the writer follows.
+    """
+    return [
+        *(*first, WRITER, VERSION.encode(), b"redis-bits", b"64"),
+        *(b"ctime", b"%d" % int(time.time()), b"aof-base", b"0"),
+        *([] if place is None else place.notes()),
+    ]
 
 
 def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
@@ -253,19 +295,25 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
     file.finish()
 
 
-def put_in_place(temporary: bytes, path: bytes) -> None:
+def put_in_place(temporary: bytes, path: bytes, encoder: Encoder) -> None:
     """Let a synced file be the snapshot.
 
+    Args:
+        encoder: what has made it.
+
     Raises:
-        PersistenceError: what is there is a snapshot of Redis or Valkey, or no file.
+        PersistenceError: what is there is a snapshot of Redis or Valkey and this is none, or no
+            file.
         OSError: it could not be renamed, or not surely.
     """
     with contextlib.suppress(FileNotFoundError):
         head = read_head(path, HEAD_BYTES)
-        if is_rdb(head):
+        if is_rdb(head) and not isinstance(encoder, RisingRdbEncoder):
             raise PersistenceError(
                 f"{os.fsdecode(path)} is a snapshot of {writer_of(head)} (RDB) and is not "
                 "overwritten. Move it away, or give ours another name with `dbfilename`."
             )
+    if isinstance(encoder, RisingRdbEncoder):
+        replace_head(temporary, encoder.head())
     os.rename(temporary, path)
     sync_folder(os.path.dirname(path))

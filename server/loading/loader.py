@@ -33,8 +33,8 @@ from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.persistence.snapshot.stream_place import StreamPlace
-from headrace.persistence.taker import IntoDatabases
+from headrace.persistence.snapshot.stream_place import StreamPlace, noted_place
+from headrace.persistence.taker import IntoDatabases, LiveKeys
 from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.numbered import EffectsDoor, NumberedRecords, foreign
@@ -155,15 +155,19 @@ class Loader:
         status = self._status
         going_on = rdb.steps()
         status.loaded_bytes = rdb.loaded_bytes
-        status.keys_loaded = rdb.keys
+        taker = self._taker
+        assert taker is not None
+        expired = taker.expired if isinstance(taker, LiveKeys) else 0
+        status.keys_loaded = rdb.keys - expired
+        status.keys_expired = expired
         if going_on:
             return
         self._rdb = None
         rdb.close()
         path = self._files[0]
         refuse_what_is_left(path, rdb.left)
-        if self._taker is not None:
-            take_back(self._server, path, self._taker.libraries)
+        take_back(self._server, path, taker.libraries)
+        self.stream_place = noted_place(rdb.notes)
         for loss in rdb.losses():
             log.warning("%s: %s", os.fsdecode(path), loss)
         if rdb.end < rdb.size_bytes:
@@ -181,8 +185,11 @@ class Loader:
             config = self._server.config
             now_ms = self._server.clock.now_ns // 1_000_000
             dbs = self._server.data.dbs
-            self._taker = IntoDatabases(dbs)
-            self._rdb = RdbReader(path, self._taker, rdb_values(), defaults(config), now_ms)
+            taker = LiveKeys(dbs, now_ms) if self._drop_expired else IntoDatabases(dbs)
+            self._rdb = RdbReader(path, taker, rdb_values(), defaults(config), now_ms)
+            if isinstance(taker, LiveKeys):
+                taker.notes = self._rdb.notes
+            self._taker = taker
             log.info("%s is a snapshot of %s", os.fsdecode(path), self._rdb.writer)
             return
         if not self.start and is_snapshot(path):

@@ -7,11 +7,16 @@ from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError
+from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.rdb.reader import RdbReader
 from headrace.persistence.snapshot.decode import Decoder
+from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.taker import LiveKeys
+from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.rewriting import RewriteJob
-from headrace.server.loading.loader import SLICE_NS, take_back
+from headrace.server.loading.loader import SLICE_NS, refuse_what_is_left, take_back
 from headrace.server.loading.starting import directory_loader
 from headrace.server.state import Server
 
@@ -84,9 +89,15 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     if server.data.region is not None:
         raise PersistenceError(ONLY_AT_START)
     now_ms = server.clock.refresh()
+    taker = LiveKeys(server.data.dbs, now_ms, merge)
     decoder = Decoder(server.data.dbs, now_ms, now_ms)
     decoder.replaces = merge
-    loader = SnapshotLoader(path, decoder)
+    loader: SnapshotLoader | RdbReader
+    if is_rdb_file(path):
+        loader = RdbReader(path, taker, rdb_values(), defaults(server.config), now_ms)
+        taker.notes = loader.notes
+    else:
+        loader = SnapshotLoader(path, decoder)
     try:
         if flush:
             empty(server)
@@ -96,7 +107,9 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     finally:
         loader.close()
         server.data.enable_expiry(True)
-    take_back(server, path, decoder.libraries, merge)
+    if isinstance(loader, RdbReader):
+        refuse_what_is_left(path, loader.left)
+    take_back(server, path, [*decoder.libraries, *taker.libraries], merge)
 
 
 def empty(server: Server) -> None:

@@ -16,9 +16,10 @@ from headrace.persistence.files import read_head
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot, rdb_refusal
 from headrace.persistence.snapshot.layout import MAGIC
+from headrace.persistence.snapshot.stream_place import WRITER
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
-from headrace.server.durability.saving import RDB_SUFFIX
+from headrace.server.durability.saving import RDB_SUFFIX, in_own_form
 from headrace.server.loading.loader import SLICE_NS, Loader
 from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.state import Server
@@ -122,10 +123,14 @@ def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
     """
     if not directory.holds_no_data():
         return
+    dump = dump_to_load(config, dump)
     if not os.path.exists(dump):
+        return
+    is_rdb = dump.endswith(RDB_SUFFIX) and is_rdb_file(dump)
+    if is_rdb and WRITER not in read_head(dump, HEAD_BYTES):
         warn_of_rdb(config)
-    elif is_snapshot(dump):
-        directory.adopt_snapshot(dump)
+    elif is_rdb or is_snapshot(dump):
+        directory.adopt_snapshot(dump, is_rdb)
         log.info("%s is the base of the new append-only file", os.fsdecode(dump))
 
 
@@ -135,20 +140,14 @@ async def load_dump(server: Server, durability: Durability) -> bool:
     Raises:
         PersistenceError: it cannot be read or trusted.
     """
-    path = durability.saving.path
-    rdb = redis_dump(server.config)
-    if file_size(path) < 0:
-        if file_size(rdb) < 0:
-            return True
-        path = rdb
-    elif is_newer(rdb, path):
-        log.warning("%s is newer, and not loaded: move the other one away", os.fsdecode(rdb))
+    own = durability.saving.path
+    path = dump_to_load(server.config, own)
     size_bytes = file_size(path)
-    if path == rdb and is_rdb_file(path):
-        own = os.fsdecode(durability.saving.path)
-        log.info("Loading what Redis saved; SAVE will write %s", own)
-        return await load(server, Loader(server, durability, [path], size_bytes, True))
-    if not is_snapshot(path):
+    if size_bytes < 0:
+        return True
+    if path != own:
+        log.info("Loading %s; SAVE will write %s", os.fsdecode(path), os.fsdecode(own))
+    if not (path.endswith(RDB_SUFFIX) and is_rdb_file(path)) and not is_snapshot(path):
         raise PersistenceError(
             f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
             f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
@@ -161,6 +160,24 @@ async def load_dump(server: Server, durability: Durability) -> bool:
         server.role.ready_replicas().resume(place, bool(server.config.replicaof))
         server.role.resumed_db = place.db
     return True
+
+
+def dump_to_load(config: Config, own: bytes) -> bytes:
+    """The snapshot to start with: ``own``, or the one in the other form where that has the data.
+
+    Args:
+        own: what SAVE writes.
+    """
+    is_rdb_wanted = own.endswith(RDB_SUFFIX)
+    other = in_own_form(own) if is_rdb_wanted else redis_dump(config)
+    if file_size(own) < 0:
+        return other
+    if not is_newer(other, own):
+        return own
+    # A server that was told to write .rdb files has written .hrs files before.
+    path, left = (other, own) if is_rdb_wanted else (own, other)
+    log.warning("%s is loaded, and %s is not: move one away", os.fsdecode(path), os.fsdecode(left))
+    return path
 
 
 def redis_dump(config: Config) -> bytes:

@@ -8,7 +8,6 @@ then costs no memory, except for the changes that come behind it.
 from __future__ import annotations
 
 import os
-import time
 from abc import abstractmethod
 from typing import Final
 
@@ -18,10 +17,12 @@ from headrace.persistence.encoder import Encoder
 from headrace.persistence.files import TEMPORARY_PREFIX
 from headrace.persistence.rdb.kinds import VALKEY_VERSION_MIN
 from headrace.persistence.snapshot.rdb import RisingRdbEncoder, SteadyRdbEncoder
-from headrace.server.build import REDIS_VERSION, VERSION
+from headrace.persistence.snapshot.stream_place import StreamPlace
+from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.session import ReplicaFacts
 from headrace.server.clock import Clock
 from headrace.server.durability.files import Files
+from headrace.server.durability.saving import rdb_notes
 from headrace.server.durability.snapshot_job import SnapshotJob
 from headrace.server.role import new_id
 from headrace.server.state import Server
@@ -113,16 +114,9 @@ class SyncJob(SnapshotJob):
         if self.facts.is_valkey:
             first = [b"valkey-ver", b"9.0.0"]
             version = VALKEY_VERSION_MIN
-        encoder = self.form(
-            version,
-            [
-                *(*first, b"headrace-ver", VERSION.encode(), b"redis-bits", b"64"),
-                *(b"ctime", b"%d" % int(time.time()), b"aof-base", b"0"),
-                *(b"repl-stream-db", b"%d" % self.server.role.stream_db()),
-                *(b"repl-id", self.server.role.id),
-                *(b"repl-offset", b"%d" % self.server.role.offset()),
-            ],
-        )
+        role = self.server.role
+        place = StreamPlace(role.id, role.offset(), role.stream_db())
+        encoder = self.form(version, rdb_notes(first, place))
         self.rdb = encoder
         return encoder
 

@@ -149,6 +149,46 @@ def test_real_servers_load_what_is_exported(
         assert contents(real, some) == before
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_snapshot_goes_to_and_fro(fresh_server: Factory, tmp_path: Path, name: str) -> None:
+    """``dump.rdb`` is written by either server, and either one goes on with it."""
+    some = names(FOLLOWS[name])
+    ours = fresh_server(*DEBUG, "--dbfilename", "dump.rdb", directory=tmp_path)
+    fill(ours, some)
+    before = contents(ours, some)
+    ours.stop()
+    with Writer(name, directory=tmp_path) as real:
+        assert contents(real, some) == before
+        real.call("SET", "written by", name)
+        real.call("SAVE")
+        real.kill()
+    ours.start()
+    assert contents(ours, some) == before
+    assert ours.call("GET", "written by") == name.encode()
+    assert sorted(path.name for path in tmp_path.glob("*dump*")) == ["dump.rdb"]
+
+
+def test_a_snapshot_is_checked_whatever_its_version(fresh_server: Factory, tmp_path: Path) -> None:
+    """The version is known last, and stands in the first bytes, which the checksum covers."""
+    server = fresh_server("--dbfilename", "dump.rdb", directory=tmp_path, check_log=False)
+    path = tmp_path / "dump.rdb"
+    for request, version in (
+        (("SET", "k", "v"), b"0010"),
+        (("HSETEX", "h", "EX", 10**9, "FIELDS", 1, "f", "v"), b"0012"),
+        (("ARSET", "a", 0, "v"), b"0014"),
+    ):
+        server.call(*request)
+        server.call("SAVE")
+        data = path.read_bytes()
+        assert data[5:9] == version
+        assert data == sealed(data[:-8])
+    server.kill()
+    path.write_bytes(data.replace(b"\x01k\x01v", b"\x01k\x01w"))
+    server.spawn()
+    assert server.wait() == 1
+    assert "checksum" in server.log()
+
+
 def test_valkey_loads_what_is_exported_for_it(fresh_server: Factory, tmp_path: Path) -> None:
     """Values of Redis 7.2, and hashes with deadlines, which it has in a type of its own."""
     some = names(known("valkey-9.1"))

@@ -670,12 +670,13 @@ def test_a_replica_evicts_by_itself_only_if_it_is_told_to(
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("form", ["dump.hrs", "dump.rdb"])
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_replica_that_was_restarted_goes_on_where_its_snapshot_is(
-    fresh_server: Factory, master: RedisProcess, crash: bool
+    fresh_server: Factory, master: RedisProcess, crash: bool, form: str
 ) -> None:
     options = ("--enable-debug-command", "yes", "--replicaof", f"127.0.0.1 {master.port}")
-    replica = fresh_server(*options, "--save", "" if crash else "3600 1")
+    replica = fresh_server(*options, "--save", "" if crash else "3600 1", "--dbfilename", form)
     wait_until(lambda: is_up(replica))
     with master.client() as client:
         client.call("SELECT", 5)
@@ -694,11 +695,13 @@ def test_a_replica_that_was_restarted_goes_on_where_its_snapshot_is(
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("form", ["dump.hrs", "dump.rdb"])
 def test_replicas_of_a_master_that_was_restarted_go_on(
-    fresh_server: Factory, fresh_redis: Factory
+    fresh_server: Factory, fresh_redis: Factory, form: str
 ) -> None:
     """Its data has another ID, and the one before is its second: as in Redis."""
-    master = fresh_server("--enable-debug-command", "yes", "--save", "3600 1", *AT_ONCE)
+    options = ("--enable-debug-command", "yes", "--save", "3600 1", "--dbfilename", form)
+    master = fresh_server(*options, *AT_ONCE)
     replica = fresh_redis()
     follow(replica, master.port)
     with master.client() as client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -32,14 +33,16 @@ def wait_for_the_end(server: Process) -> None:
     wait_for(server, "aof_rewrite_in_progress", "0")
 
 
-@pytest.fixture
-def server(fresh_server: Factory, tmp_path: Path) -> Process:
-    options = ("--save", "", "--enable-debug-command", "yes")
+@pytest.fixture(params=["dump.hrs", "dump.rdb"])
+def server(fresh_server: Factory, tmp_path: Path, request: pytest.FixtureRequest) -> Process:
+    """One that saves in our form, or in Redis's."""
+    options = ("--save", "", "--enable-debug-command", "yes", "--dbfilename", request.param)
     return fresh_server(*options, directory=tmp_path, check_log=False)
 
 
 def dump(server: Process) -> Path:
-    return server.directory / "dump.hrs"
+    names = [word for word in server.options if word.endswith((".hrs", ".rdb"))]
+    return server.directory / (names or ["dump.hrs"])[0]
 
 
 # What it holds
@@ -408,9 +411,10 @@ def test_a_failure_leaves_the_file_that_is_there(server: Process) -> None:
     wait_for(server, "rdb_last_bgsave_status", "err")
     assert dump(server).read_bytes() == before
     # What was written of the new one is removed beside the next commands.
-    wait_until(lambda: [path.name for path in server.directory.glob("*.hrs")] == ["dump.hrs"])
+    wait_until(lambda: not list(server.directory.glob("temp-*")))
 
 
+@pytest.mark.parametrize("server", ["dump.hrs"], indirect=True)
 def test_a_snapshot_of_redis_is_not_overwritten(server: Process) -> None:
     dump(server).write_bytes(b"REDIS0010 what only Redis can read")
     with server.client() as client:
@@ -452,3 +456,73 @@ def test_debug_reload_with_options(server: Process) -> None:
         assert client.call("SET", "b", "newer") == b"+OK\r\n"
         assert client.call("DEBUG", "RELOAD") == b"+OK\r\n"
         assert client.call("EXISTS", "a", "b") == b":2\r\n"
+
+
+# Its name
+
+
+def test_the_name_says_the_form(fresh_server: Factory, tmp_path: Path) -> None:
+    """What was saved before in the other form is there as long as nothing newer is."""
+    server = fresh_server(directory=tmp_path, check_log=False)
+    own, redis = tmp_path / "dump.hrs", tmp_path / "dump.rdb"
+
+    def started(*options: str) -> object:
+        server.kill()
+        server.options = options
+        server.start()
+        return server.call("GET", "k")
+
+    server.call("SET", "k", "in ours")
+    server.call("SAVE")
+    assert started("--dbfilename", "dump.rdb") == b"in ours"
+    assert f"Loading {own}; SAVE will write {redis}" in server.log()
+    server.call("SET", "k", "in Redis's")
+    server.call("SAVE")
+    assert own.read_bytes().startswith(b"HEADRACE")
+    assert redis.read_bytes().startswith(b"REDIS")
+    assert started("--dbfilename", "dump.rdb") == b"in Redis's"
+    assert "is not: move one away" not in server.log()
+    assert started() == b"in ours"
+    assert f"{own} is loaded, and {redis} is not: move one away" in server.log()
+    server.call("SAVE")
+    assert started("--dbfilename", "dump.rdb") == b"in ours"
+    assert f"{own} is loaded, and {redis} is not: move one away" in server.log()
+    own.unlink()
+    assert started("--dbfilename", "dump.rdb") == b"in Redis's"
+    redis.unlink()
+    assert started("--dbfilename", "dump.rdb") is None
+
+
+def test_who_starts_redis_server_finds_its_file(fresh_server: Factory, tmp_path: Path) -> None:
+    """A program of that name stands in for Redis, and whoever removes dump.rdb wants it empty."""
+    program = tmp_path / "redis-server"
+    program.write_text("import sys\nfrom headrace.server.cli import main\nsys.exit(main())\n")
+    server = fresh_server(directory=tmp_path, start=False)
+    server.command = lambda: [sys.executable, "-P", str(program)]  # type: ignore[method-assign]
+    server.start()
+    assert server.call("CONFIG", "GET", "dbfilename") == [b"dbfilename", b"dump.rdb"]
+    server.call("SET", "k", "v")
+    assert server.restart().call("GET", "k") == b"v"  # the end has saved it
+    server.kill()
+    (tmp_path / "dump.rdb").unlink()
+    assert server.start().call("DBSIZE") == 0
+
+
+@pytest.mark.parametrize("name", ["dump.hrs", "dump.rdb"])
+def test_a_snapshot_begins_the_append_only_file(fresh_server: Factory, name: str) -> None:
+    server = fresh_server("--dbfilename", name)
+    server.call("SET", "k", "v")
+    server.call("SAVE")
+    server.options = (*server.options, "--appendonly", "yes")
+    assert server.restart().call("GET", "k") == b"v"
+    server.call("SET", "k", "w")
+    assert server.restart(crash=True).call("GET", "k") == b"w"
+
+
+def test_a_region_saves_in_our_form(fresh_server: Factory, tmp_path: Path) -> None:
+    """Redis's has no places for what it has to keep."""
+    options = ("--appendonly", "yes", "--aa-region-id", "1", "--aa-port", "0")
+    server = fresh_server(*options, "--dbfilename", "dump.rdb", directory=tmp_path)
+    server.call("XADD", "s", "*", "f", "v")
+    server.call("SAVE")
+    assert [path.name for path in tmp_path.glob("dump.*")] == ["dump.hrs"]
