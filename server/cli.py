@@ -56,10 +56,14 @@ def main() -> int:
 
 
 def version_text() -> str:
-    """Our version, the Redis we match and the kind of build, in one line."""
+    """The Redis we match, the kind of build and our version, in one line.
+
+    Programs look in it for what redis-server says, and take the first number for the version.
+    """
     return (
-        f"Headrace server v={VERSION} redis={REDIS_VERSION} build={build_kind()} "
-        f"python={PYTHON_VERSION} bits={sys.maxsize.bit_length() + 1}"
+        f"Headrace, as Redis server v={REDIS_VERSION} sha=00000000:0 malloc=libc "
+        f"bits={sys.maxsize.bit_length() + 1} build={build_kind()} headrace={VERSION} "
+        f"python={PYTHON_VERSION}"
     )
 
 

@@ -122,8 +122,8 @@ class Listeners:
         """
         config = self._config
         self._encryption.start()
-        self._plain.bind(config.port)
-        self._encrypted.bind(config.tls_port)
+        bind_or_abort(self._plain, config.port, "tcp")
+        bind_or_abort(self._encrypted, config.tls_port, "tls")
         await self._plain.serve()
         await self._encrypted.serve()
         if config.unixsocket:
@@ -214,6 +214,19 @@ class Listeners:
         return None
 
 
+def bind_or_abort(port: Port, number: int, kind: str) -> None:
+    """Open the sockets of a port at the start.
+
+    Raises:
+        OSError: they cannot be had; the log says why.
+    """
+    try:
+        port.bind(number)
+    except OSError as error:
+        log.warning("%s", error)
+        raise OSError(f"Failed listening on port {number} ({kind}), aborting.") from error
+
+
 def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.socket]:
     """Sockets that listen at a port of all these addresses; none for port 0.
 
@@ -237,9 +250,10 @@ def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.s
                 continue
             for each in opened:
                 each.close()
+            step = "" if isinstance(error, socket.gaierror) else "bind: "
             raise OSError(
-                f"Could not create server TCP listening socket {host}:{port}: "
-                f"{error.strerror or error}"
+                f"Warning: Could not create server TCP listening socket {host}:{port}: "
+                f"{step}{error.strerror or error}"
             ) from error
     return opened
 

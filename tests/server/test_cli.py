@@ -239,9 +239,24 @@ def test_log_file_that_cannot_be_written() -> None:
 def test_version_is_one_line() -> None:
     done = run("--version")
     assert done.returncode == 0
-    assert done.stdout.decode().startswith(f"Headrace server v={VERSION} ")
+    assert f" headrace={VERSION} " in done.stdout.decode()
     assert done.stdout.count(b"\n") == 1
     assert run("-v").stdout == done.stdout
+
+
+@pytest.mark.since(8, 10)
+def test_version_is_found_where_redis_has_it(judge: str) -> None:
+    """By its form, or as the first number: kits refuse a server that is too old."""
+    forms = (
+        rb"Redis server v=(\S+) sha=\w+:0 malloc=\S+ bits=64 build=\w+",
+        rb"(\d+[.]\d+[.]\d+)",
+    )
+    real = subprocess.run([judge, "--version"], capture_output=True, check=True).stdout
+    for form in forms:
+        ours, theirs = re.search(form, run("--version").stdout), re.search(form, real)
+        assert ours is not None
+        assert theirs is not None
+        assert ours[1] == theirs[1]
 
 
 def test_help_names_every_parameter() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from conftest import Factory
 
 from support.client import RawClient, WireError
-from support.process import ServerProcess, free_port
+from support.process import Process, ServerProcess, free_port
 from support.waiting import wait_until
 
 
@@ -83,6 +84,11 @@ def test_unix_socket(fresh_server: Callable[..., ServerProcess], tmp_path: Path)
     assert not path.exists()
 
 
+def has_begun(process: Process) -> bool:
+    """Whether it serves, or has ended."""
+    return "Ready to accept" in process.log() or not process.running
+
+
 def at_path(kind: str, path: Path) -> str:
     """Put something where a Unix socket is to be; the path to be given."""
     if kind == "a stale socket":
@@ -121,12 +127,12 @@ def test_what_is_where_a_unix_socket_is_to_be(
     fresh_server: Factory, fresh_redis: Factory, tmp_path: Path, kind: str
 ) -> None:
     """It stops the start where it stops that of Redis, with the same reason; a link stays whole."""
-    ends = []
+    ends: list[object] = []
     for make in (fresh_server, fresh_redis):
         path = at_path(kind, tmp_path / f"s{len(ends)}")
         process = make("--unixsocket", path, start=False)
         process.spawn()
-        wait_until(lambda at=process: "Ready to accept" in at.log() or not at.running)
+        wait_until(partial(has_begun, process))
         if process.running:
             with RawClient(path=path) as client:
                 assert client.call("PING") == b"+PONG\r\n"
@@ -154,10 +160,19 @@ def test_two_servers_at_one_unix_socket(fresh_server: Factory, tmp_path: Path) -
     first.stop()
 
 
-def test_address_in_use_ends_the_start(fresh_server: Callable[..., ServerProcess]) -> None:
+@pytest.mark.since(7, 2)
+@pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.7", "no.such.host.invalid"])
+def test_an_address_that_cannot_be_had_ends_the_start(
+    fresh_server: Factory, fresh_redis: Factory, address: str
+) -> None:
+    """With Redis's exit code and words, which those who start servers look for."""
+    told = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process = fresh_server(port=port, start=False, check_log=False)
-        process.spawn()
-        assert process.wait() == 1
-    assert f"Could not create server TCP listening socket 127.0.0.1:{port}" in process.log()
+        for make in (fresh_server, fresh_redis):
+            process = make("--bind", address, port=port, start=False)
+            process.spawn()
+            assert process.wait() == 1
+            lines = process.log().splitlines()
+            told.append([line.partition(" # ")[2] for line in lines][-2:])
+    assert told[0] == told[1]

@@ -29,7 +29,7 @@ _LOWEST_PORT = 25_000  # what people start by hand is mostly below
 
 # What a healthy server never logs.
 TROUBLE = re.compile(
-    r"^.*(Traceback \(most recent|\w*Warning: |never retrieved|never awaited|internal error).*$",
+    r"^.*(Traceback \(most recent|\w+Warning: |never retrieved|never awaited|internal error).*$",
     re.MULTILINE,
 )
 
