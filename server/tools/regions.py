@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+from headrace.persistence.errors import shown
 from headrace.server.tools.asking import Address, Asker, AskError
 from headrace.server.tools.columns import columns
 from headrace.server.tools.region_facts import Facts, facts_of
@@ -135,9 +136,8 @@ def _judge(look: Look, regions: list[tuple[Facts, Asker]], said: list[dict[bytes
                 continue
             compared.add(key)
             if said[number][key] != said[0][key]:
-                name = key.decode("utf-8", "backslashreplace")
                 look.problems.append(
-                    f"the stream {name} differs between {regions[0][0].name} and "
+                    f"the stream {shown(key)} differs between {regions[0][0].name} and "
                     f"{regions[number][0].name}, though both know the same changes. Keep a copy "
                     "of both folders, and compare what AA STREAM says in both"
                 )

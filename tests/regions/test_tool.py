@@ -137,7 +137,7 @@ def test_a_link_that_is_cut_is_told(two_regions: Mesh) -> None:
 
 def test_streams_that_differ_are_told(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
-    one.xadd("s", "*", "greeting", "hello")
+    one.xadd("s\n\x1b[2J", "*", "greeting", "hello")
     two.sync()
     two.stop()
     [file] = (two.directory / "appendonlydir").glob("*.incr.aof")
@@ -146,7 +146,7 @@ def test_streams_that_differ_are_told(two_regions: Mesh) -> None:
     become_level(two_regions)
     code, text = show(one, two)
     assert code == 1
-    assert "WRONG  the stream s differs between region 1" in text
+    assert "WRONG  the stream s\\n\\x1b[2J differs between region 1" in text
 
 
 def test_what_cannot_be_asked_is_told(
