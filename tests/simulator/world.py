@@ -25,7 +25,7 @@ from simulator.process import Died
 from simulator.region import Region
 from simulator.states import States
 from simulator.virtual import Time
-from simulator.workload import LIBERAL, SEMI_STRICT, STRICT, Sight, Workload
+from simulator.workload import LIBERAL, SEMI_STRICT, STRICT, Asked, Sight, Workload
 
 START_MS: Final = 1_780_000_000_000  # of a year that epochs are counted in
 HOUR_MS: Final = 3_600_000
@@ -468,6 +468,25 @@ class World:
     def _come_back(self, chance: random.Random) -> bool:
         return self.departures.come_back(chance)
 
+    def _restart_alone(self, chance: random.Random) -> bool:
+        """A region starts again and again, and reaches nobody: each time in another epoch."""
+        region = self._some(chance, True)
+        if region is None or region.committer.is_full or self.plan.regions < 2:
+            return False
+        number = region.number
+        pairs = {(number, other) for other in self.regions if other != number}
+        self.network.partition(pairs | {(other, number) for _, other in pairs})
+        key = chance.choice(self.workload.keys)
+        for _ in range(chance.randint(2, 4)):
+            self.end(region, region.stop)
+            self.guarded(region, region.start)
+            self.pass_time(2000)
+            if not region.ready:
+                break
+            self.checks.ask(region, Asked("c", [[b"XADD", key, b"*", b"f", b"alone"]]))
+            self.checks.ask(region, Asked("c", [[b"XTRIM", key, b"MAXLEN", b"=", b"2"]]))
+        return True
+
     def everyone(self) -> list[Region]:
         """All regions, those that have gone for good included."""
         return [*self.regions.values(), *self.departures.gone.values()]
@@ -544,4 +563,5 @@ DEPARTURES: Final = {
     "leave": 0.001,
     "forget": 0.03,
     "come_back": 0.02,
+    "restart_alone": 0.002,
 }
