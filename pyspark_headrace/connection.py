@@ -156,7 +156,7 @@ def _refuse_without_host(given: Given, option: str) -> None:
     """
     if given.flag("tls", False):
         raise OptionError("option tls=true wants the option host too, or redis.url rediss://...")
-    if os.environ.get(URL_VARIABLE):
+    if os.environ.get(URL_VARIABLE) and not given.has("port"):
         raise OptionError(
             f"option {option} without host: {URL_VARIABLE} does not count beside it; give host "
             "too, or all of it as redis.url"

@@ -14,7 +14,7 @@ from pyspark_headrace.cli.shared import (
     session_of,
     spark_options,
 )
-from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.errors import OptionError
 from pyspark_headrace.given import WRITE
 from pyspark_headrace.identity import with_memory
 from pyspark_headrace.jobs.running import Progress
@@ -65,7 +65,7 @@ def _run(arguments: Arguments, console: Console) -> int:
     options = with_memory(connection(arguments, WRITE))
     safe = remembering(console, options, into)
     if count > safe:
-        raise HeadraceError(
+        raise OptionError(
             f"of {count:,} entries {safe:,} are sure to be known again, if this is repeated; "
             "replay them in parts (--key, --first, --last), or with --keep-ids"
         )

@@ -20,7 +20,7 @@ from pyspark_headrace.cli.shared import (
     stream_of,
     stream_options,
 )
-from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.errors import OptionError
 from pyspark_headrace.given import STREAM, WRITE
 from pyspark_headrace.identity import with_memory
 from pyspark_headrace.jobs.values import some
@@ -40,7 +40,8 @@ def add(jobs: Jobs) -> None:
         "  headrace-pipeline totals --stream rides --by rider --value distance \\\n"
         "      --into ride-totals --checkpoint /var/lib/headrace/totals\n\n"
         "The stream of changes is set to remember rows for a day, if it remembers none yet. A\n"
-        "batch that is repeated later is refused; --option failOnForgotten=false writes it.",
+        "batch that is repeated later is refused; --option failOnForgotten=false writes it.\n"
+        f"A batch has {MOST_PER_BATCH:,} entries at most, if --max-per-batch says nothing else.",
         (STREAM, WRITE),
     )
     stream_options(job)
@@ -62,7 +63,7 @@ def _run(arguments: Arguments, console: Console) -> int:
     if not arguments.max_per_batch:
         arguments.max_per_batch = min(most, safe)
     elif safe < most:
-        raise HeadraceError(
+        raise OptionError(
             f"--max-per-batch {most}: {arguments.into} is sure to know {safe:,} rows of a batch "
             "again; fewer are wanted, or more producers (--option idmpProducers=N)"
         )

@@ -231,8 +231,9 @@ def test_addresses() -> None:
         ({"tls": "true"}, "redis://host", "tls=true wants the option host too"),
         *(
             ({name: "1"}, "redis://host", f"option {name} without host: HEADRACE_URL does not")
-            for name in ("port", "db", "username")
+            for name in ("db", "username")
         ),
+        ({"port": "1", "db": "1"}, "redis://host", ""),
         ({"tls": "true", "host": "h"}, "redis://host", ""),
         ({"tls": "true", "sentinels": "h", "sentinelMaster": "m"}, "redis://host", ""),
         ({"tls": "false", "db": "1"}, "", ""),

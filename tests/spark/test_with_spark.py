@@ -132,7 +132,7 @@ def test_tables_of_sql(spark: SparkSession, where: Where, client: RawClient) -> 
         client.call("XADD", "rides", "*", "n", n)
 
     def rows(query: str) -> list[tuple[object, ...]]:
-        return [tuple(row) for row in spark.sql(query).collect()]
+        return sorted(tuple(row) for row in spark.sql(query).collect())
 
     def refused(query: str, text: str) -> None:
         with pytest.raises(AnalysisException, match=text):
