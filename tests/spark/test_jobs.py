@@ -174,6 +174,20 @@ def test_totals_of_a_batch_that_is_repeated(
     assert client.call_parsed("XLEN", "forgetful") == 6
 
 
+def test_totals_of_batches_that_no_stream_remembers(
+    where: Where, client: RawClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused before Spark is started; what a batch may have is what the stream is set to."""
+    words = ("--stream", "rides", "--into", "sums", "--checkpoint", "c", "--max-per-batch", 10**8)
+    assert run_job("totals", *url(where), *words) == 2
+    shown = capsys.readouterr()
+    assert "sums is sure to know 10,240,000 rows of a batch again" in shown.err
+    facts = client.call_parsed("XINFO", "STREAM", "sums")
+    assert isinstance(facts, list)
+    assert facts[facts.index(b"idmp-maxsize") + 1] == 10_000
+    assert facts[facts.index(b"idmp-duration") + 1] == 86_400
+
+
 def forgotten(client: RawClient) -> bool:
     """Whether the newest change row is older than a second, by the server's clock."""
     now = client.call_parsed("TIME")
