@@ -185,7 +185,7 @@ class Loader:
             config = self._server.config
             now_ms = self._server.clock.now_ns // 1_000_000
             dbs = self._server.data.dbs
-            taker = LiveKeys(dbs, now_ms) if self._drop_expired else IntoDatabases(dbs)
+            taker = LiveKeys(dbs, now_ms) if self._is_dump else IntoDatabases(dbs)
             self._rdb = RdbReader(path, taker, rdb_values(), defaults(config), now_ms)
             if isinstance(taker, LiveKeys):
                 taker.notes = self._rdb.notes
