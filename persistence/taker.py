@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.persistence.snapshot.stream_place import REPLICATION_ID
+from headrace.persistence.stream_place import REPLICATION_ID
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 

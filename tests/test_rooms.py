@@ -46,7 +46,7 @@ ROOMS: dict[str, list[str]] = {
         *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
-        *("errors", "files", "log", "encoder", "taker", "names"),
+        *("errors", "files", "log", "encoder", "stream_place", "taker", "names"),
         *("rdb", "forms", "snapshot", "aof", "source", "check", "owner", "key_file"),
     ],
     "server": [

@@ -17,7 +17,7 @@ from headrace.persistence.forms.records import (
 )
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.region import TEXTS_AT, read_region
-from headrace.persistence.snapshot.stream_place import StreamPlace
+from headrace.persistence.stream_place import StreamPlace
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import REGION_MAX

@@ -27,7 +27,7 @@ from headrace.persistence.forms.records import (
 from headrace.persistence.forms.table import form_of, forms, frozen_type, out_of_grave
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
 from headrace.persistence.snapshot.region import region_record
-from headrace.persistence.snapshot.stream_place import StreamPlace
+from headrace.persistence.stream_place import StreamPlace
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
 from headrace.storage.regions.region import Region

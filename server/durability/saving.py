@@ -28,7 +28,7 @@ from headrace.persistence.files import (
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.rdb import RisingRdbEncoder
-from headrace.persistence.snapshot.stream_place import WRITER, StreamPlace
+from headrace.persistence.stream_place import WRITER, StreamPlace
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.durability.files import Files
 from headrace.server.durability.snapshot_job import BATCH_BYTES, SnapshotJob

@@ -33,7 +33,7 @@ from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.persistence.snapshot.stream_place import StreamPlace, noted_place
+from headrace.persistence.stream_place import StreamPlace, noted_place
 from headrace.persistence.taker import IntoDatabases, LiveKeys
 from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability

@@ -16,7 +16,7 @@ from headrace.persistence.files import read_head
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot, rdb_refusal
 from headrace.persistence.snapshot.layout import MAGIC
-from headrace.persistence.snapshot.stream_place import WRITER
+from headrace.persistence.stream_place import WRITER
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.saving import RDB_SUFFIX, in_own_form

@@ -17,7 +17,7 @@ from headrace.persistence.encoder import Encoder
 from headrace.persistence.files import TEMPORARY_PREFIX
 from headrace.persistence.rdb.kinds import VALKEY_VERSION_MIN
 from headrace.persistence.snapshot.rdb import RisingRdbEncoder, SteadyRdbEncoder
-from headrace.persistence.snapshot.stream_place import StreamPlace
+from headrace.persistence.stream_place import StreamPlace
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.session import ReplicaFacts
 from headrace.server.clock import Clock
