@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from conftest import Factory
 from xxhash import xxh3_64_hexdigest
 
 from headrace.server.regions.secret import asking_code
@@ -46,6 +47,18 @@ def test_what_is_added_at_once_is_in_the_other(two_regions: Mesh, options: tuple
     one.start_again()
     assert one.ids("s") == left
     assert one.call("AA", "DIGEST") == two.call("AA", "DIGEST")
+
+
+def test_links_begin_where_they_are_to(fresh_server: Factory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        peer.settimeout(20)
+        fresh_server(
+            *("--appendonly", "yes", "--aa-region-id", "1", "--bind-source-addr", "127.0.0.3"),
+            *("--aa-peers", f"2 127.0.0.1 {peer.getsockname()[1]}"),
+        )
+        link, address = peer.accept()
+        link.close()
+        assert address[0] == "127.0.0.3"
 
 
 def test_a_blocked_reader_is_woken(two_regions: Mesh) -> None:
