@@ -169,7 +169,7 @@ def test_a_node_of_a_cluster_gives_its_keys(server: Process, fresh_redis: Factor
     """It sends RESTORE-ASKING; what is taken is recorded, and read again."""
     node = fresh_redis("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
     node.call("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    wait_until(lambda: "cluster_state:ok" in str(node.call("CLUSTER", "INFO")))
+    wait_until(lambda: b"cluster_state:ok" in bytes(node.call("CLUSTER", "INFO")))  # type: ignore[call-overload]
     server.call("FLUSHALL")
     with node.client() as real, server.client() as ours:
         for words in FILL:
