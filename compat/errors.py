@@ -22,6 +22,7 @@ NO_SUCH_KEY: Final = b"ERR no such key"
 NOT_AN_INTEGER: Final = b"ERR value is not an integer or out of range"
 NOT_A_FLOAT: Final = b"ERR value is not a valid float"
 INTERNAL: Final = b"ERR internal error"
+TOO_MANY_FILES: Final = b"ERR too many open files: the first use of this command opens some"
 
 
 def c_text(word: bytes) -> bytes:

@@ -32,6 +32,7 @@ from headrace.server.net.encryption import Encryption
 from headrace.server.net.listeners import Listeners
 from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
+from headrace.server.process.spare_files import SpareFiles
 from headrace.server.process.supervision import Supervision
 from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.link import SocketConnector
@@ -81,6 +82,7 @@ class App(Host):
         self._flush_scheduled = False
         self._publishing = False
         self._busy_poll: Final = BusyPoll(config)
+        self._spare_files: SpareFiles | None = None
 
     def _make_scripting(self) -> Scripting:
         # Here, because Lua is large, and many servers never run a script.
@@ -170,6 +172,11 @@ class App(Host):
         """Do not go to sleep at once: the next request may be on its way."""
         self._busy_poll.answered()
 
+    def lend_files(self) -> None:
+        """Let descriptors go until the next turn of the event loop."""
+        if self._spare_files is not None:
+            self._spare_files.lend()
+
     def stop(self, exit_code: int) -> None:
         """Leave ``serve`` after this turn, in which nothing more is executed.
 
@@ -249,7 +256,10 @@ class App(Host):
             log.info("Ready to accept connections")
             self._supervision.ready()
             self._cron.start()
+            spare = self._spare_files = SpareFiles(loop)
+            spare.begin()
             await self._stopped.wait()
+            spare.end()
             gc.callbacks.remove(self.server.statistics.latency.collector)
         code = await self._shut_down()
         self._signals.ignore(loop)

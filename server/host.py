@@ -26,6 +26,9 @@ class Host(Turn):
     def answered(self) -> None:
         """A lone client, which waits for each answer before it asks again, has its answer."""
 
+    def lend_files(self) -> None:
+        """Let descriptors go that are kept for files which are about to be opened."""
+
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
 

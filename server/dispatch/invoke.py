@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from typing import Final
 
 from mypy_extensions import i64
@@ -54,13 +56,24 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     except MemoryError:
         log.critical("command %r failed: out of memory", argv[0])
         reply = crashed(server, row)
-    except Exception:
-        log.exception("command %r failed with an internal error", argv[0])
-        reply = crashed(server, row)
+    except Exception as fault:
+        if _lacks_files(fault) and not row.flags & WRITE:
+            log.warning("command %r failed: %s", argv[0], fault)
+            reply = failed(server, row, errors.TOO_MANY_FILES)
+        else:
+            log.exception("command %r failed with an internal error", argv[0])
+            reply = crashed(server, row)
     changes = server.changes
     if changes.expired:
         changes.report_expired()
     return reply
+
+
+def _lacks_files(fault: Exception) -> bool:
+    """Whether what is opened with its first use could not be, for want of descriptors."""
+    if isinstance(fault, OSError):
+        return fault.errno in (errno.EMFILE, errno.ENFILE)
+    return isinstance(fault, ImportError) and os.strerror(errno.EMFILE) in str(fault)
 
 
 def alike_until(requests: list[list[bytes]], at: i64, end: i64, of_any_key: bool = False) -> i64:

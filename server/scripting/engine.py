@@ -71,6 +71,7 @@ class _World:
 
     def __init__(self, dispatcher: Dispatcher, busy: Busy, of_functions: bool) -> None:
         self.calls: Final = ScriptCalls(dispatcher)
+        self._server: Final = dispatcher.server
         self._busy: Final = busy
         self._of_functions: Final = of_functions
         self._interpreter: Interpreter | None = None
@@ -79,6 +80,7 @@ class _World:
         """The interpreter, which begins when it is first asked for."""
         interpreter = self._interpreter
         if interpreter is None:
+            self._server.host.lend_files()  # for its libraries
             interpreter = Interpreter(self.calls, self._busy, self._of_functions)
             self._interpreter = interpreter
             self.calls.builders = interpreter.builders

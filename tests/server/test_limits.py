@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import resource
 import socket
 import time
 from pathlib import Path
@@ -253,3 +254,49 @@ def test_half_a_gigabyte(fresh_server: Factory) -> None:
         assert client.read() == b"+OK\r\n"
         assert client.call_parsed("STRLEN", "k") == size
         assert memory_bytes(server) < size + 200 * MB
+
+
+LIBRARY = "#!lua name=l\nredis.register_function('f', function() return redis.sha1hex('') end)"
+FIRST_USES = (
+    ("EVAL", "return cjson.encode({1})", 0), ("FUNCTION", "LOAD", LIBRARY), ("FCALL", "f", 0),
+    ("SCRIPT", "FLUSH"), ("EVAL", "return redis.sha1hex('')", 0), ("COMMAND", "DOCS", "GET"),
+    ("OBJECT", "HELP"), ("LOLWUT",), ("ACL", "GENPASS"), ("ACL", "SETUSER", "a", ">secret"),
+    ("HOTKEYS", "START", "METRICS", 1, "CPU"), ("ARSET", "a", 0, "x"),
+    ("ARGREP", "a", "-", "+", "RE", "x"), ("DEBUG", "DIGEST"), ("SPOP", "s"),
+    ("CONFIG", "SET", "maxmemory", "1gb"), ("REPLICAOF", "127.0.0.1", 1),
+    ("REPLICAOF", "NO", "ONE"),
+)  # fmt: skip
+
+
+def limit_descriptors(server: Process, count: int) -> int:
+    """Give a server no descriptor from so many on; the limit that it had."""
+    soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (count, hard))
+    return soft
+
+
+def test_what_is_opened_late_finds_a_descriptor(fresh_server: Factory) -> None:
+    server = fresh_server("--enable-debug-command", "yes")
+    opened = Path(f"/proc/{server.pid}/fd")
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(server.client())
+        client.call("SADD", "s", 1, 2, 3)
+        limit = max(int(each.name) for each in opened.iterdir()) + 1
+        limit_descriptors(server, limit)
+        while len(list(opened.iterdir())) < limit:  # none is left, but those that are kept
+            assert stack.enter_context(server.client()).call("PING") == b"+PONG\r\n"
+        for words in FIRST_USES:
+            reply = client.call(*words)
+            assert not reply.startswith(b"-"), (words, reply)
+
+
+def test_what_cannot_be_opened_is_refused_until_it_can(fresh_server: Factory) -> None:
+    server = fresh_server()
+    with server.client() as client:
+        assert client.call("PING") == b"+PONG\r\n"
+        limit = limit_descriptors(server, 3)
+        for words in (("EVAL", "return 1", 0), ("LOLWUT",), ("OBJECT", "HELP")):
+            assert client.call(*words).startswith(b"-ERR too many open files"), words
+        limit_descriptors(server, limit)
+        assert client.call("EVAL", "return 1", 0) == b":1\r\n"
+        assert client.call("OBJECT", "HELP").startswith(b"*")
