@@ -350,15 +350,17 @@ def save_now(client: RawClient) -> None:
 
 @pytest.mark.parametrize("what", ["kill", "fail", "break"])
 @pytest.mark.parametrize("way", [save, save_now])
+@pytest.mark.parametrize("name", ["dump.hrs", "dump.rdb"])
 def test_each_step_of_a_snapshot(
-    tmp_path: Path, what: str, way: Callable[[RawClient], None]
+    tmp_path: Path, what: str, way: Callable[[RawClient], None], name: str
 ) -> None:
     """The file on the disk is the one before or the new one, whole."""
-    server = SteppingServer("--save", "", directory=tmp_path)
+    server = SteppingServer("--save", "", "--dbfilename", name, directory=tmp_path)
     oracle = Oracle()
     number = 0
     with server:
         with server.client() as client:
+            client.call("ARSET", "a", 0, "v")  # for which RDB files begin otherwise
             oracle.write(client)
             client.call("SAVE")
         while True:
