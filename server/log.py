@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 VERBOSE: Final = 15
 NOTICE: Final = logging.INFO
 NOTHING: Final = 100
-# Control characters would let the words of a client begin a line, or speak to a terminal.
-_SHOWN: Final = {char: ascii(chr(char))[1:-1] for char in (*range(32), 127) if char != ord("\t")}
 
 LEVELS: Final[dict[bytes, int]] = {
     b"debug": logging.DEBUG,
@@ -37,8 +36,15 @@ log: Final = logging.getLogger("headrace")
 
 
 def _text(record: logging.LogRecord) -> str:
-    """What a record says, in one line."""
-    return record.getMessage().translate(_SHOWN)
+    """What a record says: no word of a client begins a line, or speaks to a terminal."""
+    text = record.getMessage()
+    if text.isprintable():
+        return text
+    return "".join([_shown(char) for char in text])
+
+
+def _shown(char: str) -> str:
+    return char if char.isprintable() or char == "\t" else ascii(char)[1:-1]
 
 
 class LineFormatter(logging.Formatter):
@@ -127,6 +133,8 @@ def setup(level: bytes, path: bytes) -> None:
         # Watched: when the file is moved away by logrotate, a new one is begun.
         handler = WatchedFileHandler(os.fsdecode(path), encoding="utf-8", errors="replace")
     else:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
         handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(LineFormatter())
     for old in list(log.handlers):

@@ -50,10 +50,12 @@ class User:
 
     def readable(self, keys: list[bytes]) -> list[bytes]:
         """Those of some keys that it may read, by whichever commands."""
-        selectors = self.selectors
-        if not self.limited or any(each.allows_every_key(READS) for each in selectors):
+        if not self.limited or any(each.allows_every_key(READS) for each in self.selectors):
             return keys
-        return [key for key in keys if any(each.allows_key(key, READS) for each in selectors)]
+        return [key for key in keys if self._may_read(key)]
+
+    def _may_read(self, key: bytes) -> bool:
+        return any(each.allows_key(key, READS) for each in self.selectors)
 
     def flags(self) -> list[bytes]:
         """The words that say what it is, in their order."""
