@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.server.clients.session import OF_REGION
 from headrace.server.config.kinds import PeerAddress
+from headrace.server.gate import HALF_JOINED
 from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
 from headrace.server.regions.catching import replaced_nonce
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from simulator.network import Network
 
 SYNC_MS: Final = 1000
-JOINING_STEP_MS: Final = 5
+JOINING_STEP_MS: Final = 10
 CRON_MS: Final = 500
 WAITERS: Final = ("w0", "w1", "w2")  # clients that may wait for an answer
 KERNEL_SYNC_MS: Final = 5000  # after which a system syncs by itself
@@ -82,6 +83,7 @@ class Region(Process):
             creates, as far as nothing has made it pending again.
         moved: groups whose place was moved here by hand, and how far.
         read_upto: how far a reader of each key has come here, who reads what is stable.
+        log_bytes: what it keeps for others, in files and in memory; 0 for what is configured.
         due_ms: when there is something to do, unless it is touched before.
     """
 
@@ -107,6 +109,7 @@ class Region(Process):
         self.moved: dict[GroupName, list[Delivery]] = {}
         self.read_upto: dict[bytes, ID] = {}
         self.done: dict[GroupName, tuple[Dots, set[bytes]]] = {}
+        self.log_bytes = 0
         self.due_ms = 0
         self.was_unwritten = False  # at the last look
         self.check_ready: Callable[[], None] | None = None
@@ -194,6 +197,8 @@ class Region(Process):
         log = self.durability.keeping.open(region)
         self.regions = Regions(self.dispatcher, JournalRecords(log), _Connector(self))
         log.backlog.on_more = self.regions.grown
+        if self.log_bytes:
+            log.most_bytes = log.backlog.most_bytes = self.log_bytes
 
     async def load(self) -> None:
         door = RegionDoor(self.server, self.regions)
@@ -287,6 +292,11 @@ class Region(Process):
     def is_waiting(self) -> bool:
         """Whether something waits to be applied."""
         return not self.regions.intake.is_empty
+
+    @property
+    def shows_nothing(self) -> bool:
+        """Whether it is joining a copy, and nobody reads meanwhile."""
+        return bool(self.server.gate.reasons & HALF_JOINED)
 
     def hides(self, key: bytes) -> bool:
         """Whether a key is there, and its time has come."""

@@ -31,7 +31,7 @@ class States:
         """I1, I2: look at all regions, and compare those that know the same."""
         seen: dict[tuple[tuple[bytes, int], ...], tuple[int, dict[bytes, object]]] = {}
         for region in self._world.regions.values():
-            if not region.ready:
+            if not region.ready or region.shows_nothing:
                 continue
             shown = self._shown(region)
             if region.unwritten:  # be it what expired because it was looked at

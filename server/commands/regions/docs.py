@@ -111,7 +111,7 @@ DOCS: Final[dict[str, Doc]] = {
         _GROUP,
         _SINCE,
         "Depends on what is missing",
-        "Waits until all is here that each peer has now, also while links are paused.",
+        "Waits until all is here that each peer has answered so far, also while links are paused.",
         "[milliseconds:integer]",
     ),
     "aa|token": Doc(

@@ -94,7 +94,9 @@ def aa_resume(call: Call) -> object:
 
 @command("AA|SYNC", arity=-2, flags=_FLAGS | BLOCKING)
 def aa_sync(call: Call) -> object:
-    """Wait until all is here that each peer has now, paused or not.
+    """Wait until all is here that each peer has answered so far, paused or not.
+
+    Where it says that all are level, this region takes writes.
 
     Reply: map of a region to ``level``, ``late``, or why it cannot be asked.
     """
