@@ -41,6 +41,7 @@ from headrace.server.regions.regions import Regions
 from headrace.server.role import Failing, Following, Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import Evicting, Scripting, Server, Wishes
+from headrace.server.succession import Succession
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")
@@ -51,7 +52,7 @@ SWITCH_INTERVAL_S: Final = 0.0002  # of a thread that has written or synced, unt
 class App(Host):
     """Runs one server in the calling thread until somebody stops it."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, place: str = ".") -> None:
         self.server: Final = Server(config)
         self.settings: Final = Settings(self.server)
         self.server.attach(self)
@@ -83,6 +84,7 @@ class App(Host):
         self._publishing = False
         self._busy_poll: Final = BusyPoll(config)
         self._spare_files: SpareFiles | None = None
+        self.succession: Final = Succession(self.server, self._listeners, place)
 
     def _make_scripting(self) -> Scripting:
         # Here, because Lua is large, and many servers never run a script.
@@ -258,7 +260,9 @@ class App(Host):
             self._cron.start()
             spare = self._spare_files = SpareFiles(loop)
             spare.begin()
+            self.succession.start()
             await self._stopped.wait()
+            self.succession.stop()
             spare.end()
             gc.callbacks.remove(self.server.statistics.latency.collector)
         code = await self._shut_down()
@@ -374,11 +378,15 @@ def join_cluster(server: Server) -> bool:
     return True
 
 
-def run(config: Config) -> int:
-    """Serve until somebody stops it; the exit code of the process."""
+def run(config: Config, place: str) -> int:
+    """Serve until somebody stops it; the exit code of the process.
+
+    Args:
+        place: the folder in which the process was started.
+    """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     set_seed(int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
-    app = App(config)
+    app = App(config, place)
     try:
         load_users(app.server)
     except UsersError as error:
@@ -399,7 +407,11 @@ def run(config: Config) -> int:
         try:
             import uvloop
         except ImportError:
-            return asyncio.run(app.serve())
-        return int(uvloop.run(app.serve()))
+            code = asyncio.run(app.serve())
+        else:
+            code = int(uvloop.run(app.serve()))
     finally:
         remove_pid_file(config)
+    if app.succession.sockets and not code:
+        app.succession.become()
+    return code

@@ -47,6 +47,7 @@ def load_config(words: list[bytes]) -> Config:
 
 def run(config: Config) -> int:
     """Set up what belongs to the process, then serve; the exit code."""
+    place = os.getcwd()
     # Paths in the configuration are relative to the folder of the data.
     os.chdir(config.dir)
     if config.daemonize and not is_supervised(config.supervised):
@@ -69,7 +70,7 @@ def run(config: Config) -> int:
     if mistake:
         log.log.critical("%s", mistake)
         return 1
-    return app.run(config)
+    return app.run(config, place)
 
 
 def go_to_background() -> None:

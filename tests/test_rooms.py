@@ -56,7 +56,7 @@ ROOMS: dict[str, list[str]] = {
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
         *("regions", "loading", "following", "info"),
         *("commands",),
-        *("cron", "net", "tools", "app", "start", "cli"),
+        *("cron", "net", "tools", "succession", "app", "start", "cli"),
     ],
     "server.commands": [
         *("documentation", "help", "deadlines", "storing", "collections", "together"),

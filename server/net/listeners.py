@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from headrace.server.config.config import Config
 from headrace.server.net.encryption import NOT_UPDATED, Encryption
+from headrace.server.process.supervision import inherited_sockets
 
 log: Final = logging.getLogger("headrace")
 
@@ -57,8 +58,12 @@ class Port:
         Raises:
             OSError: naming the address that cannot be had; then none is open.
         """
-        self.sockets = bind_all(self._config, port, self._config.bind)
-        self._waiting = list(self.sockets)
+        self.take(bind_all(self._config, port, self._config.bind))
+
+    def take(self, opened: list[socket.socket]) -> None:
+        """Await clients at sockets that listen already."""
+        self.sockets = opened
+        self._waiting = list(opened)
 
     async def serve(self) -> None:
         """Hand the sockets that wait for it to the loop."""
@@ -72,6 +77,15 @@ class Port:
                 self._servers.append(server)
             else:
                 server.close()  # the configuration changed again meanwhile
+
+    def hold(self) -> list[socket.socket]:
+        """Take no more clients: whoever comes waits at the sockets that are returned."""
+        held = [each.dup() for each in self.sockets]
+        for server in self._servers:
+            server.close()
+        self.sockets = []
+        self._servers = []
+        return held
 
     def close(self) -> None:
         """Await no more clients here."""
@@ -122,8 +136,11 @@ class Listeners:
         """
         config = self._config
         self._encryption.start()
-        bind_or_abort(self._plain, config.port, "tcp")
-        bind_or_abort(self._encrypted, config.tls_port, "tls")
+        await self.resume(inherited_sockets())
+        if not self._plain.sockets:
+            bind_or_abort(self._plain, config.port, "tcp")
+        if not self._encrypted.sockets:
+            bind_or_abort(self._encrypted, config.tls_port, "tls")
         await self._plain.serve()
         await self._encrypted.serve()
         if config.unixsocket:
@@ -135,6 +152,18 @@ class Listeners:
         config.on_change["port"] = self._change_port
         config.on_change["tls-port"] = self._change_tls_port
         config.on_change["bind"] = self._change_bind
+
+    def hold(self) -> list[socket.socket]:
+        """Take no more clients; those that come wait at the sockets that are returned."""
+        return self._plain.hold() + self._encrypted.hold()
+
+    async def resume(self, held: list[socket.socket]) -> None:
+        """Take clients from sockets that listen already: encrypted ones at ``tls-port`` alone."""
+        encrypted = [each for each in held if each.getsockname()[1] == self._config.tls_port]
+        self._plain.take([each for each in held if each not in encrypted])
+        self._encrypted.take(encrypted)
+        await self._plain.serve()
+        await self._encrypted.serve()
 
     def close(self) -> None:
         """Await no more clients; those that are connected stay."""

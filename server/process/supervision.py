@@ -1,6 +1,6 @@
-"""Reports to the supervisor of the process: systemd gets messages, upstart a stop.
+"""The supervisor of the process: systemd gets messages and hands sockets over, upstart a stop.
 
-Source: sd_notify(3); upstart's ``expect stop``.
+Source: sd_notify(3), sd_listen_fds(3); upstart's ``expect stop``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from headrace.server.log import log
 
 _SOCKET: Final = "NOTIFY_SOCKET"
 _JOB: Final = "UPSTART_JOB"
+
+INHERITED: Final = "LISTEN_FDS"  # how many sockets the process was started with
+INHERITOR: Final = "LISTEN_PID"  # which process they are for
+FIRST_INHERITED: Final = 3  # descriptor
 
 
 class Supervision:
@@ -70,3 +74,15 @@ def _kind(asked: bytes) -> bytes:
 def is_supervised(asked: bytes) -> bool:
     """Whether somebody supervises: then the process stays in the foreground."""
     return _kind(asked) != b"no"
+
+
+def inherited_sockets() -> list[socket.socket]:
+    """The listening sockets that the process was started with; each is handed out once."""
+    meant = os.environ.pop(INHERITOR, "") == str(os.getpid())
+    count = int(os.environ.pop(INHERITED, "0"))
+    found = []
+    for descriptor in range(FIRST_INHERITED, FIRST_INHERITED + (count if meant else 0)):
+        os.set_inheritable(descriptor, False)
+        found.append(socket.socket(fileno=descriptor))
+        found[-1].setblocking(False)
+    return found
