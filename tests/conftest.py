@@ -41,9 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what a real server judges with each of them: with the older ones on one build only."""
     if "judge" in metafunc.fixturenames:
-        chosen = JUDGES if judges.required() else judges.present() or JUDGES[:1]
         judged = []
-        for judge in chosen:
+        for judge in judges.chosen():
             marks = [pytest.mark.judge, *([] if judge is JUDGES[0] else [pytest.mark.once])]
             judged.append(pytest.param(judge, id=judge.name, marks=marks))
         metafunc.parametrize("judge", judged, indirect=True)

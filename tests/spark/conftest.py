@@ -52,7 +52,7 @@ SETTINGS = {
 }
 
 
-JUDGES = judges.JUDGES if judges.required() else judges.present() or judges.JUDGES[:1]
+JUDGES = judges.chosen()
 
 
 def leave_out(reason: str) -> None:

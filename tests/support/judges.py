@@ -41,11 +41,25 @@ JUDGES: Final = (
     Judge("valkey-9.1", (7, 2)),
     Judge("redis-7.0", (7, 0)),
 )
+USUAL: Final = ("redis-8.10", "valkey-9.1")
 
 
 def present() -> list[Judge]:
     """Those that are there, the one that decides first."""
     return [judge for judge in JUDGES if judge.program() is not None]
+
+
+def chosen() -> list[Judge]:
+    """Those that tests compare with: the newest Redis and Valkey, or all where all is asked for."""
+    asked = [each for each in JUDGES if everything() or each.name in USUAL]
+    if required():
+        return asked
+    return [each for each in asked if each.program() is not None] or asked[:1]
+
+
+def everything() -> bool:
+    """Whether to run what a release is tested with, and a push is not (`make test-all`)."""
+    return os.environ.get("HEADRACE_EVERYTHING") == "1"
 
 
 def required() -> bool:
