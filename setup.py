@@ -1,17 +1,21 @@
-"""Build: compiles our packages with mypyc where a C compiler is at hand, otherwise leaves Python.
+"""Build: compiles our packages with mypyc where a C compiler is found, otherwise leaves Python.
 
 ``HEADRACE_PURE=1`` asks for the pure build. ``HEADRACE_BUILD_DIR`` names a folder to keep between
-builds, so that unchanged C files are not compiled again; without it the build works in a
-temporary folder. Nothing is ever written beside the sources: a stale extension module there
-would shadow them.
+builds: what was compiled there is not compiled again while source, headers and options are the
+same. Without it the build works in a temporary folder. Nothing is ever written beside the sources,
+because a stale extension module there would shadow them.
 
-The wheel lays the folders of our packages below one package, ``headrace``. What looks for modules
-by name, as mypyc does, is shown a tree of links in which they lie there already.
+There are three classes of modules. *Hot* ones, through which requests run, are those that
+``server/link_order.txt`` names first (``make link-order`` writes it, from the benchmarks): they are
+compiled with -O3. What ``STAYS_PYTHON`` names is not compiled. All the rest is compiled with -O1,
+which takes 40 % less time. All that is compiled lies in one library, from which ``headrace``
+imports by itself (``headrace/__init__.py``).
 """
 
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import shlex
 import shutil
@@ -20,52 +24,37 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import NamedTuple
 
-from setuptools import Command, setup
+from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
+from setuptools.extension import Extension
 
 ROOT = Path(__file__).resolve().parent
-PACKAGES = ("protocol", "storage", "persistence", "compat", "server")  # all are compiled
+PACKAGES = ("protocol", "storage", "persistence", "compat", "server")
 LIBRARY = "headrace.native"  # mypyc puts `__mypyc` behind it
+HOT, COLD = "-O3", "-O1"
 
-# What runs when modules are imported: what each module and each type has, and mypyc's runtime.
-RUNS_ONCE = (
-    "*_____top_level__",
-    "*_setup",
-    "*_setup.*",
-    "*_traverse",
-    "CPy[A-CF-OQ-Z]*",  # neither CPyDef nor CPyPy nor CPyDunder: those are functions of ours
-    "CPyDict_*",
-    "CPyExec_*",
-    "PyInit_*",
-    "exec_*",
-    "find_keyword",
-    "import_librt_*",
-    "init_subclass",
-    "intern_strings",
-    "parser_init*",
-    "update_bases",
-    "vgetargskeywordsfast_impl*",
-)
-
-# Modules that stay Python in the compiled build, by reason. What a request runs through is compiled
-# and so is what the data of many keys runs through: loading, saving, writing anew.
+# What stays Python, by reason. What a request runs through is compiled, and so is what the data of
+# many keys runs through: loading, saving, writing anew.
 STAYS_PYTHON = {
     "has no code of its own": ("*/__init__.py",),
     "runs once, at start or at the end": (
         "server/cli.py",
         "server/start.py",
-        "server/process/*.py",
+        "server/succession.py",
+        "server/process/*",
     ),
     "is read at start and by CONFIG": (
         "compat/config_names.py",
         "compat/parameters.py",
+        "server/config/docs.py",
         "server/config/files.py",
         "server/config/kinds.py",
         "server/config/parameters.py",
@@ -75,29 +64,21 @@ STAYS_PYTHON = {
         "server/net/tls/factory.py",
         "server/net/tls/names.py",
     ),
-    "is run by name, with `python -m`": ("server/config/docs.py",),
     "documents commands: COMMAND DOCS and HELP": (
         "compat/doc_notation.py",
         "server/commands/*docs.py",
         "server/commands/documentation.py",
         "server/commands/help.py",
     ),
-    "says that something is not there": (
-        "server/commands/server/cluster.py",
-        "server/commands/server/modules.py",
-    ),
     "is for people, or for monitors that ask once a second": (
-        "server/commands/replication/failover.py",
-        "server/commands/server/debug.py",
-        "server/commands/server/hotkeys.py",
-        "server/commands/server/hotkeys_answers.py",
         "server/cluster/node_file.py",
-        "server/commands/server/cluster_answers.py",
-        "server/commands/server/debug_protocol.py",
-        "server/commands/server/debug_structures.py",
-        "server/commands/server/hotkeys.py",
+        "server/commands/replication/failover.py",
+        "server/commands/server/cluster*.py",
+        "server/commands/server/debug*.py",
+        "server/commands/server/hotkeys*.py",
         "server/commands/server/latency.py",
         "server/commands/server/lolwut.py",
+        "server/commands/server/modules.py",
         "server/commands/server/slowlog.py",
         "server/info/*section*.py",
         "server/info/latency_report.py",
@@ -119,52 +100,16 @@ STAYS_PYTHON = {
     ),
 }
 
-# Modules that are compiled and rarely run: the compiler takes half as long where it tries less.
-RARELY_RUN = (
-    "compat/errors.py",
-    "persistence/aof/directory.py",
-    "persistence/aof/identity.py",
-    "persistence/aof/manifest.py",
-    "persistence/check.py",
-    "persistence/errors.py",
-    "persistence/forms/stream/rdb.py",
-    "persistence/forms/stream/soundness.py",
-    "persistence/rdb/*.py",
-    "persistence/source.py",
-    "server/acl/acl_file.py",
-    "server/acl/commands.py",
-    "server/acl/log.py",
-    "server/acl/rules.py",
-    "server/acl/users.py",
-    "server/app.py",
-    "server/commands/acl/*.py",
-    "server/commands/connection/*.py",
-    "server/commands/server/*.py",
-    "server/commands/streams/dialect.py",
-    "server/commands/streams/idle_consumers.py",
-    "server/commands/streams/idmp.py",
-    "server/commands/streams/info.py",
-    "server/config/*.py",
-    "server/cron/*.py",
-    "server/dispatch/renaming.py",
-    "server/durability/keeping.py",
-    "server/durability/recovery.py",
-    "server/durability/rewriting.py",
-    "server/durability/saving.py",
-    "server/durability/shutdown.py",
-    "server/info/*.py",
-    "server/loading/reloading.py",
-    "server/loading/users.py",
-    "server/loading/starting.py",
-    "server/log.py",
-    "server/net/listeners.py",
-    "server/settings.py",
-    "server/tools/*.py",
-)
+# What runs when modules are imported: what each module and each type has, and mypyc's runtime.
+RUNS_ONCE = (
+    "*_____top_level__ *_setup *_setup.* *_traverse CPy[A-CF-OQ-Z]* CPyDict_* CPyExec_* PyInit_* "
+    "exec_* find_keyword import_librt_* init_subclass intern_strings parser_init* update_bases "
+    "vgetargskeywordsfast_impl*"  # of CPy*, neither CPyDef nor CPyPy nor CPyDunder: those are ours
+).split()
 
 
 def sources() -> list[str]:
-    """All modules of the packages that are compiled, as paths from here."""
+    """All modules of our packages, as paths from here."""
     found = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
@@ -176,51 +121,33 @@ def packages() -> dict[str, str]:
     return {"headrace": "headrace", **ours}
 
 
-def modules_to_compile() -> list[str]:
-    """The sources mypyc compiles."""
-    patterns = [pattern for group in STAYS_PYTHON.values() for pattern in group]
-    return [source for source in sources() if not fits(source, patterns)]
+def modules_to_compile() -> dict[str, str]:
+    """By their names, the sources that mypyc compiles."""
+    kept = [pattern for group in STAYS_PYTHON.values() for pattern in group]
+    return {
+        f"headrace.{source.removesuffix('.py').replace('/', '.')}": source
+        for source in sources()
+        if not any(fnmatchcase(source, pattern) for pattern in kept)
+    }
 
 
-def fits(source: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns is for this module."""
-    return any(fnmatchcase(source, pattern) for pattern in patterns)
+def link_order() -> tuple[list[str], list[str]]:
+    """The lines of ``server/link_order.txt``: what requests run through, and what a start does."""
+    text = Path(ROOT, "server", "link_order.txt").read_text()
+    requests, start = ([], [])  # type: tuple[list[str], list[str]]
+    at = requests
+    for line in text.splitlines():
+        if line.startswith("# What a start"):
+            at = start
+        elif not line.startswith("#"):
+            at.append(line)
+    return requests, start
 
 
-def full_name(source: str) -> str:
-    """The name by which a module is imported."""
-    return f"headrace.{source.removesuffix('.py').replace('/', '.')}"
-
-
-def link_tree(folder: Path) -> None:
-    """Lay our packages below ``headrace`` in a folder, as links to the sources."""
-    package = folder / "headrace"
-    package.mkdir(parents=True, exist_ok=True)
-    wanted = {path.name: path for path in (ROOT / "headrace").glob("*.py")}
-    wanted |= {name: ROOT / name for name in PACKAGES}
-    for link in package.iterdir():
-        if link.name not in wanted or link.readlink() != wanted[link.name]:
-            link.unlink()
-    for name, source in wanted.items():
-        if not (package / name).is_symlink():
-            (package / name).symlink_to(source)
-
-
-class LinkTree(Command):
-    """``python setup.py tree``: links for mypy, editors and a look without installing."""
-
-    description = "lay the packages below build/tree/headrace, as links"
-    user_options: ClassVar[list[tuple[str, str | None, str]]] = []
-
-    def initialize_options(self) -> None:
-        """There are none."""
-
-    def finalize_options(self) -> None:
-        """There are none."""
-
-    def run(self) -> None:
-        """Make the links that lack."""
-        link_tree(ROOT / "build" / "tree")
+def hot_modules() -> set[str]:
+    """The names of the modules that requests run through."""
+    places = [line.rpartition(" ")[2] for line in link_order()[0]]
+    return {module for module, colon, _ in (place.partition(":") for place in places) if colon}
 
 
 def compiler() -> list[str]:
@@ -236,12 +163,6 @@ def compiles(text: str, *how: str) -> bool:
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
-def runs(text: str, *how: str) -> bool:
-    """Whether a C program can be made in this way, runs here, and ends well."""
-    program = Path(build_dir, "probe.c.o")
-    return compiles(text, *how) and subprocess.run([program], check=False).returncode == 0
-
-
 def missing_compiler() -> str:
     """What stands in the way of compiling, or an empty string."""
     include = sysconfig.get_path("include")
@@ -255,39 +176,32 @@ def missing_compiler() -> str:
     return ""
 
 
-def link_order() -> list[str]:
-    """Flags that have the linker put side by side what requests run through, and what a start does.
+def linker_options() -> list[str]:
+    """Put side by side what requests run through and what a start does; write relocations shortly.
 
-    A server that was just woken then has few pages to fetch: XADD takes a tenth less time. One that
-    has just started has fetched little of all the rest, and takes 2 MiB less. Where the linker
-    knows no such order, as on macOS, functions stay as they come.
+    An empty server takes 9 MiB less: the system fetches pages by the dozen, and most that are
+    fetched at a start are then used. One that was just woken has few pages to fetch: XADD takes a
+    tenth less time. Short relocations are 1 MiB less. Where the linker knows no such order, as on
+    macOS, functions stay as they come; old loaders cannot read short relocations, and a linker that
+    knows none may say no word, so a program of the kind is run.
     """
-    lines = Path(ROOT, "server", "link_order.txt").read_text().splitlines()
-    modules = [full_name(source) for source in modules_to_compile()]
-    names = c_names([line for line in lines if not line.startswith("#")], modules)
-    wanted = "".join(f"    *(.text.{name})\n" for name in names)
-    once = "".join(f"    *(.text.{pattern})\n" for pattern in RUNS_ONCE)
+    found = []
+    lists = "".join(f"    *(.text.{name})\n" for name in [*c_names(), *RUNS_ONCE])
     script = Path(build_dir, "link_order.ld")
-    sections = f"  .text.frequent :\n  {{\n{wanted}{once}  }}\n"
-    script.write_text(f"SECTIONS\n{{\n{sections}}}\nINSERT BEFORE .text;\n")
-    order = f"-Wl,-T,{script}"
-    how = ["-shared", "-fPIC", "-ffunction-sections", *shlex.split(os.environ.get("LDFLAGS", ""))]
-    return [order] if compiles("int probe(void) { return 0; }\n", *how, order) else []
-
-
-def packed_relocations() -> list[str]:
-    """Flags that have the linker write down shortly which addresses the loader has to adjust.
-
-    All that it reads of the library stays in memory, and this is 1 MiB less. Old loaders cannot
-    read it, and a linker that knows no such form may say no word: so a program of the kind is run.
-    """
+    script.write_text(f"SECTIONS {{ .text.frequent : {{\n{lists}}} }} INSERT BEFORE .text;\n")
+    usual = shlex.split(os.environ.get("LDFLAGS", ""))
+    shared = ["-shared", "-fPIC", "-ffunction-sections", *usual]
+    if compiles("int probe(void) { return 0; }\n", *shared, f"-Wl,-T,{script}"):
+        found.append(f"-Wl,-T,{script}")
     program = "static int at; static int *volatile to[] = {&at}; int main(void) { return *to[0]; }"
-    how = ["-Wl,-z,pack-relative-relocs"]
-    linking = [*how, "-fPIE", "-pie", *shlex.split(os.environ.get("LDFLAGS", ""))]
-    return how if runs(program, *linking) else []
+    short = "-Wl,-z,pack-relative-relocs"
+    made = compiles(program, short, "-fPIE", "-pie", *usual)
+    if made and subprocess.run([Path(build_dir, "probe.c.o")], check=False).returncode == 0:
+        found.append(short)
+    return found
 
 
-def c_names(lines: list[str], modules: list[str]) -> list[str]:
+def c_names() -> list[str]:
     """What mypyc calls functions in C that ``server/link_order.txt`` calls as Python does.
 
     A line is a name of mypyc's runtime, or ``kind module:name``, where the kind is what the name
@@ -295,9 +209,10 @@ def c_names(lines: list[str], modules: list[str]) -> list[str]:
     """
     from mypyc.namegen import exported_name, make_module_translation_map
 
-    short = make_module_translation_map(modules)
+    short = make_module_translation_map(list(modules_to_compile()))
+    requests, start = link_order()
     names = []
-    for line in lines:
+    for line in [*requests, *start]:
         kind, _, place = line.rpartition(" ")
         module, colon, name = place.partition(":")
         if not colon:
@@ -307,8 +222,8 @@ def c_names(lines: list[str], modules: list[str]) -> list[str]:
     return names
 
 
-def extensions() -> list[Any]:
-    """The extension modules of this build: none for a pure one."""
+def extensions() -> list[Extension]:
+    """The library, and what imports from it; nothing for a pure build."""
     if os.environ.get("HEADRACE_PURE") == "1":
         say("pure build (HEADRACE_PURE=1)")
         return []
@@ -318,34 +233,30 @@ def extensions() -> list[Any]:
         return []
     from mypyc.build import mypycify
 
-    tree = Path(build_dir, "tree")
-    link_tree(tree)
-    os.environ["MYPYPATH"] = str(tree)  # names of modules are counted from here
-    options = [f"--cache-dir={build_dir}/mypy", f"--config-file={ROOT}/pyproject.toml"]
-    modules = [f"{tree}/headrace/{name}" for name in modules_to_compile()]
+    os.environ["MYPYPATH"] = str(ROOT)  # names of modules are counted from here
+    modules = modules_to_compile()
     say(f"compiling {len(modules)} modules: to C first, which shows nothing for some seconds")
     built = mypycify(
-        options + modules,
-        opt_level="3",
+        [
+            f"--cache-dir={build_dir}/mypy",
+            f"--config-file={ROOT}/pyproject.toml",
+            *(f"{ROOT}/headrace/{source}" for source in modules.values()),
+        ],
+        opt_level=HOT[-1],
         debug_level="0",
         multi_file=True,
         target_dir=f"{build_dir}/c",
         group_name=LIBRARY,
     )
-    ordered = link_order()
-    for extension in built:
-        # Old macros of the C compiler would break attributes of these names. Nobody reads the
-        # warnings of code that mypyc wrote, and to look for them takes a tenth of the time.
-        # All extensions share one list: what is added to it would be added for each of them.
-        extension.extra_compile_args = [
-            *extension.extra_compile_args,
-            *("-Uunix", "-Ulinux", "-w", "-fvisibility=hidden"),
-            *(["-ffunction-sections"] if ordered else []),
-        ]
-    library = built[0]
-    library.extra_link_args = [*library.extra_link_args, *ordered, *packed_relocations()]
+    library = built[0]  # behind it come modules that import it, one for each of ours: not needed
+    assert isinstance(library, Extension)
     library.include_dirs.append(f"{build_dir}/c/headrace")  # headers named for the library
-    return built
+    # Old macros of the compiler would break attributes of these names. Warnings about code that
+    # mypyc wrote are for nobody, and to look for them takes a tenth of the time.
+    how = ["-Uunix", "-Ulinux", "-w", "-fvisibility=hidden", "-ffunction-sections"]
+    library.extra_compile_args = [*library.extra_compile_args, *how]
+    library.extra_link_args = [*library.extra_link_args, *linker_options()]
+    return [library, Extension("headrace.importer", ["headrace/importer.c"])]
 
 
 def say(text: str) -> None:
@@ -354,210 +265,156 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Share done and time left: one line on a terminal, elsewhere a line every few seconds."""
+    """Share done and time left: one line on a terminal, elsewhere a line now and then."""
 
     FORMAT = "{desc} {percentage:3.0f}% |{bar:25}| {elapsed} gone, {remaining} left"
-    EVERY_S = 5
+    EVERY_S = float(os.environ.get("HEADRACE_PROGRESS_S", "5"))
 
     def __init__(self, what: str, total: int) -> None:
         """Begin; the total is in whatever unit ``advance`` is called with."""
         from tqdm import tqdm
 
-        self._meter = tqdm.format_meter
-        self._what = f"headrace: {what}"
-        self._total = total
-        self._done = 0
-        self._started_s = self._shown_s = time.monotonic()
-        self._bar: Any = None
-        if sys.stderr.isatty():
-            # A terminal that cannot tell its size gets a line all the same.
-            self._bar = tqdm(
-                desc=self._what,
-                total=total,
-                bar_format=self.FORMAT,
-                smoothing=0,
-                leave=False,
-                ncols=79,
-                nrows=24,
-            )
+        self._on_terminal = sys.stderr.isatty() and "HEADRACE_PROGRESS_S" not in os.environ
+        self._bar = tqdm(
+            desc=f"headrace: {what}",
+            total=total,
+            bar_format=self.FORMAT,
+            smoothing=0,
+            leave=False,
+            ncols=79,
+            nrows=24,
+            file=sys.stderr if self._on_terminal else io.StringIO(),
+        )
+        self._shown_s = time.monotonic()
 
     def advance(self, by: int) -> None:
         """So much more is done."""
-        self._done += by
-        now_s = time.monotonic()
-        if self._bar is not None:
-            self._bar.update(by)
-        elif now_s - self._shown_s >= self.EVERY_S:
-            self._shown_s = now_s
-            gone_s = now_s - self._started_s
-            line = self._meter(
-                self._done, self._total, gone_s, prefix=self._what, bar_format=self.FORMAT
-            )
-            print(line, file=sys.stderr, flush=True)
+        self._bar.update(by)
+        if not self._on_terminal and time.monotonic() - self._shown_s >= self.EVERY_S:
+            self._shown_s = time.monotonic()
+            print(self._bar, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Take the line away."""
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
 
 
-def is_newer(path: str, than_ns: int) -> bool:
-    """Whether a file is there and was written after this time, in nanoseconds since 1970."""
-    return Path(path).exists() and Path(path).stat().st_mtime_ns > than_ns
+class Step(NamedTuple):
+    """One run of the compiler."""
 
+    target: str
+    source: str
+    command: list[str]
 
-def flags(*calls: Any) -> list[str]:
-    """How the compiler is called, except for where headers lie: that may change with each build."""
-    words = [word for call in calls for word in ([call] if isinstance(call, str) else call)]
-    return [str(word) for word in words if not str(word).startswith("-I")]
-
-
-class Compilation:
-    """One C file that is to be compiled.
-
-    What an earlier build in the same folder compiled, and is still newer than its source and all
-    headers, is not compiled again, as long as the compiler is called in the same way.
-    """
-
-    AT_LEAST = 4_000  # even an empty file takes as long as so many bytes of what mypyc writes
-
-    def __init__(self, target: str, source: str, how: list[Any]) -> None:
-        """``how`` is what else setuptools hands on: suffix, options, more options, definitions."""
-        self.target = target
-        self.source = source
-        self.how = how
-        self.effort = self.AT_LEAST + Path(source).stat().st_size
-        self._note = Path(f"{target}.how")
-
-    def add(self, *options: str) -> None:
-        """Have the compiler called with these as well."""
-        self.how[2] = [*self.how[2], *options]
-
-    def is_needed(self, program: list[str], newest_header_ns: int) -> bool:
-        """Whether it has to run with this compiler."""
+    def is_needed(self, newest_header_ns: int) -> bool:
+        """Whether the target is older than what it is made of, or was made in another way."""
+        target, note = Path(self.target), Path(f"{self.target}.how")
         newest_ns = max(newest_header_ns, Path(self.source).stat().st_mtime_ns)
-        same = self._note.exists() and self._note.read_text() == self._called(program)
-        return not (same and is_newer(self.target, newest_ns))
+        made = target.exists() and target.stat().st_mtime_ns > newest_ns
+        return not (made and note.exists() and note.read_text() == self._how())
 
-    def run(self, compiler: Any) -> None:
-        """Compile, and note how."""
-        self._note.unlink(missing_ok=True)
-        compiler._compile(self.target, self.source, *self.how)
-        self._note.write_text(self._called(compiler.compiler_so))
+    def run(self) -> None:
+        """Compile, and note how when that is done: what was interrupted is done again."""
+        note = Path(f"{self.target}.how")
+        note.unlink(missing_ok=True)
+        done = subprocess.run(self.command, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise CompileError(f"{self.source}: {done.stderr.strip() or done.returncode}")
+        note.write_text(self._how())
 
-    def _called(self, program: list[str]) -> str:
-        return repr([version("mypy"), *flags(program, *self.how)])
+    def effort(self) -> int:
+        """How long it takes; even an empty file takes as long as some bytes."""
+        return 4_000 + Path(self.source).stat().st_size
 
-
-def names_of_rarely_run() -> set[str]:
-    """What mypyc calls the C files of such modules."""
-    from mypyc.namegen import exported_name
-
-    modules = [full_name(source) for source in modules_to_compile() if fits(source, RARELY_RUN)]
-    return {f"__native_{exported_name(module)}.c" for module in modules}
-
-
-def precompiled(name: str, included: list[str], compilations: list[Compilation]) -> Compilation:
-    """Have all of these files begin with one header, which is compiled once: that is returned.
-
-    Most C files here are small, and reading what they include takes longer than all else.
-    """
-    header = Path(build_dir, "heads", f"{name}.h")
-    header.parent.mkdir(exist_ok=True)
-    text = "".join(f"#include {each}\n" for each in included)
-    if not header.exists() or header.read_text() != text:
-        header.write_text(text)
-    # Where the compiler is to include NAME it takes NAME.gch, if that was made in the same way.
-    head = Compilation(f"{header}.gch", str(header), list(compilations[0].how))
-    for each in compilations:
-        each.add("-include", str(header))
-    return head
+    def _how(self) -> str:
+        return shlex.join([version("mypy"), *self.command])
 
 
-class ParallelBuildExt(build_ext):
-    """Compiles and links on all processors; setuptools does one thing after another."""
+class ParallelBuild(build_ext):
+    """Compiles on all processors: what is hot first, and regions last."""
 
-    LINKING = 10_000  # takes as long as compiling so many bytes
-
-    def build_extensions(self) -> None:
-        """Hear from setuptools what is to be done, then do it: the longest first."""
-        compiler: Any = self.compiler
-        really = compiler._compile, compiler.link
-        compilations: list[Compilation] = []
-        links: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-        compiler._compile = lambda target, source, *how: compilations.append(
-            Compilation(target, source, list(how))
-        )
-        compiler.link = lambda *arguments, **options: links.append((arguments, options))
-        super().build_extensions()
-        compiler._compile, compiler.link = really
-        if compilations:
-            self._build(compiler, compilations, links)
-
-    def _build(self, compiler: Any, compilations: list[Compilation], links: list[Any]) -> None:
-        modules = [each for each in compilations if Path(each.source).name.startswith("__native")]
-        rare = names_of_rarely_run()
-        rarely_run = [each for each in modules if Path(each.source).name in rare]
-        often_run = [each for each in modules if each not in rarely_run]
-        for each in rarely_run:
-            each.add("-O1")
-        in_packages = [each for each in compilations if f"{build_dir}/c/headrace/" in each.source]
-        shims = [each for each in in_packages if each not in modules]
-        library = LIBRARY.rpartition(".")[2]
-        includes = [f'"__native_{library}.h"', f'"__native_internal_{library}.h"']
-        heads = [
-            precompiled("often_run", includes, often_run),
-            precompiled("rarely_run", includes, rarely_run),
-            precompiled("shims", ["<Python.h>"], shims),
-        ]
-        newest_ns = max(path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h"))
-        for head in heads:
-            if head.is_needed(compiler.compiler_so, newest_ns):
-                head.run(compiler)
-        needed = [
-            each
-            for each in sorted(compilations, key=lambda each: -each.effort)
-            if each.is_needed(compiler.compiler_so, newest_ns)
-        ]
-        total = sum(each.effort for each in needed) + len(links) * self.LINKING
-        progress = Progress("compiling", total)
-        compiled: dict[str, Future[None]] = {}
-
-        def link(*arguments: Any, **options: Any) -> None:
-            for each in arguments[1]:  # the objects
-                if each in compiled:
-                    compiled[each].result()
-            compiler.link(*arguments, **options)
-
+    def build_extension(self, ext: Extension) -> None:
+        """Compile what has changed, then link."""
+        Path(self.build_temp).mkdir(parents=True, exist_ok=True)
+        steps = {source: self._step(ext, source) for source in map(str, ext.sources)}
+        headers = [path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h")]
+        newest_ns = max(headers, default=0)
+        for level in (HOT, COLD):
+            head = self._head(ext, level)
+            if len(steps) > 1 and head.is_needed(newest_ns):
+                head.run()
+        needed = [step for step in steps.values() if step.is_needed(newest_ns)]
+        needed.sort(key=lambda step: (*rank(step.source), -step.effort()))
+        progress = Progress("compiling", sum(step.effort() for step in needed))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for each in needed:
-                compiled[each.target] = pool.submit(each.run, compiler)
-            # Linking waits for what was begun before it, so the pool cannot come to a stand.
-            linked = [pool.submit(link, *arguments, **options) for arguments, options in links]
+            running = {pool.submit(step.run): step for step in needed}
             try:
-                for each in needed:
-                    compiled[each.target].result()
-                    progress.advance(each.effort)
-                for future in linked:
+                for future in as_completed(running):
                     future.result()
-                    progress.advance(self.LINKING)
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+                    progress.advance(running[future].effort())
             finally:
+                pool.shutdown(cancel_futures=True)
                 progress.close()
+        objects = [step.target for step in steps.values()]
+        options = {"extra_postargs": ext.extra_link_args, "build_temp": self.build_temp}
+        self.compiler.link_shared_object(objects, self.get_ext_fullpath(ext.name), **options)
+
+    def _step(self, ext: Extension, source: str) -> Step:
+        how = [*ext.extra_compile_args, HOT]
+        if Path(source).name.startswith("__native_headrace___"):
+            level = COLD if rank(source)[0] else HOT
+            how = [*ext.extra_compile_args, level, "-include", self._head(ext, level).source]
+        target = f"{self.build_temp}/{source.removeprefix(build_dir).replace('/', '_')}.o"
+        return Step(target, source, self._command(ext, target, source, how))
+
+    def _head(self, ext: Extension, level: str) -> Step:
+        """What compiles, once for many files, the header that all of ours begin with.
+
+        Most of them are small, and reading what they include takes longer than all else. The
+        compiler takes NAME.gch for NAME where both were made in the same way.
+        """
+        header = Path(build_dir, f"head{level}.h")
+        library = LIBRARY.rpartition(".")[2]
+        names = (f"__native_{library}.h", f"__native_internal_{library}.h")
+        text = "".join(f'#include "{name}"\n' for name in names)
+        if not header.exists() or header.read_text() != text:
+            header.write_text(text)
+        how = [*ext.extra_compile_args, level]
+        return Step(
+            f"{header}.gch", str(header), self._command(ext, f"{header}.gch", str(header), how)
+        )
+
+    def _command(self, ext: Extension, target: str, source: str, how: list[str]) -> list[str]:
+        folders = [*ext.include_dirs, *self.compiler.include_dirs]
+        places = [f"-I{folder}" for folder in folders]
+        return [*self.compiler.compiler_so, "-c", source, "-o", target, *places, *how]
+
+
+@cache
+def ranks() -> dict[str, tuple[bool, bool]]:
+    """By the names of the files in C: whether a module is cold, and of regions."""
+    hot = hot_modules()
+    return {
+        f"__native_{name.replace('.', '___')}.c": (name not in hot, "region" in name)
+        for name in modules_to_compile()
+    }
+
+
+def rank(source: str) -> tuple[bool, bool]:
+    """What is compiled first; mypyc's own runtime is hot."""
+    return ranks().get(Path(source).name, (False, False))
 
 
 def prepare_build_dir() -> str:
     """A folder for everything the build writes; only intermediate files survive in a kept one."""
     kept = os.environ.get("HEADRACE_BUILD_DIR")
-    if kept:
+    if not kept:
+        path = Path(tempfile.mkdtemp(prefix="headrace-build-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+    else:
         path = Path(kept).resolve()
         for part in ("lib", "egg"):
             shutil.rmtree(path / part, ignore_errors=True)
-    else:
-        path = Path(tempfile.mkdtemp(prefix="headrace-build-"))
-        atexit.register(shutil.rmtree, path, ignore_errors=True)
     (path / "egg").mkdir(parents=True, exist_ok=True)
     return str(path)
 
@@ -571,7 +428,7 @@ setup(
     include_package_data=False,  # of what sdist takes, the wheel needs the modules alone, and this
     package_data={"headrace.server.scripting.lua": ["*.lua"]},
     ext_modules=extensions() if building else [],
-    cmdclass={"build_ext": ParallelBuildExt, "tree": LinkTree},
+    cmdclass={"build_ext": ParallelBuild},
     options={
         "build": {"build_base": build_dir, "build_lib": f"{build_dir}/lib"},
         "egg_info": {"egg_base": f"{build_dir}/egg"},

@@ -22,7 +22,7 @@ import argparse
 import random
 import re
 import subprocess
-import sysconfig
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -113,11 +113,13 @@ def run_by(command: str, prepare: Callable[[Server], None], requests: list[bytes
 
 
 def compiled_modules() -> list[str]:
-    """The modules of the installed build that are compiled: each has an extension module."""
-    package = Path(sysconfig.get_path("platlib"), "headrace")  # not the checkout's
-    places = [path.relative_to(package.parent) for path in package.rglob("*.so")]
-    names = [".".join([*path.parts[:-1], path.name.partition(".")[0]]) for path in places]
-    return [name for name in names if not name.endswith("__mypyc")]
+    """The modules of the installed build that are compiled: the library has a capsule for each."""
+    code = "from headrace import native__mypyc; print(*vars(native__mypyc))"  # not the checkout's
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
+    made = [name.removeprefix("init_") for name in done.stdout.split() if name.startswith("init_")]
+    return [name.replace("___", ".") for name in made]
 
 
 def prefixes(modules: Iterable[str]) -> dict[str, str]:

@@ -7,13 +7,13 @@ installed build will do.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TREE = ROOT / "build" / "tree"  # our packages below one name, as links
 
 
 class WrongBuildError(Exception):
@@ -45,9 +45,7 @@ def check() -> str:
     Raises: WrongBuildError.
     """
     if use_tree():
-        if not TREE.exists():
-            raise WrongBuildError("the checkout has no tree of links yet: use `make tree`")
-        sys.path.insert(0, str(TREE))
+        sys.path.insert(0, str(ROOT))
     found = location()
     if not use_tree() and found.is_relative_to(ROOT) and "site-packages" not in found.parts:
         raise WrongBuildError(
@@ -62,11 +60,21 @@ def check() -> str:
     return f"headrace: {'tree, ' if use_tree() else ''}{kind} build from {found}"
 
 
+def in_library() -> set[str]:
+    """The names of the modules that the compiled library holds; none in a pure build."""
+    try:
+        library = importlib.import_module("headrace.native__mypyc")
+    except ModuleNotFoundError:
+        return set()
+    capsules = [name for name in vars(library) if name.startswith("init_headrace___")]
+    return {name.removeprefix("init_").replace("___", ".") for name in capsules}
+
+
 def environment() -> dict[str, str]:
     """Environment variables for a subprocess that shall import what we import."""
     variables = dict(os.environ)
     variables.pop("PYTHONPATH", None)
     if use_tree():
-        variables["PYTHONPATH"] = str(TREE)
+        variables["PYTHONPATH"] = str(ROOT)
     variables["PYTHONSAFEPATH"] = "1"
     return variables
