@@ -52,7 +52,7 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-durability time-to-pong flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -163,6 +163,9 @@ soak: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## 20 minutes of all kinds of clie
 
 bench-durability: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## what durability costs, beside redis-server; ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.durability $(ARGS)
+
+time-to-pong: | $(VENV)/bin/python ## how long a fresh clone takes to the first PONG, and to the compiled server
+	@PYTHONSAFEPATH= $(VENV)/bin/python -m bench.time_to_pong
 
 clean: ## remove the environments and caches; data stays
 	rm -rf .venv $(PURE_VENV) $(JUDGES) .judges-suite .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
