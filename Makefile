@@ -95,9 +95,10 @@ check: lint types test-compiled test-pure ## what CI runs: lint, types, tests on
 test-all: ## all tests on both builds, and beside the older judges too: what a release is tested with
 	@$(MAKE) --no-print-directory test-compiled test-pure HEADRACE_EVERYTHING=1 PURE_TESTS=tests
 
-lint: $(TO_LINT) ## ruff, and hadolint on the Dockerfile
+lint: $(TO_LINT) ## ruff, actionlint on the workflow, and hadolint on the Dockerfile
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/actionlint
 	@if [ -x $(VENV)/bin/hadolint ]; then echo "hadolint Dockerfile"; $(VENV)/bin/hadolint Dockerfile; \
 	else echo "hadolint has no package for this platform: Dockerfile not linted"; fi
 
