@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -156,14 +156,15 @@ def test_freeing_comes_in_slices() -> None:
 @pytest.mark.skipif(not COMPILED, reason="the dict of the pure build moves all of its keys at once")
 def test_no_key_is_held_up_while_the_index_grows() -> None:
     table = KeyTable()
-    longest = 0.0
+    spent_s = []
     for start in range(0, 600_000, 100):
         names = [b"key:%012d" % number for number in range(start, start + 100)]
-        before = perf_counter()
+        before = thread_time()
         for name in names:
             table.add(name, name, 0)
-        longest = max(longest, perf_counter() - before)
-    assert longest < 0.02  # a hundred keys; a dict takes 0.1 s and more for some of them
+        spent_s.append(thread_time() - before)
+    # A hundred of 600,000 keys. A dict takes a fifth of all the time for some of them.
+    assert max(spent_s) < sum(spent_s) / 20
 
 
 def test_another_table_is_looked_into_without_a_search() -> None:
