@@ -51,10 +51,10 @@ def capsule_of(name: str) -> str:
 
 
 try:
-    import headrace.native__mypyc as library  # type: ignore[import-not-found]
+    import headrace.native__mypyc as library
 except ModuleNotFoundError:
     pass  # a pure build
 else:
-    import headrace.importer as importer  # type: ignore[import-not-found]
+    import headrace.importer as importer
 
     sys.meta_path.insert(0, CompiledModules(vars(library)))
