@@ -83,7 +83,6 @@ class Region(Process):
             creates, as far as nothing has made it pending again.
         moved: groups whose place was moved here by hand, and how far.
         read_upto: how far a reader of each key has come here, who reads what is stable.
-        log_bytes: what it keeps for others, in files and in memory; 0 for what is configured.
         due_ms: when there is something to do, unless it is touched before.
     """
 
@@ -109,7 +108,6 @@ class Region(Process):
         self.moved: dict[GroupName, list[Delivery]] = {}
         self.read_upto: dict[bytes, ID] = {}
         self.done: dict[GroupName, tuple[Dots, set[bytes]]] = {}
-        self.log_bytes = 0
         self.due_ms = 0
         self.was_unwritten = False  # at the last look
         self.check_ready: Callable[[], None] | None = None
@@ -197,8 +195,6 @@ class Region(Process):
         log = self.durability.keeping.open(region)
         self.regions = Regions(self.dispatcher, JournalRecords(log), _Connector(self))
         log.backlog.on_more = self.regions.grown
-        if self.log_bytes:
-            log.most_bytes = log.backlog.most_bytes = self.log_bytes
 
     async def load(self) -> None:
         door = RegionDoor(self.server, self.regions)
