@@ -102,10 +102,10 @@ STAYS_PYTHON = {
 }
 
 # What runs when modules are imported: what each module and each type has, and mypyc's runtime.
-RUNS_ONCE = (
+RUNS_ONCE = (  # of CPy*, neither CPyDef nor CPyPy nor CPyDunder: those are ours
     "*_____top_level__ *_setup *_setup.* *_traverse CPy[A-CF-OQ-Z]* CPyDict_* CPyExec_* PyInit_* "
-    "exec_* find_keyword import_librt_* init_subclass intern_strings parser_init* update_bases "
-    "vgetargskeywordsfast_impl*"  # of CPy*, neither CPyDef nor CPyPy nor CPyDunder: those are ours
+    "Py_* exec_* find_keyword import_librt_* init_subclass intern_strings parser_init* "
+    "update_bases vgetargskeywordsfast_impl*"
 ).split()
 
 
@@ -234,7 +234,7 @@ def extensions() -> list[Extension]:
         return []
     from mypyc.build import mypycify
 
-    # From here, which every tool that builds makes the current folder: so the C is the same wherever
+    # From here, which every tool that builds makes the current folder: the C is the same wherever
     # the checkout lies, and tracebacks name no folder of the machine that built it.
     os.environ["MYPYPATH"] = "."
     modules = modules_to_compile()
