@@ -126,9 +126,8 @@ def test_a_rule_is_one_word_of_the_file(fresh_server: Factory) -> None:
         for space in ("\n", " ", "\t", "\0", "\r"):
             word = f"+get|x{space}user evil on nopass ~* +@all"
             told = b"-ERR Error in ACL SETUSER modifier '%b': Syntax error\r\n"
-            assert client.call("ACL", "SETUSER", "u", word) == told % word.encode().translate(
-                bytes.maketrans(b"\r\n", b"  ")
-            )
+            quoted = word.partition("\0")[0].replace("\r", " ").replace("\n", " ")
+            assert client.call("ACL", "SETUSER", "u", word) == told % quoted.encode()
         assert b"evil" not in client.call("ACL", "LIST")
 
 
