@@ -423,7 +423,7 @@ def test_a_damaged_rdb_file_is_refused(fresh_redis: Factory, tmp_path: Path) -> 
 def test_a_server_starts_on_what_redis_saved(
     fresh_server: Factory, fresh_redis: Factory, tmp_path: Path
 ) -> None:
-    """It saves under a name of its own, and starts on that from then on."""
+    """It saves under a name of its own, or as Redis where a name is said that Redis would use."""
     redis = fresh_redis()
     with redis.client() as client:
         fill(client)
@@ -445,8 +445,9 @@ def test_a_server_starts_on_what_redis_saved(
         server.call("SAVE")
         server.restart()
         assert server.call("GET", "more") == b"1"
-        assert path.read_bytes() == saved
-        assert path.with_suffix(".hrs").exists()
+        assert (path.read_bytes() == saved) != bool(options)
+        assert path.read_bytes().startswith(b"REDIS")
+        assert path.with_suffix(".hrs").exists() != bool(options)
 
 
 @pytest.mark.judge
