@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 def answers(port: int) -> bool:
-    """Whether PING is answered."""
+    """Return whether PING is answered."""
     with (
         contextlib.suppress(OSError),
         socket.create_connection(("127.0.0.1", port), timeout=5) as client,

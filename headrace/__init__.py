@@ -28,11 +28,11 @@ class CompiledModules:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """How a module is made; None where the library does not hold it."""
+        """Return how a module is made; None where the library does not hold it."""
         if path is None or capsule_of(name) not in self._capsules:
             return None
         source = f"{path[0]}/{name.rpartition('.')[2]}.py"
-        spec = ModuleSpec(name, self, origin=source)  # type: ignore[arg-type]
+        spec = ModuleSpec(name, self, origin=source)  # type: ignore[arg-type]  # a loader by its methods
         spec.has_location = True
         return spec
 
@@ -46,7 +46,7 @@ class CompiledModules:
 
 
 def capsule_of(name: str) -> str:
-    """What mypyc calls that which makes a module."""
+    """Return the name that mypyc gives to what makes a module."""
     return "init_" + name.replace(".", "___")
 
 

@@ -174,7 +174,7 @@ def dump_to_load(config: Config, own: bytes) -> bytes:
         return other
     if not is_newer(other, own):
         return own
-    # A server that was told to write .rdb files has written .hrs files before.
+    # A server that writes .rdb files now may have written .hrs files before.
     path, left = (other, own) if is_rdb_wanted else (own, other)
     log.warning("%s is loaded, and %s is not: move one away", os.fsdecode(path), os.fsdecode(left))
     return path

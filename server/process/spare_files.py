@@ -33,7 +33,7 @@ class SpareFiles:
         self._is_open = True
 
     def begin(self) -> None:
-        """Hold descriptors, and let go of them for each import from now on."""
+        """Hold descriptors, and free them for each import from now on."""
         sys.meta_path.insert(0, self)
         self._hold()
 

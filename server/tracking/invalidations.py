@@ -14,7 +14,7 @@ class Invalidation:
     """A message that keys have changed; it is written once for each version of the protocol.
 
     Args:
-        keys: which; None for all that there are. Of none nobody is told.
+        keys: which; None for all that there are. An empty list sends nothing.
     """
 
     def __init__(self, keys: list[bytes] | None) -> None:
