@@ -315,8 +315,10 @@ def _answer_alike(
     """Run some of ``requests[at:end]`` at once and answer them; as many as ``run_alike`` says."""
     count, replies = run_alike(server, call, row, handler, requests, int(at), int(end))
     if count > 0:
-        count_alike(server, call, row, requests, int(at), count, lap(server))
         session = call.session
+        if server.changes.unfinished:  # what they did besides goes before what comes next
+            server.changes.end_command(session.written)
+        count_alike(server, call, row, requests, int(at), count, lap(server))
         session.out.append(replies.wire)
         session.answered_bytes += len(replies.wire)
     return count

@@ -62,6 +62,23 @@ def test_links_begin_where_they_are_to(fresh_server: Factory) -> None:
         assert address[0] == "127.0.0.3"
 
 
+def test_streams_that_are_trimmed_while_entries_are_added_at_once(two_regions: Mesh) -> None:
+    """Many more than run together: each of these runs has records of its own."""
+    one, two = two_regions[1], two_regions[2]
+    with one.client() as client:
+        for threshold in ("10", "30"):
+            client.pipeline(
+                *[("XADD", "s", "MAXLEN", "~", threshold, "*", "f", str(n)) for n in range(2000)]
+            )
+    two_regions.sync()
+    left = one.ids("s")
+    assert two.ids("s") == left
+    one.kill()
+    one.start_again()
+    assert one.ids("s") == left
+    assert one.call("AA", "DIGEST") == two.call("AA", "DIGEST")
+
+
 def test_a_blocked_reader_is_woken(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     with two.client() as reader, two.client() as watching:

@@ -211,7 +211,7 @@ def xadd_alike(
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.needs_no_events_of(key):
         return NONE_ALIKE, NO_REPLIES
     region = call.server.data.region
-    if options is not None and (call.recorded or region is not None):
+    if options is not None and call.recorded and region is None:
         return NONE_ALIKE, NO_REPLIES  # the record says what was trimmed
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
@@ -235,7 +235,7 @@ def xadd_alike(
         records: list[list[bytes]] = []
         next_seq = seq
         for words in requests[first : first + count]:
-            record = words[at - 2 :]
+            record = words[at - 2 :]  # without the options, whose work has records of its own
             if region is not None:
                 record[0] = b"XADD"  # however it is spelled: that is numbered
                 record[1] = key
@@ -248,10 +248,13 @@ def xadd_alike(
     replies = ids_in_sequence(ms, seq, count, step)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
-            trimmed = options.trim(call, stream)
+            if region is not None:
+                trimmed = trim_everywhere(call, key, stream, options)
+            else:
+                trimmed = options.trim(call, stream)
+                call.count(trimmed)
             if not trimmed:
                 break
-            call.count(trimmed)
     return count, replies
 
 
