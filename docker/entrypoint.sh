@@ -4,6 +4,8 @@
 # As `redis-server` on the PATH it is what scripts start: `sh -c "redis-server --port 7000"`.
 set -eu
 
+# Process 1 hears no signal that it has not asked for.
+trap 'exit 0' TERM INT
 case "$0" in */redis-server) set -- redis-server "$@" ;; esac
 case "${1:-}" in
 '' | -* | *.conf | check-aof | check-snapshot | import | export) set -- headrace "$@" ;;
@@ -33,4 +35,5 @@ protected-mode no
 dbfilename dump.rdb
 ${HEADRACE_DEFAULTS:-}"
 export HEADRACE_DEFAULTS
-exec "$@"
+# The server, when it listens to them, is told of the signals that come meanwhile.
+exec env --block-signal=TERM,INT "$@"

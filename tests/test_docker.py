@@ -140,6 +140,18 @@ def test_defaults_of_an_image_that_builds_on_this_one(stub: Path) -> None:
     assert entrypoint(path=stub, defaults="bind 10.0.0.1") == ["headrace", *OPEN, "bind 10.0.0.1"]
 
 
+@pytest.mark.parametrize(("words", "blocked"), [([], "2 15"), (["check-aof", "/data"], "")])
+def test_a_signal_waits_until_the_server_listens(
+    words: list[str], blocked: str, stub: Path
+) -> None:
+    """SIGINT and SIGTERM: process 1 would never hear of them otherwise."""
+    program = (
+        "import signal\nprint(*sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))))"
+    )
+    (stub / "headrace").write_text(f"#!{sys.executable}\n{program}\n")
+    assert entrypoint(*words, path=stub) == [blocked]
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """One that other users can reach."""

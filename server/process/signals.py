@@ -48,6 +48,7 @@ class Signals:
             signal.signal(number, signal.SIG_IGN)
         for number in ENDING:
             loop.add_signal_handler(number, self._asked, number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         self._watch_crashes()
         self._config.on_change["crash-log-enabled"] = self._crash_log_changed
 

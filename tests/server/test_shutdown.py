@@ -32,6 +32,20 @@ def end(server: Process, how: str) -> None:
     assert server.wait() == 0, server.log()
 
 
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT"])
+def test_a_signal_that_comes_before_the_server_listens_to_it(
+    fresh_server: Factory, how: str
+) -> None:
+    """Whoever starts it blocked the signal, as the image does: process 1 hears of it later."""
+    server = fresh_server(start=False)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.Signals[how]])
+    try:
+        server.spawn()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    end(server, how)
+
+
 class Counter(threading.Thread):
     """Increments a key of its own, pipelined, until the connection ends."""
 
