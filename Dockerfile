@@ -17,7 +17,7 @@ RUN /src/docker/build.sh /src /opt/headrace
 FROM python:3.13-slim
 RUN groupadd --system --gid 999 headrace \
     && useradd --system --uid 999 --gid headrace --home-dir /data --shell /usr/sbin/nologin headrace \
-    && install --directory --owner=headrace --group=headrace /data
+    && install --directory --owner=headrace --group=root --mode=0775 /data
 RUN apt-get update \
     && apt-get install -y --no-install-recommends redis-tools \
     && rm -rf /var/lib/apt/lists/*

@@ -16,12 +16,14 @@ redis-server)
 esac
 
 # As in the image of Redis, what is written is the server's alone. Root gives the folder, which may
-# come from outside, to the server's user, who goes on. A script decides itself who it is.
+# come from outside, to the server's user, who goes on; if it has the right to. A script decides itself
+# who it is.
 [ "$(umask)" != 0022 ] || umask 0077
 [ "$1" = headrace ] || exec "$@"
-if [ "$(id -u)" = 0 ] && [ "${0##*/}" != redis-server ] && id -u headrace > /dev/null 2>&1; then
+become() { exec setpriv --reuid=headrace --regid=headrace --clear-groups -- "$@"; }
+if [ "$(id -u)" = 0 ] && [ "${0##*/}" != redis-server ] && (become true) 2> /dev/null; then
     find . \! -user headrace -exec chown headrace '{}' + || true
-    exec setpriv --reuid=headrace --regid=headrace --clear-groups -- "$0" "$@"
+    become "$0" "$@"
 fi
 case "${2:-}" in
 check-aof | check-snapshot | import | export | --version | -v | --help | -h) exec "$@" ;;

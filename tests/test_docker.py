@@ -176,12 +176,12 @@ def test_root_hands_over_to_the_servers_user(open_folder: Path) -> None:
         'mount --bind passwd /etc/passwd && mount --bind group /etc/group && cd data && exec "$@"'
     )
 
-    def owners(*command: str) -> tuple[list[str], list[int]]:
+    def owners(*command: str, before: tuple[str, ...] = ()) -> tuple[list[str], list[int]]:
         data = open_folder / "data"
         data.mkdir()
         (data / "dump.rdb").touch()
         done = subprocess.run(
-            [*words, script, "sh", open_folder / "entrypoint.sh", *command],
+            [*words, script, "sh", *before, open_folder / "entrypoint.sh", *command],
             env={"PATH": f"{open_folder}:{os.environ['PATH']}"},
             cwd=open_folder,
             capture_output=True,
@@ -202,6 +202,8 @@ def test_root_hands_over_to_the_servers_user(open_folder: Path) -> None:
     assert owners("sh", "-c", "umask; touch new") == (["0077"], [0, 0, 0])
     mine = " ".join(str(group) for group in os.getgroups()) or "0"
     assert owners("sh", "-c", "redis-server") == (["0077", "0", mine], [0, 0, 0])
+    without_rights = ("setpriv", "--bounding-set=-setuid,-setgid", "--")  # `--cap-drop ALL`
+    assert owners(before=without_rights) == (["0077", "0", mine], [0, 0, 0])
 
 
 def started(server: Process, stdin: bytes, *words: str) -> Process:
