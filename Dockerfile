@@ -23,12 +23,17 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=builder /opt/headrace /opt/headrace
 COPY docker/entrypoint.sh docker/healthcheck.py /opt/headrace/docker/
-RUN ln -s /opt/headrace/docker/entrypoint.sh /opt/headrace/bin/redis-server
 ENV PATH=/opt/headrace/bin:$PATH
+# The image of Python has its modules as text. One start and one health check compile those they read,
+# which halves the time that each takes from then on.
+RUN ln -s /opt/headrace/docker/entrypoint.sh /opt/headrace/bin/redis-server \
+    && { headrace --port 0 --unixsocket /tmp/headrace --save '' & } \
+    && timeout 60 sh -c "until HEADRACE_PID=$! python -P /opt/headrace/docker/healthcheck.py; do sleep 0.1; done" \
+    && redis-cli -s /tmp/headrace shutdown && wait $!
 VOLUME /data
 WORKDIR /data
 EXPOSE 6379
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=0.5s --retries=3 \
     CMD ["/opt/headrace/bin/python", "-P", "/opt/headrace/docker/healthcheck.py"]
 ENTRYPOINT ["/opt/headrace/docker/entrypoint.sh"]
 CMD ["headrace"]

@@ -64,13 +64,12 @@ def in_words(address: bytes) -> bytes:
 def is_healthy(address: str | tuple[str, int]) -> bool:
     """Whether PING is answered there; a server that wants a password is healthy, one that loads
     is not."""
-    if isinstance(address, str):
-        connection = socket.socket(socket.AF_UNIX)
+    family = socket.AF_UNIX
+    if not isinstance(address, str):
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    with socket.socket(family) as connection:
         connection.settimeout(TIMEOUT_S)
         connection.connect(address)
-    else:
-        connection = socket.create_connection(address, timeout=TIMEOUT_S)
-    with connection:
         connection.sendall(b"PING\r\n")
         return connection.recv(64).startswith(ALIVE)
 
