@@ -1,6 +1,8 @@
 # syntax=docker/dockerfile:1
 
-FROM python:3.13-slim AS builder
+# Any image that is based on Debian and has Python, its headers, pip and venv.
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS builder
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
@@ -11,10 +13,10 @@ COPY persistence /src/persistence
 COPY protocol /src/protocol
 COPY server /src/server
 COPY storage /src/storage
-COPY docker/build.sh /src/docker/build.sh
+COPY docker/build* /src/docker/
 RUN /src/docker/build.sh /src /opt/headrace
 
-FROM python:3.13-slim
+FROM ${BASE}
 RUN groupadd --system --gid 999 headrace \
     && useradd --system --uid 999 --gid headrace --home-dir /data --shell /usr/sbin/nologin headrace \
     && install --directory --owner=headrace --group=root --mode=0775 /data

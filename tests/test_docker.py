@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,23 +17,8 @@ from conftest import Factory
 
 from support.build import ROOT, location
 from support.client import RawClient
+from support.image import DOCKERFILE, copied, copy_context, instructions
 from support.process import Process, claim_port, free_port
-
-DOCKERFILE = (ROOT / "Dockerfile").read_text()
-
-
-def instructions(name: str) -> list[str]:
-    joined = re.sub(r"\\\n\s*", " ", DOCKERFILE)
-    return [line.partition(" ")[2].strip() for line in joined.splitlines() if line.startswith(name)]
-
-
-def copied() -> list[str]:
-    """Every path of the checkout that a COPY names."""
-    sources = []
-    for words in map(shlex.split, instructions("COPY")):
-        if not any(word.startswith("--from") for word in words):
-            sources += [word for word in words if not word.startswith("--")][:-1]
-    return sources
 
 
 def test_every_copy_has_its_source_and_is_not_ignored() -> None:
@@ -325,10 +308,7 @@ def test_the_image_builds_starts_and_stops(tmp_path: Path) -> None:
     source, prefix, data = tmp_path / "src", tmp_path / "prefix", tmp_path / "data"
     source.mkdir()
     data.mkdir()
-    for name in copied():
-        target = source / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-r", ROOT / name, target], check=True)
+    copy_context(source)
     before = sorted(path for path in source.rglob("*") if "__pycache__" not in path.parts)
 
     variables = {"PYTHON": sys.executable, "HEADRACE_PURE": "0"}
