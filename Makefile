@@ -169,7 +169,7 @@ time-to-pong: | $(VENV)/bin/python ## how long a fresh clone takes to the first 
 	@PYTHONSAFEPATH= $(VENV)/bin/python -m bench.time_to_pong
 
 # Of Debian: podman, runc and mmdebstrap. HEADRACE_WHEEL names another wheel to put in.
-image-check: $(STAMP) ## build the container image without a registry and use it as people do; ARGS=words for one check
+image-check: $(STAMP) ## build the container image without a registry and use it as people do; ARGS=SIGTERM: some checks
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.image $(ARGS)
 
 clean: ## remove the environments and caches; data stays

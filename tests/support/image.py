@@ -7,6 +7,7 @@ has compiled, and runs the image without a network. Each check is a line, and th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from support.build import ROOT
@@ -94,26 +95,11 @@ def once(*words: str, code: int = 0) -> str:
 
 
 class Container:
-    """A server in the image, until the block ends.
-
-    Args:
-        words: options of ``docker run``, the image, and what is written behind it.
-    """
+    """A server in the image. A check has it from ``container``, which removes it."""
 
     def __init__(self, *words: str) -> None:
         self._began_s = time.monotonic()
         self._name = podman("run", "--detach", *RUN, *words)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        podman("rm", "--force", "--time=0", "--volumes", self._name)
 
     def does(self, what: str, *words: str) -> str:
         """``podman WHAT``, with this container."""
@@ -146,11 +132,20 @@ class Container:
         return time.monotonic() - began_s
 
 
+@contextlib.contextmanager
+def container(*words: str) -> Iterator[Container]:
+    """Run one: options of ``docker run``, the image, and what is written behind it."""
+    running = Container(*words)
+    try:
+        yield running
+    finally:
+        running.does("rm", "--force", "--time=0", "--volumes")
+
+
 # The checks; what each returns is told beside its name.
 
 
 def build() -> str:
-    """The Dockerfile builds, on that base."""
     if ran("image", "exists", BASE).returncode:
         with subprocess.Popen([*MAKE_BASE, DEBIAN[PYTHON]], stdout=subprocess.PIPE) as base:
             subprocess.run([*PODMAN, "import", "-", BASE], stdin=base.stdout, check=True)
@@ -175,7 +170,6 @@ def build() -> str:
 
 
 def size() -> str:
-    """What is downloaded is small."""
     with tempfile.TemporaryDirectory(dir=STORE) as folder:
         podman("push", "--compress", IMAGE, f"dir:{folder}")
         layers = json.loads(Path(folder, "manifest.json").read_text())["layers"]
@@ -185,7 +179,6 @@ def size() -> str:
 
 
 def nothing_to_build_with() -> str:
-    """No compiler is left in it."""
     assert not once(
         IMAGE, "sh", "-c", "for each in cc gcc ld as make; do command -v $each; done; :"
     )
@@ -193,47 +186,30 @@ def nothing_to_build_with() -> str:
 
 
 def start() -> str:
-    """A start is short: all modules are compiled, those of Python too."""
-    with Container("--entrypoint=headrace", IMAGE) as server:  # as root, who may write all
+    with container("--entrypoint=headrace", IMAGE) as server:  # as root, who may write all
         server.serving().healthy()
         assert ".pyc" not in server.does("diff")
-    with Container(IMAGE) as server:
+    with container(IMAGE) as server:
         took_s = server.serving().took_s
         assert took_s < START_S, took_s
     return f"PONG {took_s:.2f} s after `run`"
 
 
 def user() -> str:
-    """Root hands over to 999, with what lies in the folder."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o700)
         Path(folder, "dump.rdb").touch()
         once(f"--volume={folder}:/data", IMAGE, "check-aof", "/data")
         assert {Path(folder).stat().st_uid, Path(folder, "dump.rdb").stat().st_uid} == {999}
-    with Container(IMAGE) as server:
+    with container(IMAGE) as server:
         server.serving().cli("save")
         status = server.does("exec", "sed", "-n", "s/^Uid://p", "/proc/1/status")
         assert status.split() == ["999"] * 4, status
         return server.does("exec", "stat", "--format=%n %a %u:%g", "/data/dump.rdb", ".")
 
 
-def any_user() -> str:
-    """`--user 1234567`: a user of no name, in group 0."""
-    return saves("--user=1234567")
-
-
-def read_only() -> str:
-    """`--read-only`, and no other folder to write to than the volume."""
-    return saves("--read-only", "--read-only-tmpfs=false")
-
-
-def no_rights() -> str:
-    """`--cap-drop ALL`: root may not hand over, and serves."""
-    return saves("--cap-drop=ALL", "--security-opt=no-new-privileges")
-
-
 def saves(*options: str) -> str:
-    with Container(*options, IMAGE, "--appendonly", "yes") as server:
+    with container(*options, IMAGE, "--appendonly", "yes") as server:
         server.serving()
         assert server.cli("set", "k", "v") == "OK"
         assert server.cli("save") == "OK"
@@ -241,7 +217,6 @@ def saves(*options: str) -> str:
 
 
 def words() -> str:
-    """What stands behind the image's name, as Redis's image takes it."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "redis.conf").write_text("maxmemory 7mb\nsave 77 7\n")
         os.chmod(folder, 0o755)
@@ -255,14 +230,13 @@ def words() -> str:
             (given, [file, "--maxmemory", "1mb"], "maxmemory", "1048576"),
             (f"--volume={folder}/redis.conf:{file}", [file], "save", "77 7"),
         ):
-            with Container(*filter(None, [before]), IMAGE, *behind) as server:
+            with container(*filter(None, [before]), IMAGE, *behind) as server:
                 found = server.serving().cli("config", "get", name)
                 assert found == f"{name}\n{value}".strip(), (behind, found)
     return ""
 
 
 def programs() -> str:
-    """Other programs run in it, and their exit codes are the container's."""
     assert once(IMAGE, "sh", "-c", "echo $((6 * 7))") == "42"
     once(IMAGE, "bash", "-c", "exit 7", code=7)
     once(IMAGE, "--no-such-option", "1", code=1)
@@ -271,8 +245,7 @@ def programs() -> str:
 
 
 def time_zone() -> str:
-    """TZ sets the clock of the log, which goes to the standard output alone."""
-    with Container("--env=TZ=Pacific/Kiritimati", IMAGE) as server:
+    with container("--env=TZ=Pacific/Kiritimati", IMAGE) as server:
         server.serving()
         log = server.does("logs")
         assert server.does("exec", "date", "+%d %b %Y %H:") in log, log
@@ -280,9 +253,8 @@ def time_zone() -> str:
 
 
 def ends() -> str:
-    """SIGTERM and SIGINT end it, and the data is there at the next start."""
     took = {}
-    with Container(IMAGE) as server:
+    with container(IMAGE) as server:
         for number, signal in enumerate(("TERM", "INT"), 1):
             server.serving().cli("xadd", "stream", "*", "field", "value")
             took[signal] = server.end(signal)
@@ -292,8 +264,7 @@ def ends() -> str:
 
 
 def ends_early() -> str:
-    """SIGTERM ends it within its first moments, too: process 1 hears no signal unasked."""
-    with Container(IMAGE) as server:
+    with container(IMAGE) as server:
         for _ in range(20):
             server.end("TERM")
             server.does("start")
@@ -301,33 +272,46 @@ def ends_early() -> str:
 
 
 def healthy() -> str:
-    """The image's health check, and that of GitHub's services: `redis-cli ping`."""
-    with Container(IMAGE, "--requirepass", "secret", "--bind", "::1") as server:
+    with container(IMAGE, "--requirepass", "secret", "--bind", "::1") as server:
         server.healthy()
-    with Container(IMAGE) as server:
+    with container(IMAGE) as server:
         assert server.serving().cli("ping") == "PONG"
     return ""
 
 
 def network() -> str:
-    """It is reached from outside, by IPv6 too, and starts where that is switched off."""
-    with Container(IMAGE) as server:
+    with container(IMAGE) as server:
         assert server.serving().cli("-h", "::1", "ping") == "PONG"
         assert server.cli("config", "get", "protected-mode").split()[1] == "no"
         assert server.cli("config", "get", "bind").split()[1:] == ["*", "-::*"]
-    with Container("--sysctl=net.ipv6.conf.all.disable_ipv6=1", IMAGE) as server:
+    with container("--sysctl=net.ipv6.conf.all.disable_ipv6=1", IMAGE) as server:
         assert server.serving().cli("ping") == "PONG"
     return ""
 
 
-CHECKS = (
-    *(build, size, nothing_to_build_with, start, user, any_user, read_only, no_rights, words),
-    *(programs, time_zone, ends, ends_early, healthy, network),
-)
+CHECKS: dict[str, Callable[[], str]] = {
+    "The Dockerfile builds, on that base": build,
+    "What is downloaded is small": size,
+    "No compiler is left in it": nothing_to_build_with,
+    "A start is short: all modules are compiled, those of Python too": start,
+    "Root hands over to 999, with what lies in the folder": user,
+    "A user of no name, in group 0, saves": lambda: saves("--user=1234567"),
+    "It saves where the volume alone can be written": lambda: saves(
+        "--read-only", "--read-only-tmpfs=false"
+    ),
+    "It saves as root that has no rights": lambda: saves("--cap-drop=ALL"),
+    "What stands behind the image's name, as Redis's image takes it": words,
+    "Other programs run in it, and their exit codes are the container's": programs,
+    "TZ sets the clock of the log, on the standard output": time_zone,
+    "SIGTERM and SIGINT end it, and the data is there at the next start": ends,
+    "SIGTERM ends it within its first moments, too: process 1 hears no signal unasked": ends_early,
+    "The image's health check, and that of GitHub's services: `redis-cli ping`": healthy,
+    "It is reached from outside, by IPv6 too, and starts where that is switched off": network,
+}
 
 
 def main() -> int:
-    """Run all checks, or those whose names hold a word; how many failed."""
+    """Run all checks, or those whose names hold a text; how many failed."""
     only = sys.argv[1] if len(sys.argv) > 1 else ""
     missing = [each for each in ("podman", "runc", "mmdebstrap") if not shutil.which(each)]
     if missing or os.geteuid() or PYTHON not in DEBIAN:
@@ -335,10 +319,9 @@ def main() -> int:
         return 2
     STORE.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for check in CHECKS:
-        if check is not build and only not in check.__name__:
+    for name, check in CHECKS.items():
+        if check is not build and only not in name:
             continue
-        name = (check.__doc__ or "").partition("\n")[0].rstrip(".")
         try:
             told = ", ".join(check().splitlines())
             print(f"PASS  {name}" + f" ({told})" * bool(told), flush=True)
