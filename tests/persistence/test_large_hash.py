@@ -1,6 +1,7 @@
 """A large hash is frozen, written while it changes, and freed, with no step that takes long.
 
-What counts is the CPU time of this thread, so that a busy machine does not matter.
+What counts is the share that a step has in the CPU time of all, so that neither a busy machine nor a
+slow one matters.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 FIELDS = int(os.environ.get("HEADRACE_HASH_FIELDS", "2000000"))
 LIMITS = SmallLimits(512, 64)
-LONGEST_MS = 20.0
+LONGEST_SHARE = 1 / 20  # it is a twelfth of that; what is done at once for all is the most of all
 T = TypeVar("T")
 
 
@@ -85,4 +86,4 @@ def test_no_step_takes_long(timed: int) -> None:
         pass
     assert value.size() == FIELDS
     print(f"{FIELDS} fields: longest {watch.longest_ms:.2f} ms of {watch.total_ms:.0f} ms")
-    assert watch.longest_ms < LONGEST_MS
+    assert watch.longest_ms < LONGEST_SHARE * watch.total_ms

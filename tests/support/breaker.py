@@ -7,6 +7,7 @@ import socket
 import threading
 
 from support.accepting import accepted
+from support.waiting import DEADLINE_S
 
 
 class Breaker:
@@ -53,11 +54,11 @@ class Breaker:
     def close(self) -> None:
         """End all connections and stop listening."""
         _shut(self._listener)
-        self._threads[0].join(10)
+        self._threads[0].join(DEADLINE_S)
         for each in self._sockets:
             _shut(each)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(DEADLINE_S)
         for each in (*self._sockets, self._listener):
             each.close()
 

@@ -10,6 +10,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from support.waiting import DEADLINE_S
+
 Argument = bytes | str | int | float
 
 
@@ -63,7 +65,7 @@ class RawClient:
         path: str = "",
         tls: ssl.SSLContext | None = None,
         resp3: bool = False,
-        timeout_s: float = 10.0,
+        timeout_s: float = DEADLINE_S,
     ) -> None:
         if path:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -11,7 +11,6 @@ from support.process import RedisProcess, claim_port
 from support.waiting import wait_until
 
 SLOTS = 16_384
-START_TIMEOUT_S = 60
 
 
 class RealCluster:
@@ -56,15 +55,14 @@ class RealCluster:
             master.call("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
         for port, bus in zip(self._ports[1:], self._buses[1:], strict=True):
             self.masters[0].call("CLUSTER", "MEET", "127.0.0.1", str(port), str(bus))
-        wait_until(lambda: all(self._knows(node) for node in self.nodes), START_TIMEOUT_S)
+        wait_until(lambda: all(self._knows(node) for node in self.nodes))
         for master, replica in zip(self.masters, self.replicas, strict=False):
             replica.call("CLUSTER", "REPLICATE", _name(master))
         wait_until(
             lambda: all(
                 replica.info("replication").get("master_link_status") == "up"
                 for replica in self.replicas
-            ),
-            START_TIMEOUT_S,
+            )
         )
 
     def _knows(self, node: RedisProcess) -> bool:
@@ -101,7 +99,7 @@ class RealCluster:
         keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, 1000)
         assert isinstance(keys, list)
         port = self._ports[self.nodes.index(target)]
-        done = source.call("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *keys)
+        done = source.call("MIGRATE", "127.0.0.1", port, "", 0, 60_000, "KEYS", *keys)
         assert done == b"OK", done
         yield target
         for node in (target, source, *self.masters):
@@ -110,16 +108,16 @@ class RealCluster:
     def fail_over(self, master: RedisProcess) -> RedisProcess:
         """Kill a master that its replica has caught up with; returns the replica, once it rules."""
         replica = self.replica_of(master)
-        wait_until(lambda: offset_of(replica) == offset_of(master), START_TIMEOUT_S)
+        wait_until(lambda: offset_of(replica) == offset_of(master))
         master.kill()
         self.wait_for_master(replica)
         return replica
 
     def wait_for_master(self, replica: RedisProcess) -> None:
         """Wait until a replica has become a master, and all who run know it."""
-        wait_until(lambda: replica.info("replication")["role"] == "master", START_TIMEOUT_S)
+        wait_until(lambda: replica.info("replication")["role"] == "master")
         running = [node for node in self.nodes if node.running]
-        wait_until(lambda: all(_is_ok(node) for node in running), START_TIMEOUT_S)
+        wait_until(lambda: all(_is_ok(node) for node in running))
 
     @contextmanager
     def cut_off(self, replica: RedisProcess) -> Iterator[None]:

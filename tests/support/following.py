@@ -37,7 +37,7 @@ def have_all(master: Process, *replicas: Process) -> bool:
 
 
 def assert_same(master: Process, *replicas: Process) -> None:
-    wait_until(lambda: have_all(master, *replicas), 30)
+    wait_until(lambda: have_all(master, *replicas))
     expected = digest(master)
     for replica in replicas:
         assert digest(replica) == expected, replica.log()[-3000:]

@@ -6,6 +6,7 @@ import threading
 
 from support.client import RawClient
 from support.process import Process
+from support.waiting import DEADLINE_S
 
 UP, THERE = 1, 0  # databases
 
@@ -32,7 +33,7 @@ class Juggler:
     def end(self) -> None:
         """Wait for the end, which the end of the server brings."""
         assert self._thread is not None
-        self._thread.join(20)
+        self._thread.join(DEADLINE_S)
         assert not self._thread.is_alive()
         assert not self.trouble
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from support.client import Argument, RawClient, encode, parse
 from support.process import Process
+from support.waiting import DEADLINE_S
 
 Step = tuple[str, int, int]  # kind, and two numbers that mean what the kind makes of them
 Command = tuple[Argument, ...]
@@ -365,7 +366,7 @@ class Load:
         for thread in (*self.workers, *self._observers):
             thread.start()
 
-    def wait_for_steps(self, count: int, timeout_s: float = 30.0) -> None:
+    def wait_for_steps(self, count: int, timeout_s: float = 2 * DEADLINE_S) -> None:
         """Return when every worker has had so many steps acknowledged."""
         deadline = time.monotonic() + timeout_s
         while min(worker.acknowledged for worker in self.workers) < count:
@@ -376,7 +377,7 @@ class Load:
     def end(self) -> None:
         """Wait for the workers, whose server is gone."""
         for thread in (*self.workers, *self._observers):
-            thread.join(20)
+            thread.join(DEADLINE_S)
             assert not thread.is_alive()
         assert not self._troubles()
 

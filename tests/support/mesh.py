@@ -11,8 +11,9 @@ from typing import Self
 from support.client import Argument
 from support.process import ServerProcess, claim_port
 from support.proxy import Proxy
+from support.waiting import DEADLINE_S
 
-DEADLINE_S = 20.0
+SYNC_MS = "45000"
 QUICK = ("--aa-ack-interval-ms", "0", "--aa-relay-after-ms", "300")
 
 
@@ -64,7 +65,7 @@ class RegionProcess(ServerProcess):
 
     def sync(self) -> None:
         """Wait until all is here that each peer has."""
-        reply = self.call("AA", "SYNC", "15000")
+        reply = self.call("AA", "SYNC", SYNC_MS)
         assert isinstance(reply, list)
         for state in reply[1::2]:
             assert state == b"level", (self.number, reply, self.log())

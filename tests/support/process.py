@@ -20,9 +20,9 @@ from typing import Self
 
 from support import build
 from support.client import Argument, RawClient, WireError
+from support.waiting import DEADLINE_S
 
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 120.0
 
 PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST_PORT = 25_000  # what people start by hand is mostly below
@@ -169,7 +169,7 @@ class Process:
 
     def _answers(self) -> bool:
         try:
-            with RawClient(self.port, timeout_s=2.0) as client:
+            with RawClient(self.port) as client:
                 return client.call("PING").startswith((b"+PONG", b"-NOAUTH"))
         except (OSError, ValueError):
             return False
@@ -212,7 +212,7 @@ class Process:
         assert self._process is not None
         self._process.send_signal(sig)
 
-    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+    def wait(self, timeout_s: float = DEADLINE_S) -> int:
         """Wait for the end of the process; return its exit code."""
         assert self._process is not None
         try:
@@ -254,7 +254,7 @@ class Process:
         trouble = TROUBLE.search(self.log())
         assert trouble is None, f"{self.name} logged trouble:\n{self.log()}"
 
-    def wait_for_log(self, text: str, timeout_s: float = 10.0) -> None:
+    def wait_for_log(self, text: str, timeout_s: float = DEADLINE_S) -> None:
         """Wait until the log holds ``text``."""
         deadline = time.monotonic() + timeout_s
         while text not in self.log():
@@ -263,7 +263,7 @@ class Process:
 
     # Talking to it
 
-    def client(self, *, resp3: bool = False, timeout_s: float = 10.0) -> RawClient:
+    def client(self, *, resp3: bool = False, timeout_s: float = DEADLINE_S) -> RawClient:
         return RawClient(self.port, resp3=resp3, timeout_s=timeout_s)
 
     def call(self, *arguments: Argument) -> object:

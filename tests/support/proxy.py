@@ -10,6 +10,8 @@ import time
 from collections import deque
 from typing import Final
 
+from support.waiting import wait_until
+
 CHUNK = 64 * 1024
 
 
@@ -85,10 +87,7 @@ class Proxy:
         self._thread.join()
 
     def _wait_for_cut(self) -> None:
-        deadline = time.monotonic() + 10
-        while self._cut.is_set():
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        wait_until(lambda: not self._cut.is_set())
 
     # In the thread
 

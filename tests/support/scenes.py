@@ -16,8 +16,9 @@ import redis
 
 from simulator.scenarios import WAITS, Refused, Regions, Scenario, run
 from support.clock import Clock
-from support.mesh import DEADLINE_S, Mesh, wait_until
+from support.mesh import SYNC_MS, Mesh, wait_until
 from support.process import ServerProcess
+from support.waiting import DEADLINE_S
 
 # The pieces of ``AA FILE`` in a file: the boot that it names is changed.
 _BOOT_BYTES = 36
@@ -131,7 +132,7 @@ class Processes(Regions):
     def _sync_one(self, number: int, left_out: set[int]) -> None:
         """As ``AA SYNC``, and let a full copy come where the log of a peer begins too late."""
         region = self._mesh[number]
-        pairs = region.call("AA", "SYNC", "15000")
+        pairs = region.call("AA", "SYNC", SYNC_MS)
         assert isinstance(pairs, list)
         states = dict(zip(pairs[::2], pairs[1::2], strict=True))
         if all(states[key] == b"level" for key in states if int(key) not in left_out):

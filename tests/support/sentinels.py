@@ -30,13 +30,13 @@ def watched_pair() -> Iterator[tuple[RedisProcess, RedisProcess, int]]:
     program = judges.program_of("redis-8.0")
     with RedisProcess(program=program) as master, RedisProcess(program=program) as replica:
         replica.call("REPLICAOF", "127.0.0.1", str(master.port))
-        wait_until(lambda: replica.info("replication")["master_link_status"] == "up", 30)
+        wait_until(lambda: replica.info("replication")["master_link_status"] == "up")
         config = (
             f"sentinel monitor mine 127.0.0.1 {master.port} 1\n"
             "sentinel down-after-milliseconds mine 1000\nsentinel failover-timeout mine 5000\n"
         )
         with Sentinel(program=program, config=config) as sentinel:
-            wait_until(lambda: _knows_replica(sentinel), 30)
+            wait_until(lambda: _knows_replica(sentinel))
             yield master, replica, sentinel.port
 
 

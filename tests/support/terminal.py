@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from support.waiting import DEADLINE_S
+
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -60,7 +62,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 
-    def wait_for(self, pattern: str, timeout_s: float = 10.0) -> re.Match[str]:
+    def wait_for(self, pattern: str, timeout_s: float = DEADLINE_S) -> re.Match[str]:
         """Wait until the program has shown ``pattern``; what was shown up to it is forgotten."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -80,6 +82,6 @@ class Terminal:
                         f"{self._words} ended without {pattern!r}:\n{shown}"
                     ) from None
 
-    def wait(self, timeout_s: float = 10.0) -> int:
+    def wait(self, timeout_s: float = DEADLINE_S) -> int:
         """Wait until the program has ended; its exit code."""
         return self._process.wait(timeout_s)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import re
 import time
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from support.client import RawClient, encode
 from support.process import Pair, Process, RedisProcess
+from support.waiting import wait_until
 
 Lines = list[str]
 TOLD_BY_SEVERAL = ("s2", "s3")  # messages that several redirect to one client have no order
@@ -24,6 +26,14 @@ def is_message(frame: bytes) -> bool:
     """Whether a frame is a message, and no reply."""
     header = frame.split(b"\r\n", 3)
     return len(header) > 2 and header[2] in (b"message", b"invalidate", b"tracking-redir-broken")
+
+
+def _has_left(server: Process, client_id: int) -> bool:
+    return not server.call("CLIENT", "LIST", "ID", client_id)
+
+
+def _has_blocked(server: Process, count: int) -> bool:
+    return server.info("clients")["blocked_clients"] == str(count)
 
 
 class Scene:
@@ -69,10 +79,7 @@ class Scene:
         self._pairs.pop(name).close()
         ours, real = self._ids[name]
         for server, client_id in ((self._ours, ours), (self._real, real)):
-            deadline = time.monotonic() + 10
-            while server.call("CLIENT", "LIST", "ID", client_id):
-                assert time.monotonic() < deadline, "it stays"
-                time.sleep(0.001)
+            wait_until(partial(_has_left, server, client_id))
 
     def block(self, name: str, *lines: str) -> None:
         """Have a client wait: the last of its lines is not answered."""
@@ -82,10 +89,7 @@ class Scene:
             assert pair.ours.read() == pair.real.read()
         self._blocked.add(name)
         for server in (self._ours, self._real):
-            deadline = time.monotonic() + 10
-            while server.info("clients")["blocked_clients"] != str(len(self._blocked)):
-                assert time.monotonic() < deadline, "it does not wait"
-                time.sleep(0.001)
+            wait_until(partial(_has_blocked, server, len(self._blocked)))
 
     def do(self, name: str, *lines: str, wakes: str = "") -> None:
         """Have a client send lines in one write, and compare what all clients get.
