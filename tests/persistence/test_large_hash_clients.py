@@ -5,8 +5,8 @@ got no processor (``schedstat``), and what the threads of the server and this on
 that is taken off. A second server, which has nothing to do, is asked as often by the same client:
 if it has kept somebody waiting, the whole machine stood still. What takes long by itself does so
 each time: of some times the best one counts. What is long is told by what it costs the processor to
-tell the whole hash, so that a slow machine is no fault. One that is very busy measures nothing. Files
-lie in memory where there is room, as a rewrite begins with a sync that everybody waits for.
+tell the whole hash, so that a slow machine is no fault. One that is very busy measures nothing.
+Files lie in memory where there is room, as a rewrite begins with a sync that everybody waits for.
 """
 
 from __future__ import annotations
