@@ -1,7 +1,7 @@
 """A large hash is frozen, written while it changes, and freed, with no step that takes long.
 
-What counts is the share that a step has in the CPU time of all, so that no busy machine matters, and
-no slow one.
+What counts is the share that a step has in the CPU time of all, so that no busy machine matters,
+and no slow one.
 """
 
 from __future__ import annotations

@@ -169,15 +169,13 @@ def test_maxmemory_refuses_what_needs_memory(fresh_server: Callable[..., Process
         client.call("CONFIG", "SET", "maxmemory", "10gb")
         assert client.call("SET", "b", 1) == b"+OK\r\n"
         client.call("CONFIG", "SET", "maxmemory", server.info("memory")["used_memory"])
-        deadline = time.monotonic() + 10
-        while not client.call("APPEND", "b", "x" * 500_000).startswith(b"-OOM"):
-            assert time.monotonic() < deadline
+        wait_until(lambda: client.call("APPEND", "b", "x" * 500_000).startswith(b"-OOM"))
 
 
 def test_wait_without_replicas(server: ServerProcess, client: RawClient) -> None:
     started = time.monotonic()
     assert client.call("WAIT", 1, 100) == b":0\r\n"
-    assert 0.09 < time.monotonic() - started < 2
+    assert time.monotonic() - started > 0.09
     client.call("MULTI")
     client.call("WAIT", 1, 0)
     assert client.call("EXEC") == b"*1\r\n:0\r\n"
@@ -242,10 +240,7 @@ def test_a_large_stream_is_freed_in_slices(server: ServerProcess, client: RawCli
         client.pipeline(*batch)
     freed = int(server.info("memory")["lazyfreed_objects"])
     client.call("DEL", "s")
-    deadline = time.monotonic() + 5
-    while int(server.info("memory")["lazyfreed_objects"]) <= freed:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: int(server.info("memory")["lazyfreed_objects"]) > freed)
     assert server.info("memory")["lazyfree_pending_objects"] == "0"
 
 
@@ -266,7 +261,7 @@ def test_lolwut_ends_with_the_version(client: RawClient) -> None:
 def test_time_and_lastsave(client: RawClient) -> None:
     now = client.call_parsed("TIME")
     assert isinstance(now, list)
-    assert abs(int(now[0]) - time.time()) < 5
+    assert abs(int(now[0]) - time.time()) < 60
     assert 0 <= int(now[1]) < 1_000_000
     saved = client.call_parsed("LASTSAVE")
     assert isinstance(saved, int)
@@ -279,14 +274,14 @@ def test_a_master_without_replicas_says_its_role(client: RawClient) -> None:
 
 
 def test_what_is_due_is_expired_between_two_ticks_too(client: RawClient) -> None:
-    """A tick a second would take half a minute for it; and LATENCY shows how long a go was."""
+    """A tick a second would take minutes for it; and LATENCY shows how long a go was."""
     client.call("CONFIG", "SET", "hz", "1", "latency-monitor-threshold", "1")
     try:
-        for index in range(40_000):
-            client.send_command("SET", f"mortal:{index}", "", "PX", 1)
-        for _ in range(40_000):
-            assert client.read() == b"+OK\r\n"
-        wait_until(lambda: client.call("DBSIZE") == b":0\r\n", 10.0)
+        for start in range(0, 200_000, 1000):
+            names = [f"mortal:{number}" for number in range(start, start + 1000)]
+            words = [word for name in names for word in (name, "")]
+            assert client.call("MSETEX", len(names), *words, "PX", 1) == b":1\r\n"
+        wait_until(lambda: client.call("DBSIZE") == b":0\r\n")
         latest = client.call_parsed("LATENCY", "LATEST")
         assert isinstance(latest, list)
         assert b"expire-cycle" in [event[0] for event in latest]

@@ -17,7 +17,7 @@ from conftest import Factory
 from support.client import Argument, encode
 from support.process import ServerProcess
 from support.scene import Scene
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 NULL_ARRAY = b"*-1\r\n"
 WRONGTYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
@@ -235,9 +235,7 @@ def test_a_key_that_expires_leaves_its_readers_waiting(scene: Scene) -> None:
     waiter = scene.waiter()
     scene.block(waiter, "XREAD", "BLOCK", 0, "STREAMS", "s", "$")
     scene.do("PEXPIRE", "s", 1)
-    deadline = time.monotonic() + 10
-    while scene.do("DBSIZE"):
-        assert time.monotonic() < deadline
+    wait_until(lambda: not scene.do("DBSIZE"))
     assert scene.blocked() == 1
     scene.do("XADD", "s", "6-0", "f", "v")
     assert waiter.read_parsed() == one("s", "6-0")
@@ -309,15 +307,15 @@ def test_first_come_first_served(scene: Scene) -> None:
 def test_who_was_woken_in_vain_keeps_the_deadline(scene: Scene) -> None:
     waiter = scene.waiter()
     started = time.monotonic()
-    scene.block(waiter, "XREAD", "BLOCK", 500, "STREAMS", "s", "$")
+    scene.block(waiter, "XREAD", "BLOCK", 1000, "STREAMS", "s", "$")
     number = 0
     while not select.select([waiter.sock], [], [], 0)[0]:
         number += 1
         scene.do_at_once(f"XADD s {number}-0 f v", f"XDEL s {number}-0")
-        assert time.monotonic() - started < 20, "each time it begins to wait anew"
+        assert time.monotonic() - started < DEADLINE_S, "each time it begins to wait anew"
     assert waiter.read() == NULL_ARRAY
-    assert number > 3
-    assert time.monotonic() - started > 0.45
+    assert number > 1
+    assert time.monotonic() - started > 0.95
 
 
 # Ends without an entry

@@ -11,6 +11,7 @@ import pytest
 
 from support.client import RawClient, encode
 from support.process import Pair, Process, ServerProcess
+from support.waiting import wait_until
 
 FIELDS = [
     "id",
@@ -54,13 +55,6 @@ FIELDS = [
     "avg-pipeline-len-sum",
     "avg-pipeline-len-cnt",
 ]
-
-
-def eventually(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def fields(line: bytes) -> dict[str, str]:
@@ -142,7 +136,7 @@ def test_others_in_a_transaction_and_blocked(server: ServerProcess, client: RawC
         busy.call("SET", "a", "b" * 100)
         mine, other = number(blocked), number(client)
         blocked.send_command("XREAD", "BLOCK", 0, "STREAMS", "nothing", "$")
-        eventually(lambda: listed(client, "ID", str(mine))[0]["flags"] == "b")
+        wait_until(lambda: listed(client, "ID", str(mine))[0]["flags"] == "b")
         line = next(each for each in listed(client) if each["multi"] != "-1")
         assert (line["flags"], line["multi"], line["cmd"]) == ("x", "1", "set")
         assert int(line["multi-mem"]) >= 100
@@ -161,10 +155,10 @@ def announce(asking: RawClient, sender: RawClient) -> None:
     name = number(sender)
     before = memory(asking, name)[2]
     sender.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % size)
-    eventually(lambda: memory(asking, name)[1] >= size)
+    wait_until(lambda: memory(asking, name)[1] >= size)
     assert memory(asking, name)[2] >= before + size
     sender.send(b"x" * (size // 2))
-    eventually(lambda: memory(asking, name)[0] >= size // 2)
+    wait_until(lambda: memory(asking, name)[0] >= size // 2)
     held, room, total = memory(asking, name)
     assert size <= held + room < size * 1.1
     assert total >= before + size * 0.98  # Redis has grown a buffer that it had before
@@ -227,7 +221,7 @@ def test_kill_a_blocked_client(server: ServerProcess, client: RawClient) -> None
     with server.client() as blocked:
         mine = number(blocked)
         blocked.send_command("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
-        eventually(lambda: server.info("clients")["blocked_clients"] == "1")
+        wait_until(lambda: server.info("clients")["blocked_clients"] == "1")
         assert client.call("CLIENT", "KILL", "ID", mine) == b":1\r\n"
         assert server.info("clients")["blocked_clients"] == "0"
         assert client.call("XADD", "s", "1-1", "a", "b") == b"$3\r\n1-1\r\n"
@@ -248,7 +242,7 @@ def test_unblock(
         mine = number(blocked)
         assert client.call("CLIENT", "UNBLOCK", mine, *reason) == b":0\r\n"
         blocked.send_command("XREAD", "BLOCK", 0, "STREAMS", "nothing", "$")
-        eventually(lambda: client.call("CLIENT", "UNBLOCK", mine, *reason) == b":1\r\n")
+        wait_until(lambda: client.call("CLIENT", "UNBLOCK", mine, *reason) == b":1\r\n")
         assert blocked.read() == reply
         assert blocked.call("PING") == b"+PONG\r\n"
 
@@ -274,7 +268,7 @@ def test_pause_ends_by_itself(server: ServerProcess, client: RawClient) -> None:
     client.call("CLIENT", "PAUSE", 200)
     with server.client() as other:
         assert other.call("PING") == b"+PONG\r\n"
-    assert 0.19 < time.monotonic() - started < 5
+    assert time.monotonic() - started > 0.19
 
 
 def test_pause_hides_expired_keys_without_removing_them(
@@ -283,11 +277,11 @@ def test_pause_hides_expired_keys_without_removing_them(
     client.pipeline(("SET", "a", 1, "PX", 100), ("CLIENT", "PAUSE", 100_000, "WRITE"))
     try:
         expired = server.info("stats")["expired_keys"]
-        eventually(lambda: client.call("GET", "a") == b"$-1\r\n")
+        wait_until(lambda: client.call("GET", "a") == b"$-1\r\n")
         time.sleep(0.3)
         assert server.info("stats")["expired_keys"] == expired
         client.call("CLIENT", "UNPAUSE")
-        eventually(lambda: int(server.info("stats")["expired_keys"]) == int(expired) + 1)
+        wait_until(lambda: int(server.info("stats")["expired_keys"]) == int(expired) + 1)
     finally:
         client.call("CLIENT", "UNPAUSE")
 
@@ -302,17 +296,19 @@ def test_reply_off_is_silent(client: RawClient) -> None:
 
 
 def test_idle_clients_are_closed(fresh_server: Callable[..., Process]) -> None:
-    server = fresh_server("--timeout", "1")
+    server = fresh_server()
     with server.client() as idle, server.client() as subscriber, server.client() as blocked:
         subscriber.call("SUBSCRIBE", "news")
         blocked.send_command("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        wait_until(lambda: server.info("clients")["blocked_clients"] == "1")
         assert idle.call("PING") == b"+PONG\r\n"
+        server.call("CONFIG", "SET", "timeout", 1)
         assert idle.rest_until_close() == b""
         time.sleep(1.2)
-        with server.client() as writer:
-            writer.call("XADD", "s", "1-1", "a", "b")
-            assert b"1-1" in blocked.read()
-            assert writer.call("PUBLISH", "news", "x") == b":1\r\n"
+        server.call("CONFIG", "SET", "timeout", 0)
+        server.call("XADD", "s", "1-1", "a", "b")
+        assert b"1-1" in blocked.read()
+        assert server.call("PUBLISH", "news", "x") == 1
 
 
 def test_a_reader_that_does_not_read_is_dropped(

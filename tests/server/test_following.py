@@ -20,7 +20,7 @@ from support.process import Process, RedisProcess
 from support.proxy import Proxy
 from support.random_commands import do_things
 from support.random_scripts import LEARNED, recorded
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 LIBRARY = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
 
@@ -282,8 +282,8 @@ def test_a_pause_holds_what_the_master_sends(replica: Process, master: RedisProc
     replica.call("CLIENT", "UNPAUSE")
     assert_same(master, replica)
     assert replica.call("MGET", "k", "n", "later") == [b"v", b"2", b"v"]
-    replica.call("CLIENT", "PAUSE", 500, "ALL")
     began_s = time.monotonic()
+    replica.call("CLIENT", "PAUSE", 500, "ALL")
     with master.client() as client:
         client.call("SET", "k", "w")
         assert client.call_parsed("WAIT", 1, 20_000) == 1
@@ -421,7 +421,7 @@ SHOWN = (b"select", b"set", b"multi", b"incr", b"lpush", b"publish", b"exec")
 
 
 def have_both(master: Process, *replicas: Process) -> None:
-    wait_until(lambda: have_all(master, *replicas), 30)
+    wait_until(lambda: have_all(master, *replicas))
 
 
 # A master by hand
@@ -449,7 +449,7 @@ class FakeMaster:
                 self._talk(link)
 
     def _talk(self, link: socket.socket) -> None:
-        link.settimeout(10)
+        link.settimeout(DEADLINE_S)
         try:
             while data := link.recv(1 << 16):
                 if b"PSYNC" in data:

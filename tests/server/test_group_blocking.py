@@ -7,6 +7,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from conftest import Factory
@@ -14,6 +15,7 @@ from conftest import Factory
 from support.client import Argument, RawClient, encode, parse
 from support.process import Process, ServerProcess
 from support.scene import Scene
+from support.waiting import DEADLINE_S, wait_until
 
 NULL_ARRAY = b"*-1\r\n"
 NOGROUP = b"-NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option\r\n"
@@ -276,7 +278,7 @@ def test_a_timeout(scene: Scene) -> None:
     waiter = scene.waiter()
     started = time.monotonic()
     assert waiter.call(*read("a", "BLOCK", 60)) == NULL_ARRAY
-    assert 0.055 <= time.monotonic() - started < 5
+    assert 0.055 <= time.monotonic() - started < 30
 
 
 def test_the_deadline_stays_when_a_wake_up_brings_nothing(scene: Scene) -> None:
@@ -285,7 +287,7 @@ def test_the_deadline_stays_when_a_wake_up_brings_nothing(scene: Scene) -> None:
     scene.block(waiter, *read("a", "BLOCK", 400))
     while not select.select([waiter.sock], [], [], 0)[0]:
         scene.do_at_once("XADD s * f v", "XTRIM s MAXLEN 0")
-        assert time.monotonic() - started < 20, "each time it begins to wait anew"
+        assert time.monotonic() - started < DEADLINE_S, "each time it begins to wait anew"
     assert waiter.read() == NULL_ARRAY
     assert time.monotonic() - started >= 0.395
 
@@ -361,7 +363,7 @@ def test_time_alone_lets_an_entry_be_claimed(scene: Scene) -> None:
 
 def test_an_entry_delivered_while_waiting_can_be_claimed_in_time(scene: Scene) -> None:
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 8000, "CLAIM", 500))
+    scene.block(waiter, *read("a", "BLOCK", 50_000, "CLAIM", 500))
     # The new entry would go to the one who waits, were it not taken in the same transaction.
     started = time.monotonic()
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
@@ -372,7 +374,7 @@ def test_an_entry_delivered_while_waiting_can_be_claimed_in_time(scene: Scene) -
 def test_an_entry_made_older_while_waiting_can_be_claimed_in_time(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 8000, "CLAIM", 60_000))
+    scene.block(waiter, *read("a", "BLOCK", 50_000, "CLAIM", 60_000))
     scene.do("XCLAIM", "s", "g", "dead", 0, "1-0", "IDLE", 59_900, "JUSTID")
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
 
@@ -455,13 +457,14 @@ class Crowd:
         actor.call("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
         self.sockets: list[socket.socket] = []
         for number in range(size):
-            sock = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+            sock = socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE_S)
             self.sockets.append(sock)
             sock.sendall(encode(*read(f"c{number}", "COUNT", 1, "BLOCK", 0, *options)))
             if number % 100 == 99:  # the backlog of the listener is not endless
-                deadline = time.monotonic() + 30
-                while b"blocked_clients:%d\r" % (number + 1) not in actor.call("INFO", "clients"):
-                    assert time.monotonic() < deadline
+                wait_until(partial(self._are_blocked, actor, number + 1))
+
+    def _are_blocked(self, actor: RawClient, count: int) -> bool:
+        return b"blocked_clients:%d\r" % count in actor.call("INFO", "clients")
 
     def close(self) -> None:
         for sock in self.sockets:
@@ -475,7 +478,7 @@ def test_a_crowd_is_served_one_entry_each_at_a_flat_cost(
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
     server = fresh_server(debug=False)
-    with server.client(timeout_s=30) as actor:
+    with server.client() as actor:
         crowd = Crowd(server, actor, CROWD, options)
         try:
             spent: list[float] = []

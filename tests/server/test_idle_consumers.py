@@ -10,6 +10,7 @@ from conftest import Factory
 
 from support.client import Argument, RawClient
 from support.process import Process
+from support.waiting import wait_until
 
 RECLAIM_MS = 300
 
@@ -43,10 +44,7 @@ def count(client: RawClient) -> object:
 
 
 def wait_until_left(client: RawClient, left: int) -> None:
-    deadline = time.monotonic() + 20
-    while count(client) != left:
-        assert time.monotonic() < deadline, f"{count(client)!r} consumers are left"
-        time.sleep(0.02)
+    wait_until(lambda: count(client) == left)
 
 
 def test_the_cron_comes_by(reclaiming: tuple[Process, RawClient]) -> None:
@@ -73,11 +71,8 @@ def test_recorded_as_delconsumer(reclaiming: tuple[Process, RawClient]) -> None:
     client.call("XGROUP", "CREATECONSUMER", "s", "g", "gone")
     wait_until_left(client, 0)
     [path] = (server.directory / "appendonlydir").glob("*.incr.aof")
-    deadline = time.monotonic() + 20
     record = b"DELCONSUMER\r\n$1\r\ns\r\n$1\r\ng\r\n$4\r\ngone\r\n"
-    while record not in path.read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: record in path.read_bytes())
 
 
 def test_one_that_is_seen_stays(reclaiming: tuple[Process, RawClient]) -> None:

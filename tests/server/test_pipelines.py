@@ -17,6 +17,7 @@ from headrace.server.config.config import Config
 from headrace.server.net.connection import Connection
 from support.client import RawClient, encode
 from support.process import Pair, ServerProcess, free_port
+from support.waiting import DEADLINE_S
 
 PING = b"PING\r\n"
 PONG = b"+PONG\r\n"
@@ -165,7 +166,7 @@ ENDINGS = [
 
 
 async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             with contextlib.suppress(OSError):
                 return await asyncio.open_connection("127.0.0.1", port)
@@ -180,7 +181,7 @@ async def connections_left(port: int, data: bytes) -> int:
         await reader.readexactly(len(PONG))
         writer.close()
         await writer.wait_closed()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + DEADLINE_S
     while True:
         left = sum(isinstance(each, Connection) for each in gc.get_objects())
         if not left or time.monotonic() > deadline:

@@ -21,9 +21,9 @@ from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
 from headrace.storage.regions.region import Region
 from support.file_limit import file_limit
+from support.waiting import DEADLINE_S
 
 LONG = request([b"XACK", b"s", b"g", *(b"%d-1" % number for number in range(100))])
-DEADLINE_S = 10.0
 
 
 class Side:

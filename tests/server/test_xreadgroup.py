@@ -12,6 +12,7 @@ import pytest
 from conftest import Factory
 
 from support.client import Argument, RawClient, WireError
+from support.figures import done
 from support.process import Pair
 
 FATAL = 9223372036854775807
@@ -492,10 +493,7 @@ def test_a_count_at_its_end_can_be_read_back(fresh_server: Factory) -> None:
         assert position(run) == (FATAL, 0)
         assert run.rows("XINFO STREAM s") == before
         run("BGREWRITEAOF")
-        deadline = time.monotonic() + 10
-        while b"aof_rewrite_in_progress:1" in raw.call("INFO", "persistence"):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        done(raw, "aof_rewrite_in_progress")
     server.restart(crash=True)
     with server.client() as raw:
         assert position(Client(raw)) == (FATAL, 0)

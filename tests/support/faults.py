@@ -15,6 +15,7 @@ from support.process import ServerProcess
 
 SCRIPT = Path(__file__).with_name("faulty_disk.py")
 FOREVER = 1 << 40
+HELD_S: float = 1 << 20  # until the test mends the disk
 
 
 @dataclass
@@ -27,7 +28,7 @@ class Rule:
         during: only while such a function is under way, in another thread.
         skip: how many calls are left alone first.
         times: to how many calls it happens then.
-        delay_s: how long the call takes longer.
+        delay_s: how long the call takes longer, unless the test mends the disk before.
         part: of a write: how many bytes are written, before it fails or the process ends, or at
             all: the call says so then.
         error: the error number that the call fails with, instead of doing anything.
@@ -103,6 +104,10 @@ class FaultyDisk:
         """How many syncs of incr files have succeeded."""
         return self._journal.read_text().count(".incr.aof\n")
 
+    def is_held(self) -> bool:
+        """Whether a sync that is made to take longer is under way."""
+        return self._journal.read_text().endswith("held\n")
+
 
 class FaultyServer(ServerProcess):
     """Our server on a faulty disk."""
@@ -131,6 +136,10 @@ class FaultyServer(ServerProcess):
     def syncs(self) -> int:
         """How many syncs of incr files have succeeded."""
         return self._disk.syncs()
+
+    def is_held(self) -> bool:
+        """Whether a sync that is made to take longer is under way."""
+        return self._disk.is_held()
 
 
 @contextlib.contextmanager

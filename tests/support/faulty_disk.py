@@ -2,8 +2,8 @@
 
 The first argument names a file of rules, which is looked at before each operation, so that a test
 can break the disk and mend it while the server runs; see ``support.faults.Rule``. The second names
-a file that gets a line for each sync that succeeded: how much of which file is on the disk now. The
-rest is the server's command line.
+a file that gets a line for each sync that succeeded: how much of which file is on the disk now; and
+one for each operation that is made to take longer. The rest is the server's command line.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ WATCHED = (
     "open", "read", "write", "writev", "fdatasync", "fsync", "ftruncate", "rename", "unlink"
 )  # fmt: skip
 SYNCS = ("fdatasync", "fsync")
+GLANCE_S = 0.01  # how often one that takes long looks whether the test has mended the disk
 
 real: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in WATCHED}
 journal = real["open"](journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -42,7 +43,7 @@ class Rules:
 
     def match(self, name: str, path: str) -> dict[str, Any] | None:
         """The first rule for an operation; it counts as met."""
-        self._refresh()
+        self.refresh()
         for number, rule in enumerate(self.rules):
             if rule["call"] != name or rule["path"] not in path:
                 continue
@@ -53,7 +54,7 @@ class Rules:
                 return rule
         return None
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         try:
             fd = real["open"](rules_path, os.O_RDONLY)
         except FileNotFoundError:
@@ -103,7 +104,13 @@ def faulty(name: str) -> Callable[..., Any]:
         return result
 
     def obey(rule: dict[str, Any], target: Any, *rest: Any) -> None:
-        time.sleep(rule["delay_s"])
+        if rule["delay_s"]:
+            real["write"](journal, b"0 held\n")
+        until_s = time.monotonic() + rule["delay_s"]
+        while (left_s := until_s - time.monotonic()) > 0 and rule in current.rules:
+            time.sleep(min(left_s, GLANCE_S))
+            with lock:
+                current.refresh()
         if rule["part"] and (rule["kill"] or rule["error"]):
             operation(target, rest[0][: rule["part"]])
         if rule["kill"]:
