@@ -12,6 +12,7 @@ from support.waiting import wait_until
 
 DEBUG = ("--enable-debug-command", "yes")
 AOF = ("--appendonly", "yes", *DEBUG)
+SOON_MS = 60_000  # by a clock that the test moves
 
 
 def subexpiry(server: Process, database: int = 0) -> int:
@@ -20,8 +21,8 @@ def subexpiry(server: Process, database: int = 0) -> int:
 
 
 @pytest.mark.parametrize("size", [4, 1500])
-def test_fields_go_by_themselves(fresh_server: Factory, size: int) -> None:
-    server = fresh_server(*AOF)
+def test_fields_go_by_themselves(fresh_server: Factory, settable_clock: Clock, size: int) -> None:
+    server = fresh_server(*AOF, environment=settable_clock.environment)
     with server.client() as client, server.client() as listener:
         client.call("CONFIG", "SET", "notify-keyspace-events", "Eh")
         listener.call("SUBSCRIBE", "__keyevent@0__:hexpired")
@@ -29,9 +30,10 @@ def test_fields_go_by_themselves(fresh_server: Factory, size: int) -> None:
         client.call("HSET", "h", *words)
         client.call("HSET", "stays", *words)
         half = [f"f{at}" for at in range(size // 2)]
-        client.call("HPEXPIRE", "h", 50, "FIELDS", len(half), *half)
+        client.call("HPEXPIRE", "h", SOON_MS, "FIELDS", len(half), *half)
         client.call("HEXPIRE", "stays", 1000, "FIELDS", len(half), *half)
         assert subexpiry(server) == 2
+        settable_clock.advance(SOON_MS + 1)
         wait_until(lambda: client.call_parsed("HLEN", "h") == size - len(half))
         assert subexpiry(server) == 1
         assert b"hexpired" in listener.read()
@@ -73,15 +75,20 @@ def test_they_stay_while_nothing_expires(fresh_server: Factory) -> None:
         wait_until(lambda: client.call("HLEN", "h") == b":1\r\n")
 
 
-def test_nothing_is_removed_while_writes_are_paused(client: RawClient) -> None:
-    client.call("HSET", "h", "a", 1, "b", 2)
-    client.call("HPEXPIRE", "h", 30, "FIELDS", 1, "a")
-    client.call("CLIENT", "PAUSE", 60_000, "WRITE")
-    wait_until(lambda: client.call_parsed("HGETALL", "h") == [b"b", b"2"])
-    assert client.call("HGET", "h", "a") == b"$-1\r\n"
-    assert client.call("HLEN", "h") == b":2\r\n"
-    client.call("CLIENT", "UNPAUSE")
-    wait_until(lambda: client.call("HLEN", "h") == b":1\r\n")
+def test_nothing_is_removed_while_writes_are_paused(
+    fresh_server: Factory, settable_clock: Clock
+) -> None:
+    server = fresh_server(environment=settable_clock.environment)
+    with server.client() as client:
+        client.call("HSET", "h", "a", 1, "b", 2)
+        client.call("HPEXPIRE", "h", SOON_MS, "FIELDS", 1, "a")
+        client.call("CLIENT", "PAUSE", 10**8, "WRITE")
+        settable_clock.advance(SOON_MS + 1)
+        assert client.call_parsed("HGETALL", "h") == [b"b", b"2"]
+        assert client.call("HGET", "h", "a") == b"$-1\r\n"
+        assert client.call("HLEN", "h") == b":2\r\n"
+        client.call("CLIENT", "UNPAUSE")
+        wait_until(lambda: client.call("HLEN", "h") == b":1\r\n")
 
 
 @pytest.mark.parametrize(("size", "left"), [(1, -2), (1500, 0)])
@@ -163,18 +170,17 @@ MOVES = [
 @pytest.mark.parametrize(("words", "database", "key"), MOVES)
 @pytest.mark.parametrize("size", [3, 700])
 def test_deadlines_go_with_the_hash(
-    fresh_server: Factory, words: str, database: int, key: str, size: int
+    fresh_server: Factory, settable_clock: Clock, words: str, database: int, key: str, size: int
 ) -> None:
-    server = fresh_server(*DEBUG)
+    server = fresh_server(environment=settable_clock.environment)
     with server.client() as client:
         client.call("HSET", "h", *[word for at in range(size) for word in (f"f{at}", at)])
-        client.call("HPEXPIRE", "h", 100, "FIELDS", 1, "f1")
-        client.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        client.call("HPEXPIRE", "h", SOON_MS, "FIELDS", 1, "f1")
         client.call(*words.split())
         assert subexpiry(server, database) == (2 if words == "COPY h g" else 1)
         if not words.startswith("COPY"):
             assert subexpiry(server, 1 - database) == 0 or database == 0
-        client.call("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+        settable_clock.advance(SOON_MS + 1)
         client.call("SELECT", database)
         wait_until(lambda: client.call_parsed("HLEN", key) == size - 1)
         assert subexpiry(server, database) == 0
@@ -196,13 +202,14 @@ def test_no_deadline_is_left_behind(fresh_server: Factory, words: str) -> None:
         assert subexpiry(server) == 0
 
 
-def test_watched_keys_break(fresh_server: Factory) -> None:
+def test_watched_keys_break(fresh_server: Factory, settable_clock: Clock) -> None:
     """A field that is swept breaks a WATCH of its hash, as any change does."""
-    server = fresh_server()
+    server = fresh_server(environment=settable_clock.environment)
     with server.client() as one, server.client() as other:
         other.call("HSET", "h", "a", 1, "b", 2)
-        other.call("HPEXPIRE", "h", 40, "FIELDS", 1, "a")
+        other.call("HPEXPIRE", "h", SOON_MS, "FIELDS", 1, "a")
         one.call("WATCH", "h")
+        settable_clock.advance(SOON_MS + 1)
         wait_until(lambda: other.call("HLEN", "h") == b":1\r\n")
         one.call("MULTI")
         one.call("PING")

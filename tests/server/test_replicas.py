@@ -153,7 +153,7 @@ def test_several_at_once(master: Process) -> None:
             replicas = [replica_of(factory, master.port) for factory in factories]
             for replica in replicas:
                 wait_until(lambda each=replica: is_up(each))  # type: ignore[misc]
-        with master.client(timeout_s=30) as client:
+        with master.client() as client:
             client.call("SET", "last", "v")
             assert client.call_parsed("WAIT", len(replicas), 20_000) == len(replicas)
         assert_same(master, *replicas)
@@ -429,27 +429,30 @@ def test_nobody_waits_for_a_large_copy(fresh_server: Factory) -> None:
             missing(f"no {JUDGES[0].name} that could be the replica")
         with RedisProcess(program=program) as replica:
             replica.call("REPLICAOF", "127.0.0.1", master.port)
-            waits_s = waits_until(client, lambda: is_up(replica))
+            spent_s = spent_until(master, client, lambda: is_up(replica))
             assert replica.call("DBSIZE") == 1_000_000
-    print(f"the longest of {len(waits_s)} waits: {max(waits_s) * 1000:.1f} ms")
-    # The system may take the processor away from either side now and then.
-    assert sum(wait_s > 0.05 for wait_s in waits_s) <= len(waits_s) // 50
+    print(f"{max(spent_s):.2f} of {sum(spent_s):.2f} s for the longest of {len(spent_s)} waits")
+    # The copy is most of it. We may be kept from the processor for a while, and it goes on.
+    assert max(spent_s) < sum(spent_s) / 3
 
 
-def waits_until(client: RawClient, until: Callable[[], bool]) -> list[float]:
-    waits_s = []
+def spent_until(master: Process, client: RawClient, until: Callable[[], bool]) -> list[float]:
+    """Processor time of the master, from each reply of many to the next one."""
+    spent_s = []
     done = threading.Event()
 
     def look() -> None:
-        wait_until(until, 120)
+        wait_until(until, 300)
         done.set()
 
     looking = threading.Thread(target=look)
     looking.start()
+    before_s = master.cpu_s()
     while not done.is_set():
-        begun = time.perf_counter()
         client.call("SET", "key:1", "v")
-        waits_s.append(time.perf_counter() - begun)
+        after_s = master.cpu_s()
+        spent_s.append(after_s - before_s)
+        before_s = after_s
         time.sleep(0.001)
     looking.join()
-    return waits_s
+    return spent_s

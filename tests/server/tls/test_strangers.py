@@ -16,7 +16,7 @@ from support.certificates import Certificates
 from support.client import RawClient, encode
 from support.encrypted import Encrypted, Start
 from support.programs import program
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 HELLO_HEAD = bytes.fromhex("160301")
 
@@ -80,11 +80,11 @@ def test_a_reset_in_the_middle(server: Encrypted) -> None:
 
 
 def test_a_handshake_that_stops(server: Encrypted) -> None:
-    with server.client() as witness, RawClient(server.port, timeout_s=20) as stranger:
+    with server.client() as witness, RawClient(server.port) as stranger:
         started = time.monotonic()
         stranger.send(HELLO_HEAD + b"\x01\x00\x01")
         assert closed_without(stranger) == b""
-        assert 5 < time.monotonic() - started < 20
+        assert time.monotonic() - started > 5
         assert witness.call("PING") == b"+PONG\r\n"
     assert "the handshake took too long" in server.process.log()
 
@@ -99,9 +99,18 @@ def test_an_encrypted_client_at_the_plain_port(
 
 
 def test_many_handshakes_at_once(server: Encrypted, certificates: Certificates) -> None:
-    """Others are served between any two of them."""
+    """Others are served between any two of them.
+
+    The system may have us wait while the server goes on, so it may need more than one try.
+    """
+    assert any(most_between_two_replies(server, certificates) < 0.2 for _ in range(3))
+
+
+def most_between_two_replies(server: Encrypted, certificates: Certificates) -> float:
+    """The part of the processor time for many handshakes at once that somebody else waited for."""
     context = certificates.context(certificates.client)
     count = 1000
+    began_s = server.process.cpu_s()
     with server.client() as witness:
         sockets = []
         for _ in range(count):
@@ -112,18 +121,20 @@ def test_many_handshakes_at_once(server: Encrypted, certificates: Certificates) 
         for each in sockets:
             with contextlib.suppress(ssl.SSLWantReadError):
                 each.do_handshake()  # which sends the first message
-        slowest = 0.0
+        most_s = 0.0
         for _ in range(50):
-            began = time.monotonic()
+            before_s = server.process.cpu_s()
             assert witness.call("PING") == b"+PONG\r\n"
-            slowest = max(slowest, time.monotonic() - began)
+            most_s = max(most_s, server.process.cpu_s() - before_s)
         for each in sockets:
-            each.settimeout(60)
+            each.settimeout(DEADLINE_S)
             each.do_handshake()
         wait_until(lambda: server.process.info("clients")["connected_clients"] == str(count + 2))
+        spent_s = server.process.cpu_s() - began_s
         for each in sockets:
             each.close()
-    assert slowest < 0.5
+    wait_until(lambda: server.process.info("clients")["connected_clients"] == "1")
+    return most_s / spent_s
 
 
 def test_a_client_that_wants_to_negotiate_again(
@@ -142,7 +153,7 @@ def test_a_client_that_wants_to_negotiate_again(
             wait_until(lambda: server.process.info("clients")["connected_clients"] == "3")
             stranger.stdin.write(b"R\n")  # which makes it ask
             stranger.stdin.flush()
-            said, _ = stranger.communicate(timeout=20)
+            said, _ = stranger.communicate(timeout=DEADLINE_S)
         assert b"RENEGOTIATING" in said
         assert b"no renegotiation" in said
         assert witness.call("PING") == b"+PONG\r\n"
