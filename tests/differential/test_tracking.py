@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from conftest import Factory
 
+from support.clock import Clock
 from support.process import Pair, Process, RedisProcess, ServerProcess
 from support.tracking import RandomTracking, Scene, each_of
 
@@ -27,6 +29,22 @@ def servers(server: ServerProcess, redis_server: RedisProcess) -> Iterator[list[
     for each in found:
         each.call("DEBUG", "SET-ACTIVE-EXPIRE", 1)
         each.call("CONFIG", "SET", "notify-keyspace-events", "", "tracking-table-max-keys", 1000000)
+
+
+@pytest.fixture
+def timed(
+    fresh_server: Factory, fresh_redis: Factory, settable_clock: Clock
+) -> Iterator[tuple[Scene, Clock]]:
+    """Clients of servers under one clock, whose keys expire when they are met."""
+    options = ("--enable-debug-command", "yes")
+    ours = fresh_server(*options, environment=settable_clock.environment)
+    real = fresh_redis(environment=settable_clock.environment)
+    assert isinstance(real, RedisProcess)
+    for each in (ours, real):
+        for _ in range(100):  # so that IDs of clients look like no count
+            each.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+    with Scene(ours, real) as clients:
+        yield clients, settable_clock
 
 
 @pytest.fixture
@@ -188,7 +206,7 @@ def test_broadcasts(scene: Scene) -> None:
     scene.do("w", "MSET q2 1 a 1 q1 1 x 1", "SET a2 1", "SET q1 2")
     scene.do("t", "SET a 1", "SET x 1")
     scene.do("n", "SET a 1", "SET q1 1", "EVAL return(redis.call('set',KEYS[1],1)) 1 a")
-    scene.do("w", "SET a 1", "SET v 1 PX 1")
+    scene.do("w", "SET a 1", "SET v 1 PX 100000")
     scene.do("t", "CLIENT TRACKING on BCAST PREFIX x", "CLIENT TRACKINGINFO")
     scene.do("w", "MULTI", "SET x 1", "SET a 1", "EXEC")
     scene.do("w", "FLUSHALL")
@@ -280,25 +298,32 @@ def test_pipelines_of_writes_that_are_alike(scene: Scene, mode: str, writer: str
             scene.do("t", "MULTI", "PING", "EXEC")
 
 
-def test_keys_that_expire(scene: Scene) -> None:
+def test_keys_that_expire(timed: tuple[Scene, Clock]) -> None:
+    scene, clock = timed
+    scene.join("w")
+    scene.join("t", resp3=True)
     scene.do("t", "CLIENT TRACKING on NOLOOP")
     scene.do("t", "SET a 1 PX 200", "GET a")
-    scene.do("t", "DEBUG SLEEP 0.25")
-    scene.do("t", "GET a", "SET a 1 PX 200", "GET a", "DEBUG SLEEP 0.25")
+    clock.advance(250)
+    scene.do("t", "GET a", "SET a 1 PX 200", "GET a")
+    clock.advance(250)
     scene.do("w", "GET a")
     scene.do("w", "HSET h f 1", "HPEXPIRE h 200 FIELDS 1 f")
-    scene.do("t", "HGET h f", "DEBUG SLEEP 0.25")
+    scene.do("t", "HGET h f")
+    clock.advance(250)
     scene.do("w", "HGET h f")
+    scene.figures()
 
 
-def test_keys_that_expire_by_themselves(scene: Scene, servers: list[Process]) -> None:
-    for each in servers:
-        each.call("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+def test_keys_that_expire_by_themselves(timed: tuple[Scene, Clock]) -> None:
+    scene, clock = timed
+    scene.join("t", resp3=True)
     scene.do("t", "CLIENT TRACKING on NOLOOP", "SET a 1 PX 30", "GET a", "SET b 1 PX 30")
-    for each in servers:
-        while each.info("keyspace"):
-            pass
+    clock.advance(40)
+    scene.do("t", "DEBUG SET-ACTIVE-EXPIRE 1")
+    scene.wait_until_empty()
     scene.do("t", "PING x")
+    scene.figures()
 
 
 @pytest.mark.parametrize(
@@ -451,8 +476,6 @@ def test_readers_that_left(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SESSIONS))
-def test_random_sessions(
-    servers: list[Process], server: ServerProcess, redis_server: RedisProcess, seed: int
-) -> None:
-    with Scene(server, redis_server) as scene:
-        RandomTracking(random.Random(seed)).play(scene, 60)
+def test_random_sessions(timed: tuple[Scene, Clock], seed: int) -> None:
+    scene, clock = timed
+    RandomTracking(random.Random(seed), clock).play(scene, 60)

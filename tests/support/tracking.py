@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from support.client import RawClient, encode
+from support.clock import Clock
 from support.process import Pair, Process, RedisProcess
 from support.waiting import wait_until
 
@@ -30,6 +30,10 @@ def is_message(frame: bytes) -> bool:
 
 def _has_left(server: Process, client_id: int) -> bool:
     return not server.call("CLIENT", "LIST", "ID", client_id)
+
+
+def _is_empty(server: Process) -> bool:
+    return not server.info("keyspace")
 
 
 def _has_blocked(server: Process, count: int) -> bool:
@@ -142,6 +146,11 @@ class Scene:
                 frame = frame.replace(b":%d\r\n" % found[which], b":client %d\r\n" % number)
         return frame
 
+    def wait_until_empty(self) -> None:
+        """Wait until neither server has a key left."""
+        for server in (self._ours, self._real):
+            wait_until(partial(_is_empty, server))
+
     def figures(self) -> None:
         """Compare what INFO says of tracking."""
         found = [
@@ -212,8 +221,9 @@ class RandomTracking:
     ``t1`` and ``t2`` track and speak either protocol, ``w`` writes, ``s2`` and ``s3`` get messages.
     """
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, clock: Clock) -> None:
         self._rng = rng
+        self._clock = clock
         self._next = 0
 
     def play(self, scene: Scene, steps: int) -> None:
@@ -237,7 +247,7 @@ class RandomTracking:
             lines = self._some(who)
             scene.do(who, *lines)
             if any("PX 1" in line for line in lines):
-                time.sleep(0.003)  # keys expire when they are met, and not by themselves
+                self._clock.advance(3)  # keys expire when they are met, and not by themselves
         scene.figures()
 
     def _some(self, who: str) -> Lines:
