@@ -10,7 +10,6 @@ import pytest
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from support.client import RawClient, encode
 from support.process import ServerProcess
-from support.waiting import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -111,8 +110,6 @@ def test_all_or_nothing(
         assert client.read() == reply
         assert client.read() == bulk(b"done")
         assert other.call("MGET", *SOME) == whole[1]
-    # A reply waits a tenth of a second for a write, and not for one that takes longer.
-    wait_until(lambda: server.info("persistence")["aof_buffer_length"] == "0")
     server.restart(crash=True)
     with server.client() as client:
         assert client.call("MGET", *SOME) == whole[1]

@@ -20,7 +20,7 @@ from typing import Self
 
 from support import build
 from support.client import Argument, RawClient, WireError
-from support.waiting import DEADLINE_S
+from support.waiting import DEADLINE_S, wait_until
 
 START_TIMEOUT_S = 120.0
 
@@ -190,11 +190,26 @@ class Process:
     def restart(self, *, crash: bool = False) -> Self:
         """Stop (or kill) and start again on the same folder and port."""
         if crash:
+            self._wait_until_written()
             self.kill()
         else:
             self.stop()
         self._any_port = False
         return self.start()
+
+    def _wait_until_written(self) -> None:
+        """Wait for what has been answered: a reply waits no longer than a tenth of a second for it.
+
+        A busy disk may take longer for a sync that the write has to wait for.
+        """
+        if self.running:
+            with contextlib.suppress(OSError, WireError):
+                wait_until(self._has_written)
+
+    def _has_written(self) -> bool:
+        facts = self.info("persistence")
+        refused = facts.get("aof_last_write_status") == "err"
+        return refused or facts.get("aof_buffer_length", "0") == "0"
 
     def discard(self) -> None:
         """End the process however it stands, and remove its temporary folder."""
