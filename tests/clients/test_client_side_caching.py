@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import redis
@@ -72,13 +72,12 @@ def test_its_own_writes(cached: Client) -> None:
     wait_until(lambda: cached.get("k") == "2")
 
 
+def has(client: Client, number: int) -> bool:
+    return bool(client.get("k") == str(number))
+
+
 def test_a_cache_never_lags_for_long(cached: Client, writer: Client) -> None:
     """What was written is seen by whoever reads a moment later, thousands of times."""
-    slowest = 0.0
     for number in range(2000):
         writer.set("k", number)
-        begun = time.monotonic()
-        while cached.get("k") != str(number):
-            assert time.monotonic() - begun < 5
-        slowest = max(slowest, time.monotonic() - begun)
-    assert slowest < 5
+        wait_until(partial(has, cached, number))

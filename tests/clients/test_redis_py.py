@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from support.redis_py import Client, Entries, by_stream
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 # What redis-py has deprecated or calls an experiment is ours to serve all the same.
 OLD_OR_NEW = pytest.mark.filterwarnings("ignore:Call to .*(deprecated|experimental)")
@@ -289,7 +289,7 @@ def test_read(r: Client) -> None:
 def test_read_blocks(r: Client, other: Client) -> None:
     got: list[dict[str, Entries]] = []
     reader = threading.Thread(
-        target=lambda: got.append(by_stream(other.xread({"a": "$", "b": "$"}, block=5000)))
+        target=lambda: got.append(by_stream(other.xread({"a": "$", "b": "$"}, block=60_000)))
     )
     reader.start()
     wait_until(lambda: r.info("clients")["blocked_clients"] == 1)
@@ -432,7 +432,7 @@ def test_a_large_pipeline(r: Client) -> None:
 
 
 def next_message(pubsub: Any) -> dict[str, Any]:
-    message: dict[str, Any] | None = pubsub.get_message(timeout=5)
+    message: dict[str, Any] | None = pubsub.get_message(timeout=DEADLINE_S)
     assert message is not None
     return message
 

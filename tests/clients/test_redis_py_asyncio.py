@@ -15,11 +15,14 @@ from redis.backoff import ConstantBackoff
 
 from support.process import ServerProcess
 from support.redis_py import Client, by_stream
+from support.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.once
 
 
-async def wait_until(condition: Callable[[], Awaitable[bool]], timeout_s: float = 20.0) -> None:
+async def wait_until(
+    condition: Callable[[], Awaitable[bool]], timeout_s: float = DEADLINE_S
+) -> None:
     deadline = time.monotonic() + timeout_s
     while not await condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -137,7 +140,7 @@ async def test_watch(ar: Client) -> None:
 
 
 async def next_message(pubsub: Any) -> tuple[str, str | None, str, object]:
-    message = await pubsub.get_message(timeout=5)
+    message = await pubsub.get_message(timeout=DEADLINE_S)
     assert message is not None
     return message["type"], message["pattern"], message["channel"], message["data"]
 

@@ -13,6 +13,7 @@ import redis.asyncio
 from support.certificates import Certificates
 from support.process import ServerProcess, claim_port
 from support.programs import program
+from support.waiting import DEADLINE_S
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_redis_py(tls_port: int, certificates: Certificates) -> None:
         listener = client.pubsub(ignore_subscribe_messages=True)
         listener.subscribe("c")
         client.publish("c", "hello")
-        told = [listener.get_message(timeout=5), listener.get_message(timeout=5)]
+        told = [listener.get_message(timeout=DEADLINE_S), listener.get_message(timeout=DEADLINE_S)]
         assert "hello" in [message["data"] for message in told if message]
         listener.close()
 

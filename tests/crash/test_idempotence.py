@@ -11,7 +11,7 @@ from conftest import Factory
 
 from support.client import RawClient, encode
 from support.process import Process
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 PRODUCERS = 4
 ROUNDS = 3
@@ -33,7 +33,7 @@ class Producer(threading.Thread):
     def run(self) -> None:
         while not self.enough.is_set() and not self.trouble:
             try:
-                with RawClient(self.server.port, timeout_s=20) as client:
+                with RawClient(self.server.port) as client:
                     while not self.enough.is_set() and not self.trouble:
                         self.batch(client)
             except (OSError, ValueError):
@@ -82,7 +82,7 @@ def test_a_retry_adds_nothing_through_crashes_and_rewrites(
     for producer in producers:
         producer.enough.set()
     for producer in producers:
-        producer.join(30)
+        producer.join(DEADLINE_S)
         assert not producer.is_alive()
         assert not producer.trouble
     assert sum(producer.retries for producer in producers) >= ROUNDS

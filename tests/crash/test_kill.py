@@ -20,7 +20,7 @@ from support.client import RawClient
 from support.faults import FaultyServer, Rule, faulty_server
 from support.juggler import Juggler
 from support.load import Load
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 ROUNDS = int(os.environ.get("HEADRACE_CRASH_ROUNDS", "3"))
 WORKERS = 3
@@ -109,7 +109,7 @@ def test_a_power_cut_takes_little_under_everysec() -> None:
 
 
 def wait_until_synced(server: FaultyServer, syncs: int) -> None:
-    wait_until(lambda: server.syncs() >= syncs, 20.0)
+    wait_until(lambda: server.syncs() >= syncs)
 
 
 @pytest.mark.parametrize("forms", [("yes",), ("yes", "no")])
@@ -130,7 +130,7 @@ def test_a_kill_during_rewrites(fresh_server: Factory, forms: tuple[str, ...]) -
         server.kill()
         load.end()
         juggler.end()
-        rewriter.join(20)
+        rewriter.join(DEADLINE_S)
         assert not rewriter.is_alive()
         server.start()
         load.check()

@@ -15,7 +15,7 @@ from conftest import Factory
 from support.client import Argument, RawClient
 from support.faults import Rule, faulty_server
 from support.process import Process
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 ROUNDS = int(os.environ.get("HEADRACE_CRASH_ROUNDS", "3"))
 WORKERS = 3
@@ -100,11 +100,11 @@ class Movers:
     def wait_for_moves(self, count: int) -> None:
         least = [mover.done + count for mover in self._movers]
         movers = list(zip(self._movers, least, strict=True))
-        wait_until(lambda: all(m.done >= at or m.trouble for m, at in movers), 30.0)
+        wait_until(lambda: all(m.done >= at or m.trouble for m, at in movers))
 
     def end(self) -> None:
         for mover in self._movers:
-            mover.join(20)
+            mover.join(DEADLINE_S)
             assert not mover.is_alive()
             assert not mover.trouble, mover.trouble
 
@@ -193,7 +193,7 @@ def test_a_kill_during_rewrites_takes_no_script(
         time.sleep(chance.uniform(0.0, 0.5))
         server.kill()
         movers.end()
-        rewriter.join(20)
+        rewriter.join(DEADLINE_S)
         assert not rewriter.is_alive()
         server.start()
         movers.check()
@@ -223,7 +223,7 @@ def test_a_snapshot_among_scripts_is_of_one_moment(fresh_server: Factory) -> Non
             wait_until(lambda: int(server.info("persistence")["current_save_keys_total"]) > 0)
             client.call("EVAL", unnamed, 0, f"round {number}")
             movers.wait_for_moves(5)
-            wait_until(lambda: server.info("persistence")["rdb_bgsave_in_progress"] == "0", 30.0)
+            wait_until(lambda: server.info("persistence")["rdb_bgsave_in_progress"] == "0")
             assert server.info("persistence")["rdb_last_bgsave_status"] == "ok"
             copy = fresh_server(directory=server.directory, start=False)
             other = copy_of(server, copy)

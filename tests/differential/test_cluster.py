@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 from conftest import Factory
 
 from support.process import Pair, Process, free_port
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.since(8, 10)
 
-STARTS_WITHIN_S = 20.0
 STRICT = ("--cluster-enabled", "yes", "--cluster-strict-slots", "yes")
 
 
@@ -56,10 +55,7 @@ def nodes(fresh_server: Factory, fresh_redis: Factory, tmp_path: Path) -> Nodes:
     )
     for server in (ours, real):
         assert server.call("CONFIG", "SET", *announced) == b"OK"
-    deadline = time.monotonic() + STARTS_WITHIN_S
-    while b"cluster_state:ok" not in cluster(real, "INFO"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: b"cluster_state:ok" in cluster(real, "INFO"))
     return both
 
 

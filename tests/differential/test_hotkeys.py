@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,10 +10,10 @@ from conftest import Factory
 
 from support.client import RawClient, encode
 from support.process import Pair, Process, free_port
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.since(8, 10)]
 
-WITHIN_S = 20.0
 # Figures of which each server has its own; that they are there, and in which place, is compared.
 TIMES = (
     *("all-commands-all-slots-us", "all-commands-selected-slots-us"),
@@ -241,10 +240,7 @@ def test_who_waits_does_not_count(pair: Pair, server: Process, redis_server: Pro
 
 def wait_until_told(client: RawClient, what: bytes, *request: str) -> None:
     """Ask until the answer has ``what`` in it."""
-    deadline = time.monotonic() + WITHIN_S
-    while what not in client.call(*request):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: what in client.call(*request))
 
 
 def test_a_request_that_is_run_in_slices(pair: Pair) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from support.client import RawClient, encode
-from support.process import Pair, RedisProcess, ServerProcess
+from support.process import Pair, Process, RedisProcess, ServerProcess
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.judge
 
@@ -21,10 +22,11 @@ def subscriber(
     yield both
     both.close()
     for process in (server, redis_server):  # nobody may still be listening in the next test
-        deadline = time.monotonic() + 10
-        while process.call("PUBSUB", "CHANNELS") or process.call("PUBSUB", "NUMPAT"):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(partial(_has_no_listeners, process))
+
+
+def _has_no_listeners(process: Process) -> bool:
+    return not (process.call("PUBSUB", "CHANNELS") or process.call("PUBSUB", "NUMPAT"))
 
 
 def script(pair: Pair, *lines: str) -> None:

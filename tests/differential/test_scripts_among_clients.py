@@ -11,7 +11,7 @@ from conftest import Factory
 
 from support.client import Argument, RawClient
 from support.process import Pair, Process, RedisProcess, ServerProcess
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.since(8, 8)
 
@@ -221,7 +221,7 @@ def test_a_script_does_not_move_its_client(opened: Opener) -> None:
 def test_time_stands_still_in_a_script(opened: Opener) -> None:
     both = opened()
     spend = "local n = 0 for i = 1, 3000000 do n = n + i end "
-    both.both("SET", "old", "v", "PX", 100)
+    both.both("SET", "old", "v", "PX", 60_000)
     both.both(
         "EVAL",
         "redis.call('SET', 'k', 'v', 'PX', 1) local t = redis.call('TIME') " + spend +
@@ -271,7 +271,7 @@ def test_client_pause(opened: Opener) -> None:
     ):
         both.both("CLIENT", "PAUSE", 100_000, "WRITE")
         send(other, *words)
-        ours, real = [client.silent(0.15) for client in clients(other)]
+        ours, real = [client.silent(0.15 if waits else DEADLINE_S) for client in clients(other)]
         assert ours == real, words
         assert ours == waits, words
         both.both("CLIENT", "UNPAUSE")

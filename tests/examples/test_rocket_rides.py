@@ -11,6 +11,8 @@ from operator import add
 
 import pytest
 
+from support.waiting import DEADLINE_S
+
 pytest.importorskip("psycopg", reason="psycopg is not installed: headrace[demo]")
 pytest.importorskip("rich", reason="rich is not installed: headrace[demo]")
 
@@ -312,7 +314,7 @@ def test_our_classic_way_waits_for_a_late_ride(system: System) -> None:
         assert system.entries() == []
 
     draw_late(system, between)
-    waiting.join(10)
+    waiting.join(DEADLINE_S)
     run_dry(consumer)
     assert system.entries() == [Ride(1, Decimal(100)), Ride(2, Decimal(1))]
     assert system.findings() == []

@@ -111,7 +111,7 @@ def test_a_full_disk_under_everysec(fresh_server: Factory, disk: SmallDisk) -> N
         assert client.call("GET", "key:1").startswith(b"$20000")
         assert server.info("persistence")["aof_last_write_status"] == "err"
         disk.make_room()
-        wait_until(lambda: writer.write() == b"+OK\r\n", 10.0)
+        wait_until(lambda: writer.write() == b"+OK\r\n")
         wait_until_written(server)
     assert server.info("persistence")["aof_last_write_status"] == "ok"
     assert f"{incr(server)}, from offset" in server.log()
@@ -196,7 +196,7 @@ def test_a_part_of_a_write_is_cut_off_again() -> None:
         writer = Writer(client)
         writer.write_until(b"-MISCONF")
         server.disk()
-        wait_until(lambda: writer.write() == b"+OK\r\n", 10.0)
+        wait_until(lambda: writer.write() == b"+OK\r\n")
         wait_until_written(server)
         server.kill()
         assert sorted(recorded_keys(server)) == sorted(writer.acknowledged)
@@ -217,7 +217,7 @@ def test_a_part_of_a_write_that_cannot_be_cut_off() -> None:
     with faulty_server("no", *rules, check_log=False) as server, server.client() as client:
         writer = Writer(client)
         writer.write_until(b"-MISCONF")
-        wait_until(lambda: writer.write() == b"+OK\r\n", 10.0)
+        wait_until(lambda: writer.write() == b"+OK\r\n")
         wait_until_written(server)
         server.kill()
         server.disk()
@@ -232,10 +232,10 @@ def test_a_disk_error_during_a_sync_under_everysec() -> None:
     with faulty_server("everysec", rule, check_log=False) as server, server.client() as client:
         writer = Writer(client)
         writer.write()
-        wait_until(lambda: writer.write().startswith(b"-MISCONF"), 10.0)
-        wait_until(lambda: writer.write() == b"+OK\r\n", 10.0)
-        wait_until(lambda: server.info("persistence")["aof_rewrites"] == "1", 10.0)
-        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "0", 10.0)
+        wait_until(lambda: writer.write().startswith(b"-MISCONF"))
+        wait_until(lambda: writer.write() == b"+OK\r\n")
+        wait_until(lambda: server.info("persistence")["aof_rewrites"] == "1")
+        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "0")
         assert "Input/output error" in server.log()
         assert not incr(server).exists()
         server.kill()

@@ -39,6 +39,7 @@ from support.region_files import (
     xadd,
 )
 from support.tools import tool
+from support.waiting import DEADLINE_S
 
 HEAD = request([b"AA", b"FILE", b"1", b"orders", b"1", b"0", b"0", b"n0", b"boot", b"1:2"])
 SELECT = request([b"SELECT", b"0"])
@@ -513,7 +514,7 @@ def test_a_rewrite_keeps_what_others_need(tmp_path: Path) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < deadline_s
         await asyncio.sleep(0.001)

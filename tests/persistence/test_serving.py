@@ -13,6 +13,7 @@ import pytest
 from conftest import Factory
 
 from headrace.protocol.outgoing import request
+from support import waiting
 from support.client import RawClient, WireError
 from support.contents import contents
 from support.faults import Rule, faulty_server
@@ -29,10 +30,7 @@ def incr(server: Process) -> Path:
 
 
 def wait_until(server: Process, name: str, value: str) -> None:
-    deadline = time.monotonic() + 20
-    while server.info("persistence").get(name) != value:
-        assert time.monotonic() < deadline, server.info("persistence")
-        time.sleep(0.05)
+    waiting.wait_until(lambda: server.info("persistence").get(name) == value)
 
 
 def fill(client: RawClient) -> None:
@@ -286,10 +284,8 @@ def test_what_expires_is_recorded(fresh_server: Factory) -> None:
     server = fresh_server("--appendonly", "yes")
     server.call("SET", "other", "x")
     server.call("SET", "mortal", "x", "PX", "30")
-    deadline = time.monotonic() + 5
-    while not incr(server).read_bytes().endswith(request([b"DEL", b"mortal"])):
-        assert time.monotonic() < deadline, incr(server).read_bytes()
-        time.sleep(0.02)
+    record = request([b"DEL", b"mortal"])
+    waiting.wait_until(lambda: incr(server).read_bytes().endswith(record))
 
 
 def test_a_full_disk_refuses_writes_until_there_is_room(fresh_server: Factory) -> None:
@@ -299,9 +295,7 @@ def test_a_full_disk_refuses_writes_until_there_is_room(fresh_server: Factory) -
     limit_files(server, good + 100)
     server.call("SET", "kept", "y" * 1000)  # executed and answered; its write fails
     with server.client() as client:
-        deadline = time.monotonic() + 5
-        while not client.call("SET", "more", "1").startswith(b"-MISCONF"):
-            assert time.monotonic() < deadline
+        waiting.wait_until(lambda: client.call("SET", "more", "1").startswith(b"-MISCONF"))
         assert client.call("PING").startswith(b"-MISCONF")
         assert client.call("GET", "kept").startswith(b"$1000")
     assert incr(server).stat().st_size == good
@@ -342,10 +336,7 @@ def stops_before_a_reply_leaves(server: Process, failing: str) -> None:
 def test_a_sync_that_fails_refuses_writes_under_everysec() -> None:
     rule = Rule("fdatasync", INCR, error=errno.EIO)
     with faulty_server("everysec", rule, check_log=False) as server, server.client() as client:
-        deadline = time.monotonic() + 10
-        while not client.call("SET", "k", "1").startswith(b"-MISCONF"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        waiting.wait_until(lambda: client.call("SET", "k", "1").startswith(b"-MISCONF"))
 
 
 def test_clients_are_answered_while_data_is_loaded(fresh_server: Factory, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_an_expiry_is_published_once_in_each_region(three_regions: Mesh) -> None
     three_regions.sync()
     with listen(regions[0]) as one, listen(regions[1]) as two, listen(regions[2]) as three:
         three_regions.pause()
-        regions[0].call("PEXPIRE", "x", "500")
+        regions[0].call("PEXPIRE", "x", "1500")
         three_regions.sync()
         for region in regions:
             wait_until(lambda region=region: region.call("AA", "COUNT", "EXPIRE") == 1)

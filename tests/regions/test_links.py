@@ -19,6 +19,7 @@ from headrace.server.regions.secret import asking_code
 from support.client import RawClient, WireError, encode
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import claim_port
+from support.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.once
 
@@ -52,7 +53,7 @@ def test_what_is_added_at_once_is_in_the_other(two_regions: Mesh, options: tuple
 
 def test_links_begin_where_they_are_to(fresh_server: Factory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as peer:
-        peer.settimeout(20)
+        peer.settimeout(DEADLINE_S)
         fresh_server(
             *("--appendonly", "yes", "--aa-region-id", "1", "--bind-source-addr", "127.0.0.3"),
             *("--aa-peers", f"2 127.0.0.1 {peer.getsockname()[1]}"),
@@ -730,8 +731,8 @@ def test_garbage_at_the_port(region: RegionProcess) -> None:
     added = region.xadd("s")
     before = region.ids("s")
     for number in range(300):
-        with socket.create_connection(("127.0.0.1", region.aa_port), timeout=10) as sock:
-            sock.settimeout(10)
+        with socket.create_connection(("127.0.0.1", region.aa_port), timeout=DEADLINE_S) as sock:
+            sock.settimeout(DEADLINE_S)
             data = b"".join([nonsense(chance) for _ in range(chance.randrange(1, 6))])
             if number % 2:
                 data = HELLO + data
@@ -784,15 +785,15 @@ class Impostor:
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.settimeout(20)
+        self.listener.settimeout(DEADLINE_S)
         self.port: int = self.listener.getsockname()[1]
 
     def answer(self, *answers: bytes) -> None:
         """Take a connection, answer in turn, and wait until the other side leaves."""
         connection, _ = self.listener.accept()
         with connection:
-            connection.settimeout(20)
-            with_patience = time.monotonic() + 20
+            connection.settimeout(DEADLINE_S)
+            with_patience = time.monotonic() + DEADLINE_S
             try:
                 for data in answers:
                     connection.recv(65536)

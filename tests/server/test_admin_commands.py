@@ -86,10 +86,10 @@ def test_latency_follows_its_threshold(server: ServerProcess, client: RawClient)
         latest = client.call_parsed("LATENCY", "LATEST")
         assert isinstance(latest, list)
         (slept,) = [event for event in latest if event[0] == b"command"]
-        assert 300 <= slept[2] <= slept[3] < 5000
+        assert 300 <= slept[2] <= slept[3] < 60_000
         history = client.call_parsed("LATENCY", "HISTORY", "command")
         assert isinstance(history, list)
-        assert [300 <= took_ms < 5000 for _, took_ms in history] == [True]
+        assert [300 <= took_ms < 60_000 for _, took_ms in history] == [True]
         graph = client.call_parsed("LATENCY", "GRAPH", "command")
         assert isinstance(graph, bytes)
         assert graph.startswith(b"command - high ")

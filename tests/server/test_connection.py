@@ -84,7 +84,7 @@ def test_the_end_comes_with_the_last_reply(server: ServerProcess, request_line: 
         number = client.call("CLIENT", "ID")[1:-2]
         with stopped(server):
             client.send(request_line.replace(b"number", number) + b"\r\n")
-            other.send_command("DEBUG", "SLEEP", "0.3")
+            other.send_command("DEBUG", "SLEEP", "1")
         client.read()
         assert has_ended(client)
         assert not other.is_answered()

@@ -17,7 +17,7 @@ from conftest import Factory
 
 from support import build
 from support.process import Pair, Process, ServerProcess
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 # Supervisors
 
@@ -29,7 +29,7 @@ class Notified:
         self.environment = {"NOTIFY_SOCKET": path}
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(path.replace("@", "\0"))
-        self._socket.settimeout(20)
+        self._socket.settimeout(DEADLINE_S)
 
     def until(self, line: str) -> list[str]:
         """The lines that come, up to this one."""
@@ -118,7 +118,7 @@ def test_daemonize(fresh_server: Factory, tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        timeout=20,
+        timeout=DEADLINE_S,
     )
     assert done.returncode == 0
     log = tmp_path / "the.log"
@@ -172,7 +172,7 @@ def test_syslog(fresh_server: Factory) -> None:
         receiver.close()
         pytest.skip("there is a syslog here, or none can be made")
     try:
-        receiver.settimeout(20)
+        receiver.settimeout(DEADLINE_S)
         fresh_server(
             "--syslog-enabled", "yes", "--syslog-ident", "mine", "--syslog-facility", "local3"
         )

@@ -13,7 +13,7 @@ from conftest import Factory
 from support.client import RawClient, encode
 from support.following import AT_ONCE, have_all, is_up
 from support.process import Process, ServerProcess
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 SAVING = ("--save", "3600 1", "--appendonly", "no")
 RECORDING = ("--save", "", "--appendonly", "yes", "--appendfsync")
@@ -177,7 +177,7 @@ def test_a_second_sigint_ends_at_once(
     server.signal(first)
     server.wait_for_log("Saving the final snapshot")
     server.signal(signal.SIGINT)
-    assert server.wait(5) == 1
+    assert server.wait() == 1
     assert "You insist... exiting now." in server.log()
     assert list(server.directory.glob("*.hrs")) == []
     assert not (tmp_path / "server.pid").exists()
@@ -244,7 +244,7 @@ def test_signals_that_were_ignored_before_the_start_are_heeded(fresh_server: Fac
         with RawClient(path=str(server.directory / "socket")) as client:
             assert client.call("PING") == b"+PONG\r\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(DEADLINE_S) == 0
     finally:
         process.kill()
         process.wait()

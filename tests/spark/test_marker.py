@@ -20,7 +20,7 @@ from pyspark_headrace.writer import StreamSink, Written
 from support.breaker import Breaker
 from support.process import Process
 from support.spark_task import QUERY, task
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.once
 
@@ -155,7 +155,7 @@ def test_of_two_attempts_one_writes_each_window(anyone: Process) -> None:
         for number, part in enumerate(table.to_batches(max_chunksize=10)):
             if number == 4:
                 held_up.set()
-                assert done.wait(20)
+                assert done.wait(DEADLINE_S)
             yield part
 
     def first() -> None:
@@ -164,10 +164,10 @@ def test_of_two_attempts_one_writes_each_window(anyone: Process) -> None:
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert held_up.wait(20)
+    assert held_up.wait(DEADLINE_S)
     second = write(anyone, table)
     done.set()
-    thread.join(20)
+    thread.join(DEADLINE_S)
     assert entries(anyone) == list(range(100))
     assert second.known == 40
     assert [each.known for each in found] == [60]
@@ -274,14 +274,14 @@ def test_a_server_out_of_memory_is_waited_for(anyone: Process) -> None:
             yield part
 
     def make_room() -> None:
-        wait_until(lambda: anyone.info("errorstats").get("errorstat_OOM"), 15)
+        wait_until(lambda: anyone.info("errorstats").get("errorstat_OOM"))
         anyone.call("CONFIG", "SET", "maxmemory", 0)
 
     anyone.call("CONFIG", "RESETSTAT")
     thread = threading.Thread(target=make_room)
     with task():
         sink_for(anyone, numbers(1)).write(parts())
-    thread.join(20)
+    thread.join(DEADLINE_S)
     assert entries(anyone) == list(range(100))
 
 

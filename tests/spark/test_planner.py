@@ -24,6 +24,7 @@ from pyspark_headrace.server import Figures, Server
 from pyspark_headrace.sharing import cuts_by_time, fair_shares, parts_of, shares_within
 from support.process import Process
 from support.spark_query import Query, add, numbers
+from support.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.once
 
@@ -293,19 +294,16 @@ def test_long_polling_wakes_with_an_entry(live: Process) -> None:
     with live.client() as client:
         add(client, "s", "1-1")
         options = read_options(
-            {"port": str(live.port), "subscribe": "s", "pollTimeoutMs": "20000"}, STREAM
+            {"port": str(live.port), "subscribe": "s", "pollTimeoutMs": "60000"}, STREAM
         )
         planner = Planner(options, Server(Link(options.connection)))
         at = planner.initial()
         found: list[Positions | None] = []
         thread = threading.Thread(target=lambda: found.append(planner.latest(at, 0)))
         thread.start()
-        deadline = time.monotonic() + 10
-        while live.info("clients")["blocked_clients"] == "0":
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: live.info("clients")["blocked_clients"] != "0")
         add(client, "s", "2-1")
-        thread.join(10)
+        thread.join(DEADLINE_S)
         assert found[0] is not None
         assert found[0]["s"].id == (2, 1)
         planner._server.link.close()

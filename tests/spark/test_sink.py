@@ -758,7 +758,7 @@ def test_a_server_out_of_memory_is_waited_for(server: Process) -> None:
 
 
 def free_memory_when_refused(server: Process) -> None:
-    wait_until(lambda: server.info("errorstats").get("errorstat_OOM"), 15)
+    wait_until(lambda: server.info("errorstats").get("errorstat_OOM"))
     server.call("CONFIG", "SET", "maxmemory", 0)
 
 

@@ -18,7 +18,7 @@ from support.process import Process
 
 _LOOK_EVERY: Final = 8  # steps between two looks at events and MONITOR
 _STATE_EVERY: Final = 60  # steps between two looks at all keys
-_LATE_S: Final = 1.0  # how long the rest of a reply may take that the other server has sent
+_LATE_S: Final = 5.0  # how long the rest of a reply may take that the other server has sent
 _EVENTS: Final = ("AKEnmoc", "AKEmn")  # the classes that servers know, all that they can
 _DATABASES: Final = 4
 _RESTORED_IN: Final = b"3"  # where payloads are looked at, and under which name

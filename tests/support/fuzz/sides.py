@@ -12,7 +12,7 @@ from support.client import Argument, RawClient, encode, parse
 from support.fuzz import families
 from support.process import Process
 
-ANSWER_S: Final = 5.0  # a reply that takes longer is missing
+ANSWER_S: Final = 30.0  # a reply that takes longer is missing
 _GLANCE_S: Final = 0.003  # after that long without a reply, the server is asked whether it waits
 CLOSED: Final = b"<closed>"
 _SYNC: Final = b"fuzz-sync"

@@ -30,6 +30,7 @@ from support.region_faults.history import (
     Removal,
     now_s,
 )
+from support.waiting import DEADLINE_S
 
 PADDINGS: Final = (1, 20, 200, 1500)  # bytes of a second field
 PAUSE_S: Final = 0.004
@@ -69,7 +70,7 @@ class Client:
         self._ending.set()
 
     def join(self) -> None:
-        self._thread.join(30)
+        self._thread.join(DEADLINE_S)
         assert not self._thread.is_alive()
         assert not self.failure, self.failure
 

@@ -13,6 +13,7 @@ from typing import Final
 from support.client import RawClient
 from support.faults import Rule
 from support.process import Process
+from support.waiting import DEADLINE_S
 
 KILL: Final = "kill -9"
 POWER: Final = "power cut"
@@ -104,7 +105,7 @@ class Rewriter:
         """Ask no more. The server is gone."""
         self._ended = True
         if self._forms:
-            self._thread.join(30)
+            self._thread.join(DEADLINE_S)
             assert not self._thread.is_alive()
 
 
