@@ -196,7 +196,7 @@ def test_the_reader_in_a_second_terminal(fresh_server: Callable[..., ServerProce
         try:
             wait_until(lambda: server.info("clients")["blocked_clients"] == "1")
             server.call("XADD", "rides", "1-1", "driver", "ada")
-            shown, _ = reader.communicate(timeout=10)
+            shown, _ = reader.communicate(timeout=60)
         finally:
             reader.kill()
     assert shown.split() == ["rides", "1-1", "driver", "ada"]

@@ -196,7 +196,7 @@ def test_what_a_long_script_has_written_is_one_unit(
         redis.call('SELECT', 1)
         redis.call('SET', 'last', 'v')
     """
-    with server.client(timeout_s=30) as client, server.client() as other:
+    with server.client() as client, server.client() as other:
         assert client.call("PING") == other.call("PING") == b"+PONG\r\n"
         with stopped(server):
             other.send_command("SET", "before", "v")

@@ -67,8 +67,8 @@ def assert_changed(old: Process, new: Process, copies_before: int) -> None:
     writer = Writer(old)
     wait_until(lambda: writer.written > 50)
     assert old.call("FAILOVER", "TO", "127.0.0.1", new.port, "TIMEOUT", 60_000) == b"OK"
-    wait_until(lambda: role(new) == "master", 30)
-    wait_until(lambda: is_up(old), 30)
+    wait_until(lambda: role(new) == "master")
+    wait_until(lambda: is_up(old))
     writer.join()
     assert writer.end.startswith(b"-READONLY")
     assert state(old) == state(new) == "no-failover"
@@ -154,7 +154,7 @@ def test_by_force_it_goes_on_all_the_same(master: Process, replica: Process) -> 
     assert master.call(*words) == b"OK"
     wait_until(lambda: state(master) == "failover-in-progress")
     replica.signal(signal.SIGCONT)
-    wait_until(lambda: role(replica) == "master" and is_up(master), 30)
+    wait_until(lambda: role(replica) == "master" and is_up(master))
     assert_same(replica, master)
 
 

@@ -146,7 +146,7 @@ def test_what_expired_while_it_was_down(
             client.call("HPEXPIRE", key, 5000, "FIELDS", 1, field)
             client.call("HINCRBY", key, field, 5)
         client.call("BGREWRITEAOF")
-        server.wait_for_log("Append-only base file written", timeout_s=30)
+        server.wait_for_log("Append-only base file written")
         client.call("HINCRBY", "small", "a", 1)
     server.kill()
     settable_clock.advance(60_000)

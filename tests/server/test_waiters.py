@@ -23,6 +23,7 @@ from headrace.server.state import Server
 from headrace.server.waiting.arrivals import SPARE_TICKETS, Arrivals
 from headrace.server.waiting.waiters import Parked, Queue, Waiter
 from headrace.storage.stream.stream import Stream
+from support.waiting import DEADLINE_S
 
 
 def test_deadlines_of_those_who_were_served_are_forgotten() -> None:
@@ -158,7 +159,7 @@ def test_a_tick_that_fails_is_not_the_last() -> None:
         server.clients.sessions[1] = "no session"  # type: ignore[assignment]
         cron = Cron(Dispatcher(server, Durability(server)))
         cron.start()
-        await asyncio.wait_for(failed_twice.wait(), 10)
+        await asyncio.wait_for(failed_twice.wait(), DEADLINE_S)
         cron.stop()
 
     asyncio.run(run())

@@ -41,7 +41,7 @@ def blocked(master: Process) -> int:
 
 def test_both_count(followed: tuple[Process, Process]) -> None:
     master, _ = followed
-    with master.client(timeout_s=30) as client:
+    with master.client() as client:
         for number in range(5):
             client.call("SET", "k", number)
             assert client.call_parsed("WAIT", 1, LONG_MS) == 1
@@ -56,7 +56,7 @@ def test_both_count(followed: tuple[Process, Process]) -> None:
 def test_a_replica_without_a_file_counts_for_wait_alone(followed: tuple[Process, Process]) -> None:
     master, replica = followed
     replica.call("CONFIG", "SET", "appendonly", "no")
-    with master.client(timeout_s=30) as client:
+    with master.client() as client:
         client.call("SET", "k", "v")
         assert client.call_parsed("WAIT", 1, LONG_MS) == 1
         assert client.call_parsed("WAITAOF", 1, 1, SYNC_MS) == [1, 0]
@@ -71,7 +71,7 @@ def test_one_waits_until_the_replica_is_back(
 ) -> None:
     """The master asks the replica: it would wait for up to a second else."""
     master, replica = followed
-    with master.client(timeout_s=30) as client, master.client() as other:
+    with master.client() as client, master.client() as other:
         with stopped(replica):
             client.call("SET", "k", "v")
             client.send_command(*words, 0)
@@ -85,7 +85,7 @@ def test_one_waits_until_the_replica_is_back(
 
 def test_a_replica_that_is_killed_counts_no_more(followed: tuple[Process, Process]) -> None:
     master, replica = followed
-    with master.client(timeout_s=30) as client:
+    with master.client() as client:
         with stopped(replica):
             client.call("SET", "k", "v")
             client.send_command("WAIT", 1, 3_000)
@@ -220,7 +220,7 @@ def test_the_disk_is_waited_for_by_those_who_wrote(
 ) -> None:
     factory = {"ours": fresh_server, "real": fresh_redis}[kind]
     server = factory("--appendonly", "yes", "--appendfsync", "no")  # so nothing is ever synced
-    with server.client(timeout_s=30) as writer, server.client() as reader:
+    with server.client() as writer, server.client() as reader:
         writer.call("SET", "k", "v")
         reader.call("GET", "k")
         assert reader.call_parsed("WAITAOF", 1, 0, LONG_MS) == [1, 0]
