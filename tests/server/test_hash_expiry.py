@@ -84,6 +84,7 @@ def test_nothing_is_removed_while_writes_are_paused(
         client.call("HPEXPIRE", "h", SOON_MS, "FIELDS", 1, "a")
         client.call("CLIENT", "PAUSE", 10**8, "WRITE")
         settable_clock.advance(SOON_MS + 1)
+        server.wait_for_log("The time of day was set forward by")  # periodic work has come by
         assert client.call_parsed("HGETALL", "h") == [b"b", b"2"]
         assert client.call("HGET", "h", "a") == b"$-1\r\n"
         assert client.call("HLEN", "h") == b":2\r\n"
