@@ -270,7 +270,7 @@ def test_a_paced_load_counts_from_when_a_request_was_due() -> None:
         late_ms = paced_latencies_ms(port, PINGS, 0.5)
     assert 30 <= len(late_ms) <= 500
     assert late_ms[0] >= 29
-    assert late_ms[0] > late_ms[-1]
+    assert late_ms[0] > min(late_ms)
 
 
 def test_a_paced_load_does_not_blame_the_server_for_its_own_gaps(
