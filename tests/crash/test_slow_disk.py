@@ -270,13 +270,13 @@ def test_a_reply_follows_the_write_while_a_sync_is_under_way() -> None:
         for number in range(12):
             assert client.call("SET", "k", f"value-{number}") == b"+OK\r\n"
             early += b"value-%d" % number not in path.read_bytes()
-        assert early < 6
+        assert early < 10
 
 
 def test_only_what_tells_of_no_data_is_told_before_the_write() -> None:
     rules = (
         Rule("fdatasync", "incr", delay_s=3.0),
-        Rule("write", "incr", during="fdatasync", delay_s=0.05),
+        Rule("write", "incr", during="fdatasync", delay_s=0.02),
     )
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(faulty_server("everysec", *rules))
@@ -312,7 +312,7 @@ def test_only_what_tells_of_no_data_is_told_before_the_write() -> None:
             assert [writer.read() for _ in range(4)][-1] == b"*2\r\n+OK\r\n+PONG\r\n"
             replied("EXEC", value + b"?")
         assert early.pop("PING")
-        assert all(count < 5 for count in early.values()), early  # where the machine is very busy
+        assert all(count < 9 for count in early.values()), early  # where the machine is very busy
 
 
 def test_a_disk_that_is_full_when_a_torn_end_is_cut_off() -> None:
