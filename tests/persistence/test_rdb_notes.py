@@ -68,7 +68,7 @@ def test_migrate_keeps_all_of_a_stream(fresh_server: Factory) -> None:
     with here.client() as client, there.client() as other:
         fill(client)
         assert client.call("COPY", "s", "twin") == b":1\r\n"
-        assert client.call("MIGRATE", "127.0.0.1", there.port, "s", 0, 5000) == OK
+        assert client.call("MIGRATE", "127.0.0.1", there.port, "s", 0, 60_000) == OK
         assert client.call("EXISTS", "s") == b":0\r\n"
         assert kept(other, "s") == kept(client, "twin")
 

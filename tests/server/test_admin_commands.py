@@ -186,7 +186,7 @@ def test_waitaof_waits_for_the_disk(fresh_server: Callable[..., Process]) -> Non
     with server.client() as client:
         for index in range(3):
             client.call("SET", "a", index)
-            assert client.call("WAITAOF", 1, 0, 5000) == b"*2\r\n:1\r\n:0\r\n"
+            assert client.call("WAITAOF", 1, 0, 50_000) == b"*2\r\n:1\r\n:0\r\n"
         assert client.call("WAITAOF", 1, 1, 100) == b"*2\r\n:1\r\n:0\r\n"
         client.call("CONFIG", "SET", "appendfsync", "always")
         client.send_command("SET", "a", 9)

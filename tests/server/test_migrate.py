@@ -44,7 +44,7 @@ def placed(target: Process) -> tuple[str, str]:
 
 def test_a_key_moves_with_its_deadline(client: RawClient, target: Process) -> None:
     client.call_parsed("PEXPIRE", "list", 100_000)
-    reply = client.call("MIGRATE", *placed(target), "list", 3, 5000, "AUTH", "secret")
+    reply = client.call("MIGRATE", *placed(target), "list", 3, 60_000, "AUTH", "secret")
     assert reply == b"+OK\r\n"
     assert client.call_parsed("EXISTS", "list") == 0
     with target.client() as other:
@@ -65,7 +65,7 @@ def test_what_is_taken_goes_and_what_is_refused_stays(client: RawClient, target:
             *placed(target),
             "",
             0,
-            5000,
+            60_000,
             "AUTH2",
             "default",
             "secret",
@@ -82,9 +82,9 @@ def test_what_is_taken_goes_and_what_is_refused_stays(client: RawClient, target:
 
 
 def test_nothing_goes_where_the_login_fails(client: RawClient, target: Process) -> None:
-    reply = client.call("MIGRATE", *placed(target), "string", 0, 5000, "AUTH", "wrong")
+    reply = client.call("MIGRATE", *placed(target), "string", 0, 60_000, "AUTH", "wrong")
     assert reply.startswith(b"-ERR Target instance replied with error: WRONGPASS ")
-    reply = client.call("MIGRATE", *placed(target), "string", 0, 5000)
+    reply = client.call("MIGRATE", *placed(target), "string", 0, 60_000)
     assert reply == (
         b"-ERR Target instance replied with error: NOAUTH Authentication required.\r\n"
     )
@@ -136,7 +136,7 @@ def test_what_goes_is_recorded(fresh_server: Factory) -> None:
     with server.client() as client:
         client.call_parsed("SET", "string", "value")
         client.call_parsed("SET", "other", "value")
-        assert client.call("MIGRATE", *placed(target), "string", 0, 5000) == b"+OK\r\n"
+        assert client.call("MIGRATE", *placed(target), "string", 0, 60_000) == b"+OK\r\n"
     server.kill()
     server.start()
     with server.client() as client:
@@ -150,15 +150,15 @@ def test_keys_move_between_ours_and_a_real_server(server: Process, redis_server:
         for words in FILL:
             ours.call_parsed(*words)
         held = [ours.call_parsed("DUMP", key) for key in KEYS]
-        there: tuple[Argument, ...] = ("127.0.0.1", redis_server.port, "", 0, 5000, "KEYS", *KEYS)
+        there: tuple[Argument, ...] = ("127.0.0.1", redis_server.port, "", 0, 60_000, "KEYS", *KEYS)
         for client in (ours, real):
             client.call_parsed("CONFIG", "RESETSTAT")
-            assert client.call("MIGRATE", "127.0.0.1", 1, "none", 0, 5000) == b"+NOKEY\r\n"
+            assert client.call("MIGRATE", "127.0.0.1", 1, "none", 0, 60_000) == b"+NOKEY\r\n"
             assert b"keyspace_misses:1\r\n" in client.call("INFO", "stats")
         assert ours.call("MIGRATE", *there) == b"+OK\r\n"
         assert ours.call_parsed("DBSIZE") == 0
         assert real.call_parsed("DBSIZE") == len(KEYS)
-        here: tuple[Argument, ...] = ("127.0.0.1", server.port, "", 0, 5000, "KEYS", *KEYS)
+        here: tuple[Argument, ...] = ("127.0.0.1", server.port, "", 0, 60_000, "KEYS", *KEYS)
         assert real.call("MIGRATE", *here) == b"+OK\r\n"
         assert real.call_parsed("DBSIZE") == 0
         assert [ours.call_parsed("DUMP", key) for key in KEYS] == held
@@ -175,7 +175,7 @@ def test_a_node_of_a_cluster_gives_its_keys(server: Process, fresh_redis: Factor
         for words in FILL:
             real.call_parsed(*words)
         held = [real.call_parsed("DUMP", key) for key in KEYS]
-        there: tuple[Argument, ...] = ("127.0.0.1", server.port, "", 0, 5000, "KEYS")
+        there: tuple[Argument, ...] = ("127.0.0.1", server.port, "", 0, 60_000, "KEYS")
         for key in KEYS:
             assert real.call("MIGRATE", *there, key) == b"+OK\r\n"
         assert [ours.call_parsed("DUMP", key) for key in KEYS] == held
@@ -188,11 +188,11 @@ def test_links_begin_where_they_are_to(fresh_server: Factory, target: Process) -
     with target.client() as watching:
         watching.call("AUTH", "secret")
         watching.call("MONITOR")
-        source.call("MIGRATE", *placed(target), "k", 0, 5000, "AUTH", "secret")
+        source.call("MIGRATE", *placed(target), "k", 0, 60_000, "AUTH", "secret")
         assert b"[0 127.0.0.2:" in watching.read()
         source.call("CONFIG", "SET", "bind-source-addr", "192.0.2.1")
         source.call("SET", "l", "v")
-        source.call("MIGRATE", *placed(target), "l", 0, 5000, "AUTH", "secret")
+        source.call("MIGRATE", *placed(target), "l", 0, 60_000, "AUTH", "secret")
         lines = [watching.read() for _ in range(3)]
         assert b"[0 127.0.0.1:" in lines[-1], lines
         watching.call("RESET")

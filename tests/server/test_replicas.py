@@ -155,7 +155,7 @@ def test_several_at_once(master: Process) -> None:
                 wait_until(lambda each=replica: is_up(each))  # type: ignore[misc]
         with master.client() as client:
             client.call("SET", "last", "v")
-            assert client.call_parsed("WAIT", len(replicas), 20_000) == len(replicas)
+            assert client.call_parsed("WAIT", len(replicas), 50_000) == len(replicas)
         assert_same(master, *replicas)
         assert len(master.info("replication")) > len(replicas)
     finally:
@@ -169,14 +169,15 @@ def test_wait_counts_replicas(master: Process, fresh_redis: Factory) -> None:
     wait_until(lambda: is_up(replica))
     with master.client() as client:
         client.call("SET", "k", "v")
-        assert client.call_parsed("WAIT", 1, 20_000) == 1
+        assert client.call_parsed("WAIT", 1, 50_000) == 1
         client.call("SET", "k", "w")
+        assert client.call_parsed("WAIT", 1, 50_000) == 1
         assert client.call_parsed("WAIT", 2, 100) == 1
     if replica.version >= (7, 2):  # type: ignore[attr-defined]
         replica.call("CONFIG", "SET", "appendonly", "yes")
         with master.client() as client:
             client.call("SET", "k", "x")
-            assert client.call_parsed("WAITAOF", 0, 1, 20_000) == [0, 1]
+            assert client.call_parsed("WAITAOF", 0, 1, 50_000) == [0, 1]
     replica.kill()
     wait_until(lambda: master.call("WAIT", 1, 10) == 0)
 
