@@ -16,6 +16,7 @@ from headrace.server.commands.documentation import documentation
 from headrace.server.dispatch.rows import TABLE, Command
 from support.client import RawClient, Status, WireError
 from support.process import Pair, RedisProcess, ServerProcess
+from support.waiting import DEADLINE_S
 
 FIELDS = ("name", "arity", "flags", "first", "last", "step", "categories", "tips", "specs")
 
@@ -315,7 +316,7 @@ def read_terminal(controller: int, expected: bytes) -> None:
     """Read what a program prints until ``expected`` is there; fails when it stays away."""
     shown = b""
     while expected not in shown:
-        assert select.select([controller], [], [], 10.0)[0], shown
+        assert select.select([controller], [], [], DEADLINE_S)[0], shown
         shown += os.read(controller, 65536)
 
 

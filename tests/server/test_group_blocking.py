@@ -284,7 +284,7 @@ def test_a_timeout(scene: Scene) -> None:
 def test_the_deadline_stays_when_a_wake_up_brings_nothing(scene: Scene) -> None:
     waiter = scene.waiter()
     started = time.monotonic()
-    scene.block(waiter, *read("a", "BLOCK", 400))
+    waiter.send_command(*read("a", "BLOCK", 400))
     while not select.select([waiter.sock], [], [], 0)[0]:
         scene.do_at_once("XADD s * f v", "XTRIM s MAXLEN 0")
         assert time.monotonic() - started < DEADLINE_S, "each time it begins to wait anew"

@@ -105,7 +105,7 @@ class FaultyDisk:
         return self._journal.read_text().count(".incr.aof\n")
 
     def is_held(self) -> bool:
-        """Whether a sync that is made to take longer is under way."""
+        """Whether an operation that is made to take longer is under way."""
         return self._journal.read_text().endswith("held\n")
 
 
@@ -138,7 +138,7 @@ class FaultyServer(ServerProcess):
         return self._disk.syncs()
 
     def is_held(self) -> bool:
-        """Whether a sync that is made to take longer is under way."""
+        """Whether an operation that is made to take longer is under way."""
         return self._disk.is_held()
 
 
