@@ -11,7 +11,7 @@ from headrace.server.statistics.latency import LatencyMonitor
 from support.client import RawClient, WireError
 from support.figures import info
 from support.process import Process, ServerProcess
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 
 def watched(monitor: RawClient) -> str:
@@ -281,7 +281,7 @@ def test_what_is_due_is_expired_between_two_ticks_too(client: RawClient) -> None
             names = [f"mortal:{number}" for number in range(start, start + 1000)]
             words = [word for name in names for word in (name, "")]
             assert client.call("MSETEX", len(names), *words, "PX", 1) == b":1\r\n"
-        wait_until(lambda: client.call("DBSIZE") == b":0\r\n")
+        wait_until(lambda: client.call("DBSIZE") == b":0\r\n", 2 * DEADLINE_S)
         latest = client.call_parsed("LATENCY", "LATEST")
         assert isinstance(latest, list)
         assert b"expire-cycle" in [event[0] for event in latest]
