@@ -79,18 +79,11 @@ def ours(command: str = "") -> Peer:
 
 
 def pure(command: str = "") -> Peer:
-    """Our server uncompiled: as told, or from the environment that ``make check`` made.
-
-    Raises: ServerError when there is none.
-    """
+    """Our server uncompiled: as told, or the checkout as it is."""
     if command:
         return Peer(OURS_PURE, tuple(shlex.split(command)))
-    script = Path(__file__).parents[1] / ".venv-pure" / "bin" / "headrace"
-    if not script.exists():
-        raise ServerError(
-            f"no pure build in {script.parent}: make install HEADRACE_PURE=1 VENV=.venv-pure"
-        )
-    return Peer(OURS_PURE, (str(script),))
+    path = f"PYTHONPATH={Path(__file__).parents[1]}"
+    return Peer(OURS_PURE, ("env", path, sys.executable, "-P", "-m", "headrace"))
 
 
 def found() -> list[Peer]:

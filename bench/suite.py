@@ -174,7 +174,7 @@ def parser() -> argparse.ArgumentParser:
     )
     who.add_argument(
         "--pure", nargs="?", const="", metavar="COMMAND",
-        help="our server uncompiled as well; default .venv-pure/bin/headrace",
+        help="our server uncompiled as well; default the checkout",
     )  # fmt: skip
     where = made.add_argument_group("where the results go")
     where.add_argument(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from support import build, clock, judges
+from support import build, campaigns, clock, judges
 from support.certificates import Certificates
 from support.client import RawClient
 from support.clock import Clock
@@ -57,11 +57,17 @@ def judged_too_early(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that several workers end together."""
-    early = [item for item in items if judged_too_early(item)]
-    config.hook.pytest_deselected(items=early)
-    items[:] = [item for item in items if not judged_too_early(item)]
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Begin with what is quick; leave out what is judged too early, and what a push leaves out."""
+    pushed = campaigns.Selection()
+    named = {argument.partition("[")[0] for argument in config.args}  # these are meant
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        is_run = judges.everything() or pushed.has(item.nodeid)
+        is_run = is_run or item.nodeid.partition("[")[0] in named
+        (kept if is_run and not judged_too_early(item) else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is not None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.build import ROOT
+from support.campaigns import CAMPAIGNS, Selection
 from support.client import Push, Status, WireError, encode, parse
 from support.clock import START_MS, Clock
 from support.process import PORT_RANGE, Process, RedisProcess, claim_port
@@ -114,3 +116,19 @@ def test_ports_are_none_that_the_system_gives_away() -> None:
     finally:
         for _, claim in claims:
             claim.close()
+
+
+def test_campaigns_are_tests_that_exist() -> None:
+    patterns = [pattern for group in CAMPAIGNS.values() for pattern, _ in group]
+    assert len(set(patterns)) == len(patterns)
+    for pattern in patterns:
+        path, _, name = pattern.partition("::")
+        assert f"\ndef {name.rstrip('*') or 'test_'}" in (ROOT / path).read_text(), pattern
+
+
+def test_a_push_runs_some_of_a_campaign_and_all_else() -> None:
+    [(pattern, every)] = CAMPAIGNS["the simulator plays each of them in its own time"]
+    asked = [pattern.replace("*", f"test_scenario[S{number}]") for number in range(2 * every)]
+    pushed = Selection()
+    assert [test for test in asked if pushed.has(test)] == asked[::every]
+    assert pushed.has("tests/test_support.py::test_ports")

@@ -1,0 +1,78 @@
+"""What a push does not wait for, because something quicker proves it: ``make test-all`` runs it.
+
+Each line is a pattern of test IDs, and of how many of these one is run all the same; 0: none is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fnmatch import fnmatchcase
+from typing import Final
+
+CAMPAIGNS: Final = {
+    "kills and cuts by the dozen: single ones are tested at each place where they may come": (
+        ("tests/crash/test_torture.py::test_kills_power_cuts_*", 2),
+        ("tests/crash/test_steps.py::test_a_kill_within_a_write_*", 3),
+        ("tests/crash/test_truncation.py::*", 0),
+        ("tests/frameworks/test_workers.py::test_a_killed_worker_loses_*", 6),
+        ("tests/frameworks/test_workers.py::test_a_killed_worker_of_npm_*", 3),
+        ("tests/persistence/test_recovery.py::test_what_vanishes_*", 3),
+        ("tests/regions/test_faults.py::test_nothing_is_lost_*", 3),
+        ("tests/spark/test_cluster.py::test_a_node_that_is_killed*", 0),
+        ("tests/spark/test_crash.py::*", 0),
+        ("tests/spark/test_kills.py::*", 2),
+        ("tests/spark/test_kills_of_jobs.py::*", 0),
+        ("tests/spark/test_supervisor.py::test_a_job_whose_jvm_is_killed*", 0),
+    ),
+    "the simulator plays each of them in its own time": (
+        ("tests/regions/test_scenarios.py::*", 8),
+    ),
+    "the same without Spark, against the connector's own classes": (
+        ("tests/spark/test_checkpoints.py::*", 3),
+        ("tests/spark/test_cluster_with_spark.py::*", 0),
+        ("tests/spark/test_replaced_with_spark.py::*", 6),
+        ("tests/spark/test_sessions.py::*", 3),
+    ),
+    "great sizes and counts, where a thousandth shows the rule": (
+        ("tests/bench/test_suite.py::test_every_workload_*", 0),
+        ("tests/bench/test_suite.py::test_scale*", 0),
+        ("tests/differential/test_extremes.py::test_extremes*", 0),
+        ("tests/differential/test_script_extremes.py::test_a_large_reply*", 0),
+        ("tests/differential/test_script_extremes.py::test_a_million_words*", 0),
+        ("tests/server/test_busy_scripts.py::test_a_script_that_takes_all_memory*", 3),
+        ("tests/spark/test_paging.py::test_memory_stays_small_*", 0),
+    ),
+    "many ways to one end": (
+        ("tests/differential/test_fuzz.py::test_drills_beside_an_older_judge*", 0),
+        ("tests/differential/test_lists.py::test_requests_by_chance*", 4),
+        ("tests/differential/test_replication_stream.py::test_a_real_replica_and_*", 3),
+        ("tests/frameworks/test_libraries.py::*", 4),
+        ("tests/frameworks/test_socket_io.py::*", 3),
+        ("tests/persistence/test_interchange.py::test_what_redis_wrote_is_imported*", 2),
+        ("tests/persistence/test_interchange.py::test_scripts_in_files_*", 3),
+        ("tests/regions/test_docs.py::test_tables*", 3),
+        ("tests/spark/test_jobs.py::test_an_archive_that_is_not_whole*", 0),
+        ("tests/spark/test_jobs.py::test_only_what_is_archived_*", 0),
+        ("tests/spark/test_jobs.py::test_totals_of_a_batch_that_is_repeated*", 0),
+    ),
+    "fetches or compiles much": (
+        ("tests/spark/test_docs.py::test_the_examples_run*", 0),
+        ("tests/test_build.py::test_a_compiler_that_fails_*", 0),
+    ),
+}  # fmt: skip
+
+
+class Selection:
+    """Chooses what a push runs of the tests that it is asked about, in order."""
+
+    def __init__(self) -> None:
+        self._met: Counter[str] = Counter()
+
+    def has(self, test: str) -> bool:
+        """Return whether the test with this ID is one that a push runs."""
+        for group in CAMPAIGNS.values():
+            for pattern, every in group:
+                if fnmatchcase(test, pattern):
+                    self._met[pattern] += 1
+                    return every > 0 and self._met[pattern] % every == 1 % every
+        return True
