@@ -249,6 +249,7 @@ class App(Host):
             return 1
         self.server.gate.set(LOADING_DATA, False)
         if not self.server.stopping:
+            await self._listeners.serve()
             if self._regions is not None:
                 self._regions.open()
                 self._connector.start(self._regions)

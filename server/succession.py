@@ -75,7 +75,7 @@ class Succession:
             elif not self._said:
                 self._said = True
                 log.info(
-                    "The compiled build is ready. It takes over when no client is connected and "
+                    "The installed build is ready. It takes over when no client is connected and "
                     "nothing was changed by CONFIG SET; or end this server and start it again"
                 )
 
@@ -94,7 +94,7 @@ class Succession:
             await asyncio.sleep(0)
         ending = self._server.ending
         if self._is_alone() and ending is not None:
-            log.info("The compiled build takes over")
+            log.info("The installed build takes over")
             wishes = [b"nosave"] if self._server.config.appendonly else [b"save"]
             ending.begin(Wishes(wishes))
         if self._server.stopping:

@@ -136,13 +136,14 @@ class Listeners:
         """
         config = self._config
         self._encryption.start()
-        await self.resume(inherited_sockets())
+        inherited = inherited_sockets()
+        self._take(inherited)
         if not self._plain.sockets:
             bind_or_abort(self._plain, config.port, "tcp")
         if not self._encrypted.sockets:
             bind_or_abort(self._encrypted, config.tls_port, "tls")
-        await self._plain.serve()
-        await self._encrypted.serve()
+        if not inherited:  # whoever comes to those waits until all is loaded, and is not refused
+            await self.serve()
         if config.unixsocket:
             await self._open_unix(config.unixsocket, config.unixsocketperm)
         if config.aa_region_id:
@@ -158,12 +159,20 @@ class Listeners:
         return self._plain.hold() + self._encrypted.hold()
 
     async def resume(self, held: list[socket.socket]) -> None:
-        """Take clients from sockets that listen already: encrypted ones at ``tls-port`` alone."""
-        encrypted = [each for each in held if each.getsockname()[1] == self._config.tls_port]
-        self._plain.take([each for each in held if each not in encrypted])
-        self._encrypted.take(encrypted)
+        """Take clients from sockets that were held."""
+        self._take(held)
+        await self.serve()
+
+    async def serve(self) -> None:
+        """Take clients from all sockets that are open."""
         await self._plain.serve()
         await self._encrypted.serve()
+
+    def _take(self, listening: list[socket.socket]) -> None:
+        """Have sockets that listen already: encrypted clients come to ``tls-port`` alone."""
+        encrypted = [each for each in listening if each.getsockname()[1] == self._config.tls_port]
+        self._plain.take([each for each in listening if each not in encrypted])
+        self._encrypted.take(encrypted)
 
     def close(self) -> None:
         """Await no more clients; those that are connected stay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import socket
 import subprocess
@@ -12,10 +13,12 @@ import pytest
 from conftest import Factory
 
 from support import build
+from support.client import RawClient, WireError
 from support.process import ServerProcess
 from support.waiting import wait_until
 
-READY = "The compiled build is ready."
+READY = "The installed build is ready."
+TAKES_OVER = "The installed build takes over"
 
 
 @pytest.fixture
@@ -47,7 +50,10 @@ def has_taken_over(server: ServerProcess, path: Path) -> bool:
 def test_a_writer_that_never_stops_connecting_loses_nothing(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    written = 0
+    """Nor is it refused while the successor loads."""
+    written = 5000
+    with server.client() as client:
+        client.pipeline(*(("XADD", "s", f"{n + 1}-0", "f", "v") for n in range(written)))
 
     def write() -> None:
         nonlocal written
@@ -55,8 +61,6 @@ def test_a_writer_that_never_stops_connecting_loses_nothing(
             assert client.call("XADD", "s", f"{written + 1}-0", "f", "v").startswith(b"$")
         written += 1
 
-    for _ in range(10):
-        write()
     make_successor(tmp_path / "successor")
     while not has_taken_over(server, tmp_path):
         write()
@@ -66,10 +70,57 @@ def test_a_writer_that_never_stops_connecting_loses_nothing(
     assert server.call("XLEN", "s") == written
     assert server.call("XINFO", "STREAM", "s")
     log = server.log()
-    assert log.count("The compiled build takes over") == 1
+    assert log.count(TAKES_OVER) == 1
     assert log.count("Ready to accept connections") == 2
     server.restart(crash=True)
     assert server.call("XLEN", "s") == written
+
+
+# A successor that comes no further: the kernel has made it of the server, and no code of ours runs.
+STANDS = """#!/bin/sh
+: > "$0.reached"
+exec sleep 600
+"""
+
+
+@pytest.mark.parametrize("stage", ["ending", "begun", "loading"])
+def test_killed_while_it_takes_over_it_loses_nothing(
+    stage: str, server: ServerProcess, tmp_path: Path
+) -> None:
+    """By a writer's answer alone it is known what must be there; the last one may be there, too."""
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        with RawClient(server.port, timeout_s=0.5) as client:
+            assert client.call("XADD", "s", f"{written + 1}-0", "f", "v").startswith(b"$")
+        written += 1
+
+    while written < 200:
+        write()
+    successor = tmp_path / "successor"
+    if stage == "begun":
+        successor.with_suffix(".new").write_text(STANDS)
+        successor.with_suffix(".new").chmod(0o755)
+        successor.with_suffix(".new").rename(successor)
+    else:
+        make_successor(successor)
+    with contextlib.suppress(OSError, WireError):  # none of its clients is answered any more
+        while TAKES_OVER not in server.log():
+            write()
+    reached = {
+        "ending": lambda: TAKES_OVER in server.log(),
+        "begun": successor.with_suffix(".reached").exists,
+        "loading": lambda: has_taken_over(server, tmp_path),
+    }[stage]
+    wait_until(reached)
+    successor.unlink()
+    server.restart(crash=True)
+    count = server.call("XLEN", "s")
+    assert count in (written, written + 1)
+    assert server.call("XRANGE", "s", "-", "+") == [
+        [b"%d-0" % (number + 1), [b"f", b"v"]] for number in range(count)
+    ]
 
 
 def test_it_waits_for_the_last_client_to_go(server: ServerProcess, tmp_path: Path) -> None:
