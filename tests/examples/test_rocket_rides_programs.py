@@ -27,7 +27,7 @@ from rocket_rides.demo import free_port
 from rocket_rides.log import Log
 from rocket_rides.records import Way
 from rocket_rides.streamer import Streamer
-from support.process import ServerProcess
+from support.process import ServerProcess, has_ended
 from support.rocket_rides import Start, environment
 from support.waiting import wait_until
 
@@ -198,15 +198,7 @@ os.kill(os.getpid(), 9)
         timeout=60,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    wait_until(lambda: has_ended(done.stdout.strip()))
-
-
-def has_ended(pid: str) -> bool:
-    """Whether a process is gone, or nothing of it is left but its exit code."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+    wait_until(lambda: has_ended(int(done.stdout)))
 
 
 @pytest.mark.usefixtures("cluster")  # or the test is skipped

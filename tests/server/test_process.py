@@ -16,7 +16,7 @@ import pytest
 from conftest import Factory
 
 from support import build
-from support.process import Pair, Process, ServerProcess
+from support.process import Pair, Process, ServerProcess, state_of
 from support.waiting import DEADLINE_S, wait_until
 
 # Supervisors
@@ -96,10 +96,6 @@ def test_upstart_is_told_by_a_stop(fresh_server: Factory) -> None:
     server.wait_until_ready()
     assert server.info("server")["process_supervised"] == "upstart"
     server.stop()
-
-
-def state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 # The background

@@ -47,6 +47,22 @@ def quiet_ports() -> list[int]:
     return [*range(_LOWEST_PORT, low), *range(high + 1, 1 << 16)]
 
 
+def state_of(pid: int) -> str:
+    """One letter, as ``ps`` shows it; X where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or nothing of it is left but its exit code.
+
+    An orphan's is read by process 1, some time later or never.
+    """
+    return state_of(pid) in "ZX"
+
+
 def free_port() -> int:
     """A TCP port that nobody listens on at the moment."""
     chance = random.SystemRandom()

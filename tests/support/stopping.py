@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
-from support.process import Process
+from support.process import Process, state_of
 from support.waiting import wait_until
 
 
@@ -16,11 +15,7 @@ def stopped(process: Process) -> Iterator[None]:
     """It answers nothing in here; then it finds all at once that was sent, in its order."""
     process.signal(signal.SIGSTOP)
     try:
-        wait_until(lambda: _state_of(process.pid) == "T")
+        wait_until(lambda: state_of(process.pid) == "T")
         yield
     finally:
         process.signal(signal.SIGCONT)
-
-
-def _state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
