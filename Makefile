@@ -65,9 +65,10 @@ AS_PYTHON := PYTHONPATH=$(CURDIR) $(VENV)/bin/python -P -m headrace $(SERVE)
 run: $(TO_RUN) ## serve on port 6379 and keep the data in ./data; the first time compile meanwhile
 	@mkdir -p data
 	@if [ "$$HEADRACE_PURE" = 1 ]; then exec env $(AS_PYTHON); fi; \
-	if $(SELF) --silent --question $(STAMP); then exec $(VENV)/bin/headrace $(SERVE); fi; \
+	if [ -x $(VENV)/bin/headrace ] && $(SELF) --silent --question $(STAMP); then \
+		exec $(VENV)/bin/headrace $(SERVE); fi; \
 	echo "headrace: serving as Python while the server is compiled, which makes it three times faster"; \
-	rm -f $(VENV)/bin/headrace; \
+	rm -f $(VENV)/bin/headrace $(STAMP); \
 	$(VENV)/bin/python -P behind.py $$$$ $(VENV)/behind.log \
 		env HEADRACE_PROGRESS_S=20 $(SELF) --no-print-directory $(STAMP) & \
 	exec env HEADRACE_SUCCESSOR=$(CURDIR)/$(VENV)/bin/headrace $(AS_PYTHON)
@@ -183,60 +184,73 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: install its venv package" \
 			"(Debian and Ubuntu: apt-get install python3-venv)." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { echo "headrace: no environment in $(VENV), for the reason above." \
+		"May you write here, and is there space?" >&2; exit 1; }
 
 # What serving needs, and what the build below needs besides in this environment: it makes no second
 # one. The pure build takes no more than setuptools.
-REQUIRE = @$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
-	print(*$(1), sep="\n")' > $@.new
+# Of several in one environment one works: the lock is held by a shell and all that it starts. An
+# environment whose making was cut short has no pip.
+define LOCK
+import fcntl, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+try:
+    fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("headrace: waiting for another `make` that installs in this checkout", file=sys.stderr)
+    fcntl.flock(9, fcntl.LOCK_EX)
+endef
+export LOCK
+LOCKED := exec 9> $(VENV)/lock && $(VENV)/bin/python -c "$$LOCK"
+FETCH = @$(LOCKED) && { [ -e $(VENV)/bin/pip ] || $(PYTHON) -m venv $(VENV); } && \
+	$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("$<", "rb")); \
+		print(*$(1), sep="\n")' > $@.new && $(PIP) install --quiet -r $@.new && mv $@.new $@ || { \
+	echo "headrace: not fetched what pyproject.toml names, for the reason above. This needs a network, or" \
+		"PIP_INDEX_URL or PIP_FIND_LINKS, and space in $(VENV). Then start make again." >&2; exit 1; }
 $(TO_RUN): pyproject.toml | $(VENV)/bin/python
 	@echo "headrace: fetching what running needs"
-	$(call REQUIRE,p["project"]["dependencies"])
-	@$(PIP) install --quiet -r $@.new
-	@mv $@.new $@
+	$(call FETCH,p["project"]["dependencies"])
 
 $(TO_BUILD): pyproject.toml | $(TO_RUN)
-	$(call REQUIRE,p["build-system"]["requires"][: 1 if "$(KIND)" == "pure" else None])
-	@$(PIP) install --quiet -r $@.new
-	@mv $@.new $@
+	$(call FETCH,p["build-system"]["requires"][: 1 if "$(KIND)" == "pure" else None])
 
 $(VENV)/requirements-spark.txt: $(CONNECTOR)/pyproject.toml | $(VENV)/bin/python
-	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("$<", "rb")); \
-		print(*p["project"]["dependencies"], *p["project"]["optional-dependencies"]["connect"], sep="\n")' > $@.new
-	$(PIP) install --quiet -r $@.new
-	@mv $@.new $@
+	$(call FETCH,p["project"]["dependencies"] + p["project"]["optional-dependencies"]["connect"])
 
 $(VENV)/requirements-%.txt: pyproject.toml | $(VENV)/bin/python
-	$(call REQUIRE,p["project"]["optional-dependencies"]["$*"])
-	@$(PIP) install --quiet -r $@.new
-	@mv $@.new $@
+	$(call FETCH,p["project"]["optional-dependencies"]["$*"])
 
 # The wheel is built outside of pip, which would not show how far the build has come, and unpacked
-# where pip would put it. The program is made last: with it, all is there.
+# where pip would put it. The program is made last: with it, all is there, and the library loads.
+# Where that is not the build that was asked for, because no compiler is there, the next time asks again.
 BUILD_WHEEL := from sys import argv; from setuptools.build_meta import build_wheel; \
 	build_wheel(argv[1], {"--global-option": "--quiet"})
 define UNPACK
-import shutil, sys, sysconfig, zipfile
+import importlib, shutil, sys, sysconfig, zipfile
 from pathlib import Path
 libraries = Path(sysconfig.get_path("platlib"))
 for old in [libraries / "headrace", *libraries.glob("headrace-*.dist-info")]:
     shutil.rmtree(old, ignore_errors=True)
 zipfile.ZipFile(*Path(sys.argv[1]).glob("*.whl")).extractall(libraries)
+importlib.invalidate_caches()
+from headrace.server.build import build_kind
+kind = build_kind()
+Path(sys.prefix, ".build-kind").write_text(f"{kind}\n")
 program = Path(sysconfig.get_path("scripts"), "headrace")
 program.write_text(f"#!{sys.executable}\nimport sys\nfrom headrace.server.cli import main\nsys.exit(main())\n")
 program.chmod(0o755)
+if kind == sys.argv[2]:
+    Path(sys.argv[3]).touch()
+print(f"headrace: installed the {kind} build into {sys.argv[4]}")
 endef
 export UNPACK
 
 $(STAMP): $(TO_RUN) $(TO_BUILD) setup.py headrace/importer.c server/link_order.txt $(SOURCES)
-	@rm -rf $(VENV)/.installed-pure $(VENV)/.installed-compiled $(VENV)/.build-kind $(VENV)/wheel
-	@rm -f $(VENV)/bin/headrace
-	@mkdir $(VENV)/wheel
-	@HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel
-	@$(VENV)/bin/python -P -c "$$UNPACK" $(VENV)/wheel
-	@cd $(VENV) && bin/python -P -c 'from headrace.server.build import build_kind; print(build_kind())' > .build-kind
-	@echo "headrace: installed the $$(cat $(VENV)/.build-kind) build into $(VENV)"
-	@touch $@
+	@$(LOCKED) && if $(SELF) --silent --question $@; then exit 0; fi && \
+	rm -rf $(VENV)/.installed-pure $(VENV)/.installed-compiled $(VENV)/.build-kind $(VENV)/wheel && \
+	rm -f $(VENV)/bin/headrace && mkdir $(VENV)/wheel && \
+	HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel && \
+	$(VENV)/bin/python -P -c "$$UNPACK" $(VENV)/wheel $(KIND) $@ $(VENV)
 
 # The Spark connector is installed for every test; what it needs, with SPARK=1 alone.
 $(CONNECTOR_STAMP): $(TO_TEST) $(CONNECTOR)/pyproject.toml $(call sources,$(CONNECTOR))

@@ -4,23 +4,24 @@
 
 COMMAND installs the compiled build. What it prints goes to LOG, and how far it is to standard
 error. It gets the processor when nothing else wants it, and ends when the server does. What it has
-compiled until then is kept for the next time. Of several in one checkout one works.
+compiled until then is kept for the next time.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from io import FileIO
 from pathlib import Path
 
-SHOWN = "headrace: compiling "
+SHOWN = "headrace: "
 LOOK_S = 0.5
+ending: list[int] = []  # signals that came
 
 
 def say(text: str) -> None:
@@ -28,58 +29,55 @@ def say(text: str) -> None:
     print(f"headrace: {text}", file=sys.stderr, flush=True)
 
 
-def compile_beside(server: int, log: Path, command: list[str]) -> None:
+def install_beside(server: int, log: FileIO, command: list[str]) -> None:
     """Run the command for as long as the server lives, and say how it ended."""
     began_s = time.monotonic()
-    # A session of its own: a signal then ends all of it, or none.
+    told: list[str] = []
+    # A session of its own: a signal then ends all of it, or none. What looks after it is not as
+    # nice as it is, or would end it late where the processor is busy.
     with subprocess.Popen(
-        command,
+        ["nice", "-n", "19", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
         start_new_session=True,
     ) as process:
-        reader = threading.Thread(target=pass_on, args=(process, log))
+        reader = threading.Thread(target=pass_on, args=(process, log, told))
         reader.start()
-        try:
-            while process.poll() is None and os.getppid() == server:
-                time.sleep(LOOK_S)
-        finally:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGTERM)
+        while process.poll() is None and os.getppid() == server and not ending:
+            time.sleep(LOOK_S)
+        with contextlib.suppress(OSError):  # all of it has ended
+            os.killpg(process.pid, signal.SIGTERM)
         reader.join()
     if process.returncode == 0:
-        say(f"compiled in {time.monotonic() - began_s:.0f} s")
-    elif os.getppid() == server:
-        lines = [line for line in log.read_text().splitlines() if line.strip()]
-        why = lines[-1] if lines else f"exit code {process.returncode}"
-        say(f"not compiled, the server goes on as Python: {why} ({log} has all of it)")
+        say(f"done in {time.monotonic() - began_s:.0f} s")
+    elif os.getppid() == server and not ending:
+        why = told[-1] if told else f"exit code {process.returncode}"
+        say(f"not compiled, the server goes on as Python: {why} ({log.name} has all of it)")
 
 
-def pass_on(process: subprocess.Popen[str], log: Path) -> None:
-    """Write what a process prints into a file, and show how far it is."""
+def pass_on(process: subprocess.Popen[bytes], log: FileIO, told: list[str]) -> None:
+    """Write what a process prints into a file while there is room, and show how far it is."""
     assert process.stdout is not None
-    with log.open("w") as file:
-        for line in process.stdout:
-            file.write(line)
-            file.flush()
-            if line.startswith(SHOWN):
-                print(line, end="", file=sys.stderr, flush=True)
+    for line in process.stdout:
+        with contextlib.suppress(OSError):
+            log.write(line)
+        text = line.decode(errors="replace").strip()
+        if text.startswith(SHOWN):
+            print(text, file=sys.stderr, flush=True)
+        elif text and not text.startswith("make"):  # which only says that something failed
+            told.append(text)
 
 
 def main() -> None:
     """As the module says."""
-    server, log, command = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
-    os.nice(19)
-    with log.with_suffix(".lock").open("w") as lock, contextlib.suppress(KeyboardInterrupt):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another `make` is compiling in this checkout")
-            return
-        compile_beside(server, log, command)
+    server, path, command = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: ending.append(number))
+    try:
+        with path.open("wb", buffering=0) as log:
+            install_beside(server, log, command)
+    except OSError as error:
+        say(f"not compiled, the server goes on as Python: {error}")
 
 
 if __name__ == "__main__":

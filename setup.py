@@ -322,7 +322,9 @@ class Step(NamedTuple):
         note.unlink(missing_ok=True)
         done = subprocess.run(self.command, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
-            raise CompileError(f"{self.source}: {done.stderr.strip() or done.returncode}")
+            errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+            why = errors[0] if errors else f"{self.command[0]} ended with {done.returncode}"
+            raise CompileError(f"{done.stderr}\n{self.source}: {why}")  # the last line says why
         note.write_text(self._how())
 
     def effort(self) -> int:
@@ -330,9 +332,9 @@ class Step(NamedTuple):
         return 4_000 + Path(self.source).stat().st_size
 
     def _how(self) -> str:
-        # Where headers lie may change with each build.
+        # Where headers lie may change with each build, and what was built may be moved.
         words = [word for word in self.command if not word.startswith("-I")]
-        return shlex.join([version("mypy"), *words])
+        return shlex.join([version("mypy"), *words]).replace(build_dir, "")
 
 
 class ParallelBuild(build_ext):
