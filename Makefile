@@ -50,7 +50,7 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-durability time-to-pong image-check flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-durability time-to-pong image-check wheel-check flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -172,6 +172,10 @@ time-to-pong: | $(VENV)/bin/python ## how long a fresh clone takes to the first 
 # Of Debian: podman, runc and mmdebstrap. HEADRACE_WHEEL names another wheel to put in.
 image-check: $(STAMP) ## build the container image without a registry and use it as people do; ARGS=SIGTERM: some checks
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.image $(ARGS)
+
+# The index is asked for the libraries alone, before the clock runs.
+wheel-check: $(STAMP) ## install the wheels into empty environments without a compiler, and use them: sizes and times
+	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.wheel_check
 
 clean: ## remove the environments and caches; data stays
 	rm -rf .venv $(JUDGES) .judges-suite .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -11,21 +11,10 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from support.wheels import PIP, only_wheel, run
+from support.wheels import PIP, USERS, only_wheel, run, write_users
 
 pytestmark = pytest.mark.once
 
-# Names that the folders of this repository have too.
-USERS = {
-    "compat.py": 'WHOSE = "the user\'s compat"\n',
-    "persistence.py": 'WHOSE = "the user\'s persistence"\n',
-    "protocol/__init__.py": "",
-    "protocol/requests.py": 'WHOSE = "the user\'s protocol"\n',
-    "server/__init__.py": "",
-    "server/cli.py": 'WHOSE = "the user\'s server"\n',
-    "server/commands/__init__.py": "raise SystemExit('the user\\'s commands ran')\n",
-    "storage.py": 'WHOSE = "the user\'s storage"\n',
-}
 USES_THEM = """\
 import compat, persistence, protocol.requests, server.cli, storage
 for module in (compat, persistence, protocol.requests, server.cli, storage):
@@ -58,11 +47,7 @@ def packages(environment: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for name, text in USERS.items():
-        path = tmp_path / "project" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path / "project"
+    return write_users(tmp_path / "project")
 
 
 def test_only_our_name_is_taken(environment: Path) -> None:
@@ -104,10 +89,7 @@ def test_the_server_runs_its_own_code_and_the_user_theirs(
 def test_uninstalling_takes_nothing_of_the_users(environment: Path) -> None:
     """Even where the user's packages lie beside ours."""
     own = packages(environment)
-    for name, text in USERS.items():
-        path = own / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_users(own)
     done = run(*PIP, "--python", environment / "bin/python", "uninstall", "--yes", "headrace")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not (own / "headrace").exists()

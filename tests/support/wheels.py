@@ -12,6 +12,27 @@ from support.build import ROOT
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
+# Names that the folders of this repository have too.
+USERS = {
+    "compat.py": 'WHOSE = "the user\'s compat"\n',
+    "persistence.py": 'WHOSE = "the user\'s persistence"\n',
+    "protocol/__init__.py": "",
+    "protocol/requests.py": 'WHOSE = "the user\'s protocol"\n',
+    "server/__init__.py": "",
+    "server/cli.py": 'WHOSE = "the user\'s server"\n',
+    "server/commands/__init__.py": "raise SystemExit('the user\\'s commands ran')\n",
+    "storage.py": 'WHOSE = "the user\'s storage"\n',
+}
+
+
+def write_users(folder: Path) -> Path:
+    """Write them into a folder, which is returned."""
+    for name, text in USERS.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
 
 def run(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program in an environment that asks for no build of its own."""
