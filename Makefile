@@ -205,6 +205,7 @@ except BlockingIOError:
     fcntl.flock(9, fcntl.LOCK_EX)
 endef
 export LOCK
+COMMA := ,
 LOCKED := exec 9> $(VENV)/lock && $(VENV)/bin/python -c "$$LOCK"
 FETCH = @$(LOCKED) && { [ -e $(VENV)/bin/pip ] || $(PYTHON) -m venv $(VENV); } && \
 	$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("$<", "rb")); \
@@ -219,7 +220,7 @@ $(TO_BUILD): pyproject.toml | $(TO_RUN)
 	$(call FETCH,p["build-system"]["requires"][: 1 if "$(KIND)" == "pure" else None])
 
 $(VENV)/requirements-spark.txt: $(CONNECTOR)/pyproject.toml | $(VENV)/bin/python
-	$(call FETCH,p["project"]["dependencies"] + p["project"]["optional-dependencies"]["connect"])
+	$(call FETCH,p["project"]["dependencies"] + sum(p["project"]["optional-dependencies"].values()$(COMMA) []))
 
 $(VENV)/requirements-%.txt: pyproject.toml | $(VENV)/bin/python
 	$(call FETCH,p["project"]["optional-dependencies"]["$*"])

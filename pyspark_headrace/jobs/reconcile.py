@@ -100,7 +100,7 @@ def database_side(spark: SparkSession, dsn: str, query: str) -> DataFrame:
         import psycopg
     except ImportError:
         raise ImportError(
-            "a database is read with psycopg: pip install 'psycopg[binary]'"
+            "a database is read with psycopg: pip install 'pyspark-headrace[postgres]'"
         ) from None
     batches: list[pa.RecordBatch] = []
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from importlib.util import find_spec
 from typing import Final
 
 from pyspark_headrace.ids import parse_id
@@ -60,4 +61,6 @@ def drawing(text: str) -> str:
     """The name of a file to draw into."""
     if not text.endswith((".png", ".svg", ".pdf")):
         raise ArgumentTypeError(f"{text!r} ends neither in .png nor in .svg or .pdf")
+    if find_spec("matplotlib") is None:
+        raise ArgumentTypeError("to draw, pip install 'pyspark-headrace[drawings]'")
     return text

@@ -43,7 +43,7 @@ PACKAGES = {
 @pytest.mark.slow
 def test_the_examples_run(server: Process, client: RawClient, tmp_path: Path) -> None:
     """In an environment that has what the page installs, and no more: no pandas, say."""
-    python = python_with(tmp_path / "venv")
+    python = python_with(tmp_path / "venv", "drawings")
     assert subprocess.run([python, "-c", "import pandas"], capture_output=True).returncode
     (tmp_path / "spark-defaults.conf").write_text(SETTINGS)
     done = subprocess.run(

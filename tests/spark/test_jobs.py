@@ -27,6 +27,7 @@ from pyspark_headrace.jobs.windows import top, windows
 from support.build import ROOT, environment
 from support.certificates import Certificates
 from support.client import RawClient
+from support.extras import python_with
 from support.process import claim_port
 from support.spark_page import rights
 from support.waiting import wait_until
@@ -710,3 +711,21 @@ def test_without_the_extra_the_program_says_so(missing: str) -> None:
     )
     assert done.returncode == 2, done.stderr
     assert f"{missing} is not installed: pip install pyspark-headrace" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "extra"),
+    [
+        ("jobs.values import drawing; drawing('x.png')", "drawings"),
+        ("jobs.reconcile import database_side; database_side(None, 'host=/x', '')", "postgres"),
+    ],
+)
+def test_what_one_job_needs_is_an_extra(code: str, extra: str, tmp_path: Path) -> None:
+    """It is said before the job begins; all others go without."""
+    told = []
+    for number, extras in enumerate(((), (extra,))):
+        words = [python_with(tmp_path / str(number), *extras), "-P", "-c"]
+        words.append(f"from pyspark_headrace.{code}")
+        done = subprocess.run(words, env={}, capture_output=True, text=True, check=False)
+        told.append(f"pip install 'pyspark-headrace[{extra}]'" in done.stderr)
+    assert told == [True, False]
