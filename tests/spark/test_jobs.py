@@ -724,8 +724,11 @@ def test_what_one_job_needs_is_an_extra(code: str, extra: str, tmp_path: Path) -
     """It is said before the job begins; all others go without."""
     told = []
     for number, extras in enumerate(((), (extra,))):
-        words = [python_with(tmp_path / str(number), *extras), "-P", "-c"]
-        words.append(f"from pyspark_headrace.{code}")
+        words = (
+            python_with(tmp_path / str(number), *extras),
+            "-c",
+            f"from pyspark_headrace.{code}",
+        )
         done = subprocess.run(words, env={}, capture_output=True, text=True, check=False)
         told.append(f"pip install 'pyspark-headrace[{extra}]'" in done.stderr)
     assert told == [True, False]
