@@ -250,7 +250,7 @@ print(f"headrace: installed the {kind} build into {sys.argv[4]}")
 endef
 export UNPACK
 
-$(STAMP): $(TO_RUN) $(TO_BUILD) setup.py headrace/importer.c server/link_order.txt $(SOURCES)
+$(STAMP): $(TO_RUN) $(TO_BUILD) setup.py headrace/importer.c $(wildcard server/*.txt) $(SOURCES)
 	@$(LOCKED) && if $(SELF) --silent --question $@; then exit 0; fi && \
 	rm -rf $(VENV)/.installed-pure $(VENV)/.installed-compiled $(VENV)/.build-kind $(VENV)/wheel && \
 	rm -f $(VENV)/bin/headrace && mkdir $(VENV)/wheel && \

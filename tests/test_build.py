@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import fnmatch
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -102,15 +102,13 @@ def test_the_spark_connector_is_a_wheel_of_its_own(tmp_path: Path) -> None:
     assert wheel.name.startswith(f"pyspark_headrace-{__version__}-")
 
 
-def table(name: str) -> Any:
-    """A table of setup.py, which cannot be imported."""
-    for node in ast.parse((ROOT / "setup.py").read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            return ast.literal_eval(node.value)
-    raise AssertionError(f"setup.py has no {name}")
+def lines(name: str) -> list[str]:
+    """Those of a table beside the server, without what is said about them."""
+    text = (ROOT / "server" / name).read_text()
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-STAYS_PYTHON = [pattern for group in table("STAYS_PYTHON").values() for pattern in group]
+STAYS_PYTHON = lines("stays_python.txt")
 
 
 @pytest.mark.parametrize("pattern", STAYS_PYTHON)
@@ -121,6 +119,27 @@ def test_what_stays_python_is_there(pattern: str) -> None:
     if os.environ.get("HEADRACE_EXPECT_BUILD") == "compiled":
         compiled = {f"{name.replace('.', '/')}.py" for name in in_library()}
         assert compiled.isdisjoint(f"headrace/{name}" for name in kept)
+
+
+def test_what_the_linker_puts_side_by_side_is_there() -> None:
+    """A function that has another name now would lie somewhere, and its module perhaps be slow."""
+    lost = []
+    for line in lines("link_order.txt"):
+        module, colon, name = line.rpartition(" ")[2].partition(":")
+        source = f"{module.removeprefix('headrace.').replace('.', '/')}.py"
+        if not colon:
+            continue
+        stays = any(fnmatch.fnmatchcase(source, pattern) for pattern in STAYS_PYTHON)
+        if stays or not all(map(known(source).match, name.split("."))):
+            lost.append(line)
+    assert lost == []
+
+
+@cache
+def known(source: str) -> re.Pattern[str]:
+    """What a module has: its classes and functions, and what mypyc makes of them."""
+    names = re.findall(r"\b(?:class|def) (\w+)", (ROOT / source).read_text())
+    return re.compile(rf"(__|3_|({'|'.join(names)})(_|$))")
 
 
 @pytest.mark.slow
