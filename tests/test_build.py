@@ -82,7 +82,10 @@ def test_a_source_distribution_is_all_that_a_wheel_needs(tmp_path: Path) -> None
     with tarfile.open(archive) as packed:
         packed.extractall(out, filter="data")
     (source,) = (path for path in out.iterdir() if path.is_dir())
-    assert (source / "server/link_order.txt").exists()
+    assert {each.name for each in source.glob("server/*.txt")} == {
+        "link_order.txt",
+        "stays_python.txt",
+    }
     assert not (source / "pyspark_headrace").exists()
     wheel = only_wheel(tmp_path / "wheel", source, HEADRACE_PURE="1")
     assert modules(wheel) == ours()
