@@ -10,7 +10,7 @@ from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.limits import SmallLimits
 from headrace.storage.list.limits import NodeLimits as ListLimits
-from headrace.storage.regions.region import Region
+from headrace.storage.sharing import Member, new_member
 from headrace.storage.stream.appending import NodeLimits
 
 HELD_BY_PAUSE: Final = 1  # CLIENT PAUSE
@@ -65,12 +65,12 @@ class Data:
         self.active_expire = True
         self.shows_expired = False
         self.expiry_held = 0
-        self.region: Region | None = None
+        self.region: Member | None = None
         self.graves: Final = Keyspace(databases, [], self.unused, Expiring())
 
     def become_region(self, number: int, database: bytes) -> None:
         """Be a region of a database, before anything is loaded."""
-        region = Region(number)
+        region = new_member(number)
         region.database = database
         self.region = region
         for db in self.dbs:

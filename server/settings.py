@@ -18,7 +18,7 @@ from headrace.server.statistics.statistics import NEVER_NS
 from headrace.storage.key_table import Usage
 from headrace.storage.limits import SmallLimits
 from headrace.storage.list.limits import NodeLimits as ListLimits
-from headrace.storage.regions.region import MODES
+from headrace.storage.sharing import MODES
 from headrace.storage.stream.appending import NodeLimits
 
 STARTS_WITHOUT: Final = "memory tracking cannot be enabled at runtime"

@@ -43,7 +43,7 @@ ROOMS: dict[str, list[str]] = {
         *("errors", "digest", "freeable", "expiring", "heap", "due", "limits", "value"),
         *("packed", "part_deadlines", "collection", "array", "hash", "list", "set"),
         *("sorted_set", "string", "faces", "costs"),
-        *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
+        *("key_table", "entry", "keyspace", "freezing", "sharing", "regions", "stream"),
     ],
     "persistence": [
         *("errors", "files", "log", "encoder", "stream_place", "taker", "names"),
@@ -89,6 +89,7 @@ TYPES = (
 KNOW_A_TYPE = {
     "headrace.storage.faces": "the table of plain objects that are values",
     "headrace.persistence.forms.table": "the table of forms",
+    "headrace.persistence.snapshot.region": "what lies in the graves of a region",
     "headrace.compat.storage_errors": "error texts of what the data refuses",
     "headrace.server.config.parameters": "limits of the parameters of streams",
     "headrace.server.settings": "parameters that take effect in streams",

@@ -12,10 +12,11 @@ from mypy_extensions import mypyc_attr
 
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.intake import Intake, Reader
-from headrace.persistence.forms.records import Records
+from headrace.persistence.forms.records import Record, Records
 from headrace.persistence.rdb.kinds import VERSION_SHARED
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
+from headrace.storage.sharing import Member
 
 
 class Unsound(Exception):
@@ -173,3 +174,31 @@ class Form(RdbValues):
             counts: the figures of all values together.
         """
         return []
+
+
+class MemberForm:
+    """The form of a server as a region: what a snapshot says of it, beside its keys."""
+
+    @abstractmethod
+    def record(self, member: Member) -> Record:
+        """What it knows now."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def read(
+        self, member: Member, table: list[int], nonce: bytes, caught: bytes, document: bytes
+    ) -> None:
+        """Let it know what a record says that it knew.
+
+        Args:
+            nonce, caught, document: the texts behind the name of its database.
+
+        Raises:
+            One of ``UNDECODABLE``: the record says nothing that a region knows.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def out_of_grave(self, member: Member, value: object | None) -> object | None:
+        """What lies in its graves, as the value that it remembers: see ``Form.in_grave``."""
+        raise NotImplementedError

@@ -10,7 +10,7 @@ from msgspec import MsgspecError
 from mypy_extensions import mypyc_attr
 
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.region import Region
+from headrace.storage.sharing import Member
 
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
@@ -57,7 +57,7 @@ class Intake:
         self.now_ms: Final = now_ms
         self.keys = 0
         self.entries = 0
-        self.region: Region | None = None
+        self.region: Member | None = None
         self._start = 0  # of the record
 
     def malformed(self, expected: str) -> Malformed:

@@ -29,6 +29,7 @@ HEADER: Final = 1  # the kinds of records that belong to the file and not to a v
 DATABASE: Final = 2
 END: Final = 14
 REGION: Final = 15
+REGION_TEXTS_AT: Final = 6  # in its table, where the lengths of the texts stand
 LIBRARY: Final = 38
 STREAM_PLACE: Final = 39
 WRAP: Final = 2**64  # differences that would be negative are written modulo this

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.forms.array import ArrayForm
-from headrace.persistence.forms.form import Form, Unsound
+from headrace.persistence.forms.form import Form, MemberForm, Unsound
 from headrace.persistence.forms.hash import HashForm
 from headrace.persistence.forms.list import ListForm
 from headrace.persistence.forms.records import DATABASE, END, HEADER
@@ -15,8 +15,6 @@ from headrace.persistence.forms.stream.form import StreamForm
 from headrace.persistence.forms.string import StringForm
 from headrace.persistence.rdb.values import RdbValues
 from headrace.storage.faces import face
-from headrace.storage.regions.region import Region
-from headrace.storage.stream.regional.grave import opened
 from headrace.storage.value import Frozen
 
 _FORMS: Final[dict[bytes, Form]] = {}  # by the name of the type
@@ -51,12 +49,26 @@ def frozen_type(value: object) -> bytes:
     return value.type_name() if isinstance(value, Frozen) else face(value).type_name()
 
 
-def out_of_grave(value: object | None, region: Region) -> object | None:
-    """What lies in the graves of a region, as the value that it remembers: ``Form.in_grave``.
+class _Members:
+    """The form of regions: there is one."""
 
-    Only streams are made a text of there, because regions have no other type in common.
-    """
-    return opened(value, region) if isinstance(value, bytes) else value
+    def __init__(self) -> None:
+        self.only: MemberForm | None = None
+
+
+_members: Final = _Members()
+
+
+def register_members(form: MemberForm) -> None:
+    """Make the form of regions known."""
+    _members.only = form
+
+
+def member_form() -> MemberForm:
+    """The form of regions, where they are known at all."""
+    form = _members.only
+    assert form is not None
+    return form
 
 
 def check(value: object) -> None:

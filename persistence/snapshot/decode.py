@@ -13,14 +13,13 @@ from headrace.persistence.forms.records import (
     LIBRARY,
     NO_DEADLINE,
     REGION,
+    REGION_TEXTS_AT,
     STREAM_PLACE,
 )
-from headrace.persistence.forms.table import form_of
-from headrace.persistence.snapshot.region import TEXTS_AT, read_region
+from headrace.persistence.forms.table import form_of, member_form
 from headrace.persistence.stream_place import StreamPlace
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import REGION_MAX
+from headrace.storage.sharing import REGION_MAX, Member, new_member
 
 KEEP_ALL: Final = -1
 
@@ -67,7 +66,7 @@ class Decoder(RecordDecoder):
         self._in_graves = False
         self._any_database = False
         self._takes_regions = False
-        self._whose: Region | None = None
+        self._whose: Member | None = None
         self._begun = False
         self._names[HEADER] = "header"
         self._names[DATABASE] = "database"
@@ -91,7 +90,7 @@ class Decoder(RecordDecoder):
         """Keys go nowhere: whatever database they are of is fine."""
         self._any_database = True
 
-    def accept_region(self, region: Region | None) -> None:
+    def accept_region(self, region: Member | None) -> None:
         """The snapshot may be that of a region, and its last database that of its graves.
 
         Args:
@@ -204,9 +203,10 @@ class Decoder(RecordDecoder):
         number = table[0]
         if not 0 < number <= REGION_MAX:
             raise self.malformed("the number of a region")
-        database = self.cut(table[TEXTS_AT])
-        nonce = self.cut(table[TEXTS_AT + 1])
-        caught = self.cut(table[TEXTS_AT + 2])
+        database = self.cut(table[REGION_TEXTS_AT])
+        nonce = self.cut(table[REGION_TEXTS_AT + 1])
+        caught = self.cut(table[REGION_TEXTS_AT + 2])
+        document = self.cut(table[REGION_TEXTS_AT + 3])
         whose = self._whose
         if not self._takes_regions:
             raise Unfit(
@@ -214,14 +214,14 @@ class Decoder(RecordDecoder):
                 "or take its streams over with headrace export"
             )
         if whose is None:
-            whose = Region(number)
+            whose = new_member(number)
             whose.database = database
         elif whose.id != number or whose.database != database:
             raise Unfit(
                 f"it is that of region {number} of {database[:64]!r}, and this server is region "
                 f"{whose.id} of {whose.database[:64]!r} (aa-region-id, aa-database)"
             )
-        read_region(table, nonce, caught, self.cut(table[TEXTS_AT + 3]), whose)
+        member_form().read(whose, table, nonce, caught, document)
         self.region = whose
 
     def _total(self, table: list[int]) -> None:

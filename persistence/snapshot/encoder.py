@@ -24,13 +24,12 @@ from headrace.persistence.forms.records import (
     Record,
     Records,
 )
-from headrace.persistence.forms.table import form_of, forms, frozen_type, out_of_grave
+from headrace.persistence.forms.table import form_of, forms, frozen_type, member_form
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
-from headrace.persistence.snapshot.region import region_record
 from headrace.persistence.stream_place import StreamPlace
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
-from headrace.storage.regions.region import Region
+from headrace.storage.sharing import Member
 
 CHECKED_AT_ONCE: Final = 1 << 21  # bytes of one value that are checksummed in one call
 
@@ -53,7 +52,7 @@ class SnapshotEncoder(Encoder):
         created_ms: int,
         is_base: bool,
         databases: int,
-        region: Region | None = None,
+        region: Member | None = None,
         place: StreamPlace | None = None,
     ) -> None:
         super().__init__()
@@ -90,7 +89,7 @@ class SnapshotEncoder(Encoder):
         header.add(self._version)
         self._records.put(header)
         if region is not None:
-            self._records.put(region_record(region))
+            self._records.put(member_form().record(region))
         place = self._place
         if place is not None:
             record = Record(STREAM_PLACE)
@@ -111,7 +110,7 @@ class SnapshotEncoder(Encoder):
         value = key.value
         region = self._region
         if key.db == self._databases and region is not None and isinstance(value, bytes):
-            value = frozen(out_of_grave(value, region))
+            value = frozen(member_form().out_of_grave(region, value))
         writer = self._plain
         if not isinstance(value, (bytes, int)):
             writer = self._writers[frozen_type(value)]

@@ -7,19 +7,21 @@ from typing import Final
 from msgspec.msgpack import Decoder as Unpacker
 from msgspec.msgpack import Encoder as Packer
 
-from headrace.persistence.forms.records import REGION, Record
+from headrace.persistence.forms.form import MemberForm
+from headrace.persistence.forms.records import REGION, REGION_TEXTS_AT, Record
+from headrace.persistence.forms.table import register_members
 from headrace.storage.regions.beats import Beat
-from headrace.storage.regions.region import Region
+from headrace.storage.regions.region import Region, region_as
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
     NUMBER_MAX,
-    REGION_MAX,
     check_origin,
     decode_numbers,
     encode_numbers,
 )
+from headrace.storage.sharing import REGION_MAX, Member
+from headrace.storage.stream.regional.grave import opened
 
-TEXTS_AT: Final = 6  # in the table, where the lengths of the texts stand
 _Others = tuple[
     bytes,  # numbers
     list[int],  # joined
@@ -34,7 +36,31 @@ _pack: Final = Packer().encode
 _others: Final = Unpacker(_Others).decode
 
 
-def region_record(region: Region) -> Record:
+class RegionForm(MemberForm):
+    """The form of regions."""
+
+    def record(self, member: Member) -> Record:
+        """See ``MemberForm``."""
+        return _record(region_as(member))
+
+    def read(
+        self, member: Member, table: list[int], nonce: bytes, caught: bytes, document: bytes
+    ) -> None:
+        """See ``MemberForm``."""
+        _read(table, nonce, caught, document, region_as(member))
+
+    def out_of_grave(self, member: Member, value: object | None) -> object | None:
+        """See ``MemberForm``.
+
+        Only streams are made a text of there, because regions have no other type in common.
+        """
+        return opened(value, region_as(member)) if isinstance(value, bytes) else value
+
+
+register_members(RegionForm())
+
+
+def _record(region: Region) -> Record:
     """What a region knows now."""
     record = Record(REGION)
     record.table = [
@@ -65,15 +91,13 @@ def region_record(region: Region) -> Record:
     return record
 
 
-def read_region(
-    table: list[int], nonce: bytes, caught: bytes, document: bytes, region: Region
-) -> None:
+def _read(table: list[int], nonce: bytes, caught: bytes, document: bytes, region: Region) -> None:
     """Let a region know what a record says that it knew.
 
     Raises:
         ValueError, MsgspecError: the record says nothing that a region knows.
     """
-    _, epoch, generation, count, last_lane, promise_ms = table[:TEXTS_AT]
+    _, epoch, generation, count, last_lane, promise_ms = table[:REGION_TEXTS_AT]
     numbers, joined, forgotten, beats, promises, nonces, versions = _others(document)
     if not (0 <= epoch <= EPOCH_MAX and 0 <= count <= NUMBER_MAX and 0 <= last_lane <= NUMBER_MAX):
         raise ValueError("an epoch and its records are none")

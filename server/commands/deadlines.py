@@ -9,7 +9,7 @@ from headrace.server.regions.effects import delete as delete_everywhere
 from headrace.server.regions.effects import set_deadline as set_deadline_everywhere
 from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 
 
 def has_passed(call: Call, moment_ms: int) -> bool:

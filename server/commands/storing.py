@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.server.commands.deadlines import remove_everywhere, report_replaced
 from headrace.server.dispatch.call import Call
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 from headrace.storage.value import Value
 
 

@@ -25,7 +25,7 @@ from headrace.compat.parameters import (
 )
 from headrace.server.config.kinds import OutputLimit, PeerAddress
 from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME
-from headrace.storage.regions.region import NAME_MAX_BYTES
+from headrace.storage.sharing import NAME_MAX_BYTES
 
 IS_IMMUTABLE: Final = "can't set immutable config"
 IS_PROTECTED: Final = "can't set protected config"

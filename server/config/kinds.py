@@ -18,7 +18,7 @@ from headrace.compat.parameters import (
 )
 from headrace.compat.quoting import quoted
 from headrace.server.config.notifications import flags_of, letters_of
-from headrace.storage.regions.vectors import REGION_MAX
+from headrace.storage.sharing import REGION_MAX
 
 MAX_BIND_ADDRESSES: Final = 16
 MAX_SAVE_CHANGES: Final = (1 << 31) - 1

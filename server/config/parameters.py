@@ -49,7 +49,7 @@ from headrace.server.config.kinds import (
     Save,
 )
 from headrace.server.config.tls_parameters import TLS
-from headrace.storage.regions.vectors import REGION_MAX
+from headrace.storage.sharing import REGION_MAX
 from headrace.storage.stream.contents import (
     IDMP_DURATION_S,
     IDMP_DURATION_S_MAX,

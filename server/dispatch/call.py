@@ -17,7 +17,7 @@ from headrace.server.state import Server
 from headrace.server.statistics.calls import CallCounters
 from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 
 
 class Call:

@@ -10,16 +10,17 @@ from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions
 from headrace.server.state import Server
 from headrace.storage.regions.records import newest_version
-from headrace.storage.regions.region import MODES, Region
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import encode_numbers
+from headrace.storage.sharing import MODES
 
 
 def active_active(server: Server, files: Files) -> list[bytes]:
     """The lines of the section: who this region is, what it knows, how the others are."""
-    region = server.data.region
     regions = server.neighbours
-    if region is None or not isinstance(regions, Regions):
+    if server.data.region is None or not isinstance(regions, Regions):
         return []
+    region = regions.region
     return [
         *_identity(server, region, files),
         *_knowledge(server, region),

@@ -36,7 +36,7 @@ from headrace.server.regions.starting import (
 )
 from headrace.server.state import Server
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 
 log: Final = logging.getLogger("headrace")
 

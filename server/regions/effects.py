@@ -33,9 +33,9 @@ from headrace.server.gate import (
 from headrace.server.state import Server
 from headrace.storage.entry import Entry
 from headrace.storage.regions.records import AA, EFFECTS, LOWEST_VERSION, OF_FILES, XADD
-from headrace.storage.regions.region import Region
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.regions.region import Region, region_as
 from headrace.storage.regions.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
+from headrace.storage.sharing import Replicated
 from headrace.storage.value import Value
 
 Words = list[bytes]
@@ -114,9 +114,7 @@ def local(name: bytes) -> Callable[[LocalHandler], LocalHandler]:
 
 def region_of(server: Server) -> Region:
     """The region that a server is; it must be one."""
-    region = server.data.region
-    assert region is not None
-    return region
+    return region_as(server.data.region)
 
 
 def may_write(server: Server) -> bool:

@@ -19,16 +19,16 @@ from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.server.regions.pieces import TIME_MAX_MS
 from headrace.storage.regions.records import LOWEST_VERSION, newest_version
-from headrace.storage.regions.region import MODES, NAME_MAX_BYTES, Region, begun_in
+from headrace.storage.regions.region import Region, begun_in
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
-    REGION_MAX,
     BadVector,
     Numbers,
     decode_numbers,
     encode_numbers,
     origin_of,
 )
+from headrace.storage.sharing import MODES, NAME_MAX_BYTES, REGION_MAX
 
 NONCE_MAX_BYTES: Final = 64
 GENERATION_MAX: Final = 2**44 - 1

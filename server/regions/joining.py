@@ -19,7 +19,7 @@ from time import perf_counter_ns
 from typing import Final
 
 from headrace.persistence.errors import PersistenceError
-from headrace.persistence.forms.table import out_of_grave
+from headrace.persistence.forms.table import member_form
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.server.gate import HALF_JOINED
@@ -36,7 +36,7 @@ from headrace.server.state import Server
 from headrace.storage.expiring import Expiring
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.records import AA, JOINED
-from headrace.storage.regions.region import Region
+from headrace.storage.regions.region import Region, region_as
 from headrace.storage.regions.vectors import Numbers, origin_key, raise_numbers
 
 COPY_PREFIX: Final = b"copy-"
@@ -123,7 +123,7 @@ class Joining:
         found = self._decoder.region
         if found is None:
             raise PersistenceError("the copy does not say what its region knew")
-        return found
+        return region_as(found)
 
     def _go_on(self, walk: _Walk) -> bool:
         """Go on with a key, or with the next one; False after the last."""
@@ -134,7 +134,9 @@ class Joining:
         if not walk.next():
             return False
         theirs = self._copy().known()
-        value = out_of_grave(walk.value, self._region) if walk.is_grave else walk.value
+        value = walk.value
+        if walk.is_grave:
+            value = member_form().out_of_grave(self._region, value)
         if self.replaces:
             replace_key(self._server, walk.key, value, theirs)
         else:

@@ -23,7 +23,6 @@ from headrace.storage.regions.beats import Beat
 from headrace.storage.regions.records import AA
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
-    REGION_MAX,
     Numbers,
     decode_numbers,
     encode_numbers,
@@ -31,6 +30,7 @@ from headrace.storage.regions.vectors import (
     origin_key,
     raise_numbers,
 )
+from headrace.storage.sharing import REGION_MAX
 
 _NUMBER_DIGITS: Final = 18
 KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten

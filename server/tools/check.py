@@ -17,7 +17,6 @@ from headrace.server.loading.loader import broken_library
 from headrace.server.tools.keys import DATABASES
 from headrace.server.tools.libraries import LibrarySieve, LibraryTrial
 from headrace.server.tools.progress import Progress
-from headrace.storage.regions.vectors import encode_numbers
 
 
 def check_snapshot(path: bytes) -> int:
@@ -35,7 +34,7 @@ def check_snapshot(path: bytes) -> int:
     if region is not None:
         origin = region.origin.decode()
         print(f"  of region {region.id} of {shown(region.database)}, which is {origin}")
-        print(f"  it knows {encode_numbers(region.known()).decode()}")
+        print(f"  it knows {region.known_text().decode()}")
     print("  base of an append-only folder" if found.is_base else "  whole by itself")
     print(f"  {found.keys} keys: {_listed(found.counts)}")
     print(f"  {found.mortal} keys with a deadline")

@@ -25,7 +25,7 @@ from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import Loader
 from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.loading.region_door import RegionRecords
-from headrace.server.regions.effects import alone
+from headrace.server.regions.effects import alone, region_of
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
 from headrace.server.tools.keys import DATABASES, Keys
@@ -77,8 +77,7 @@ class Workspace(Keys):
             PersistenceError: a file cannot be read or trusted.
         """
         server = self.server
-        region = server.data.region
-        door = None if region is None else RegionRecords(server, region)
+        door = None if server.data.region is None else RegionRecords(server, region_of(server))
         files = list(self._source.files)
         start = 0
         size_bytes = self._source.size_bytes()

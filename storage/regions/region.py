@@ -10,19 +10,16 @@ from headrace.storage.regions.records import XADD
 from headrace.storage.regions.vectors import (
     Dot,
     Numbers,
+    encode_numbers,
     epoch_of,
     lane_name,
     origin_of,
     raise_numbers,
     region_of,
 )
+from headrace.storage.sharing import Member, makes_members
 
-STRICT: Final = 0
-SEMI_STRICT: Final = 1
-LIBERAL: Final = 2
-NAME_MAX_BYTES: Final = 256  # of a database
 NONCE_ENDS: Final = b"sj"  # each says why an epoch began without taking writes
-MODES: Final = {b"strict": STRICT, b"semi-strict": SEMI_STRICT, b"liberal": LIBERAL}
 
 GENERATION_SHIFT: Final = 20
 LANE_SHIFT: Final = 40  # where a lane stands in a sequence, mostly none does
@@ -35,24 +32,21 @@ STEPS: Final = 1 << (GENERATION_SHIFT - STEP_SHIFT)  # sequences that a region h
 NEVER_MS: Final = -(2**40)
 
 
-class Region:
+class Region(Member):
     """This region.
 
     Attributes:
-        id: its number, 1 to 15.
-        epoch, origin: who it is now.
+        epoch: with its number, who it is now.
         generation: how many times a tail may have been lost; it stands in every ID.
         nonce: distinguishes two lives that took the same epoch.
         process: distinguishes this process from any other one; empty where nobody needs that.
         caught: the nonce of the latest epoch in which it has caught up with the others.
-        database: the name of what all regions share.
-        mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
         count: how many records this origin has written.
         numbers: how many are known here of each other origin, earlier epochs of this region
             included.
         last_lane: the highest number that this origin has given a lane.
         promise_ms: every ID that will be made here has more milliseconds than this.
-        peers, joined: the other regions, as configured, and as they have joined while all ran.
+        joined: the other regions as they have joined while all ran.
         forgotten: regions that take part no more, and their last epoch.
         met: the latest epoch in which the folder of each region that has introduced itself since
             this start was empty.
@@ -77,7 +71,6 @@ class Region:
         garbage: keys that are there, and remember what may be forgotten once all regions know of
             it. All that is in the graves is like that, and does not stand here.
         garbage_known: what was known here when the latest of that came.
-        refusal: why this region takes no writes now, as an error line; mostly empty.
         emitted: how many effects of each name, XADD left out, it has made since its start.
         unpublished: groups, as (key, name), of which more may be acknowledged than others know.
         pairs_merged: how often it has removed one of two entries for one message.
@@ -85,20 +78,16 @@ class Region:
     """
 
     def __init__(self, region: int) -> None:
-        self.id: Final = region
+        super().__init__(region, origin_of(region, 0))
         self.epoch = 0
-        self.origin = origin_of(region, 0)
         self.generation = 0
         self.nonce = b""
         self.process = b""
         self.caught = b""
-        self.database = b""
-        self.mode = STRICT
         self.count = 0
         self.numbers: Numbers = {}
         self.last_lane = 0
         self.promise_ms = 0
-        self.peers: set[int] = set()
         self.joined: set[int] = set()
         self.forgotten: dict[int, int] = {}
         self.met: dict[int, int] = {}
@@ -119,7 +108,6 @@ class Region:
         self.synced: Numbers = {}
         self.garbage: dict[bytes, None] = {}
         self.garbage_known: Numbers = {}
-        self.refusal = b""
         self.emitted: dict[bytes, int] = {}
         self._counted_from = 0  # the number of its last record before that start, or this epoch
         self._made_before = 0  # how many records it has made since that start in earlier epochs
@@ -298,6 +286,10 @@ class Region:
             numbers[self.origin] = self.count
         return numbers
 
+    def known_text(self) -> bytes:
+        """See ``Member``."""
+        return encode_numbers(self.known())
+
     def number_of(self, origin: bytes) -> int:
         """How many records of an origin are known here."""
         return self.count if origin == self.origin else self.numbers.get(origin, 0)
@@ -377,6 +369,15 @@ class Region:
         self.count = self.numbers.pop(self.origin, 0)
         self._counted_from = self.count
         self.last_lane = self.count
+
+
+makes_members(Region)
+
+
+def region_as(member: Member | None) -> Region:
+    """A member, which is a region: there are no others."""
+    assert isinstance(member, Region)
+    return member
 
 
 def begun_in(nonce: bytes, epoch: int) -> int:

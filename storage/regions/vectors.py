@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.storage.sharing import REGION_MAX
+
 ID = tuple[int, int]
 Dot = tuple[bytes, int]
 Numbers = dict[bytes, int]
 LaneVector = dict[bytes, ID]
 
 NO_ID: Final[ID] = (0, 0)
-REGION_MAX: Final = 15  # as many as the lower four bits of a sequence can distinguish
 EPOCH_MAX: Final = 2**40 - 1
 NUMBER_MAX: Final = 2**62 - 1
 _EMPTY: Final = b"-"

@@ -15,7 +15,7 @@ from headrace.server.config.config import Config
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
 from headrace.server.regions.asker import Giver
-from headrace.server.regions.effects import begin_region
+from headrace.server.regions.effects import begin_region, region_of
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.pieces import Piece
 from headrace.server.settings import Settings
@@ -70,9 +70,7 @@ class Bench:
 
     @property
     def region(self) -> Region:
-        region = self.server.data.region
-        assert region is not None
-        return region
+        return region_of(self.server)
 
     def offer(self, first: int, *parts: bytes, count: int = 0, origin: bytes = ORIGIN) -> None:
         count = count or sum([part.count(b"XADD") + part.count(b"TRIM") for part in parts])

@@ -79,8 +79,7 @@ def state_of(path: Path, data: bytes) -> State:
     loader = Loader(server, Durability(server), paths, len(data), False, Door(server))
     while loader.load_slice(SLICE_NS):
         pass
-    region = server.data.region
-    assert region is not None
+    region = region_of(server)
     return (
         region.known(),
         fingerprints(server.data.dbs[0].every(), region),

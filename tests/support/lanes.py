@@ -6,8 +6,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from headrace.storage.regions.region import SEMI_STRICT, Region
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Dot
+from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.regional.births import Births, Create

@@ -31,15 +31,16 @@ from headrace.server.regions.effects import (
     apply_record,
     begin_region,
     publish_all,
+    region_of,
 )
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.pieces import Piece
 from headrace.server.regions.promising import look_at_promises, note_promise
 from headrace.server.state import Server
 from headrace.storage.regions.records import AA, FROM, is_numbered
-from headrace.storage.regions.region import MODES
 from headrace.storage.regions.vectors import Numbers
 from headrace.storage.regions.vectors import region_of as region_in
+from headrace.storage.sharing import MODES
 from support.client import Argument
 
 Words = list[bytes]
@@ -179,8 +180,7 @@ class NearRegion:
         config.aa_ack_interval_ms = 0
         self.clock = SetClock()
         self.server = Server(config, self.clock)
-        region = self.server.data.region
-        assert region is not None
+        region = region_of(self.server)
         self.region = region
         region.mode = MODES[mode]
         region.peers = set(others)

@@ -15,7 +15,7 @@ from headrace.server.config.parameters import BY_NAME
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.durability.durability import Durability
-from headrace.server.regions.effects import apply_record, begin_region, emit
+from headrace.server.regions.effects import apply_record, begin_region, emit, region_of
 from headrace.server.settings import Settings
 from headrace.server.state import Server
 from headrace.storage.regions.records import is_numbered
@@ -62,8 +62,7 @@ class RegionInProcess:
         begin_region(self.server)
         durability = Durability(self.server)
         self.dispatcher = Dispatcher(self.server, durability)
-        region = self.server.data.region
-        assert region is not None
+        region = region_of(self.server)
         self.region = region
         self.backlog = Backlog()
         path = str(folder / f"region-{number}.aof").encode()

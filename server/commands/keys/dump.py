@@ -31,7 +31,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ASKING, DENYOOM, READONLY, WRITE, KeySpec, command
 from headrace.server.eviction.usage import COUNTER_MAX
 from headrace.storage.freezing import frozen_key
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 
 
 @command(

@@ -19,7 +19,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.redaction import redacted
 from headrace.server.dispatch.rows import MOVABLEKEYS, WRITE, KeySpec, command
 from headrace.storage.entry import NO_EXPIRY
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 
 _NO_KEY: Final = Status(b"NOKEY")
 _DEFAULT_TIMEOUT_MS: Final = 1000

@@ -20,7 +20,7 @@ from headrace.server.regions.effects import (
 )
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 from headrace.storage.value import Value
 
 

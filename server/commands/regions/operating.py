@@ -36,13 +36,12 @@ from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions, regions_of
 from headrace.server.regions.stability import forget
 from headrace.storage.regions.records import AA, EFFECTS, XADD
-from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import (
-    REGION_MAX,
     BadVector,
     decode_numbers,
     encode_numbers,
 )
+from headrace.storage.sharing import REGION_MAX, Replicated
 
 NEWEST_MOST: Final = 2**32
 SYNC_MS: Final = 10_000
@@ -144,9 +143,7 @@ def aa_move(call: Call) -> object:
     force = len(argv) == 6 and argv[5].upper() == b"FORCE"
     if len(argv) > 6 or (len(argv) == 6 and not force):
         raise CommandError(errors.SYNTAX)
-    region = call.server.data.region
-    if region is None:
-        raise CommandError(errors.AA_NO_REGION)
+    region = regions_of(call.server).region
     to = 0
     if argv[4] != b"*":
         number = parse_integer(argv[4])

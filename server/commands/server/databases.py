@@ -19,7 +19,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
 from headrace.server.regions.effects import delete_all
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.sharing import Replicated
 
 _FLUSH_TIPS: Final = ("request_policy:all_shards", "response_policy:all_succeeded")
 

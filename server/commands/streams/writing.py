@@ -10,6 +10,7 @@ from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.stream_ids import format_id, parse_id
 from headrace.protocol.packing import ids_in_sequence, packed_id
 from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
+from headrace.protocol.sequences import STEP
 from headrace.server.commands.streams.add_options import AddOptions, add_options_of
 from headrace.server.commands.streams.args import (
     NO_TRIM,
@@ -57,7 +58,6 @@ from headrace.server.dispatch.rows import (
     command,
     lengthy,
 )
-from headrace.storage.regions.region import STEP
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.idempotence import IdmpMap
 from headrace.storage.stream.iids import Iid

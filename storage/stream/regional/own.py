@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.region import GENERATION_SHIFT, LIBERAL, STEP, STEP_SHIFT, Region
+from headrace.storage.regions.region import GENERATION_SHIFT, STEP, STEP_SHIFT, Region
 from headrace.storage.regions.vectors import ID, lane_name
+from headrace.storage.sharing import LIBERAL
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import (
     ENTRY_BYTES_MAX,

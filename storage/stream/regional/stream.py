@@ -11,10 +11,8 @@ from typing import Final
 from headrace.storage.freeable import Freeable
 from headrace.storage.regions.region import (
     STEP,
-    STRICT,
     Region,
 )
-from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import (
     ID,
     NO_ID,
@@ -23,6 +21,7 @@ from headrace.storage.regions.vectors import (
     lane_name,
     region_of,
 )
+from headrace.storage.sharing import STRICT, Replicated
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import (
     ENTRY_BYTES_MAX,

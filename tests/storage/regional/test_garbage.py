@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
-from headrace.storage.regions.region import SEMI_STRICT, Region
+from headrace.storage.regions.region import Region
+from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.regional.fingerprint import shared_state
 from headrace.storage.stream.regional.garbage import collect

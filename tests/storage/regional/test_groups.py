@@ -6,8 +6,9 @@ from itertools import permutations
 
 import pytest
 
-from headrace.storage.regions.region import SEMI_STRICT, Region
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Dot, raise_numbers
+from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import Group, lag
 from headrace.storage.stream.ids import ID_MAX

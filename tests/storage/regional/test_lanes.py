@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.storage.regions.region import LIBERAL, SEMI_STRICT, STRICT, Region
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Dot, Numbers
+from headrace.storage.sharing import LIBERAL, SEMI_STRICT, STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 from headrace.storage.stream.ids import ID_MAX

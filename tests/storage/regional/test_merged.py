@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from headrace.storage.regions.region import SEMI_STRICT, Region
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import lane_key
+from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.lookup import Lookup

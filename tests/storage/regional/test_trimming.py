@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.storage.regions.region import SEMI_STRICT, Region
+from headrace.storage.regions.region import Region
+from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.references import ACKED, DELREF, Trim, trim

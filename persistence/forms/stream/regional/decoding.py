@@ -18,6 +18,7 @@ from headrace.persistence.forms.stream.regional.documents import (
     read_places,
     read_remembered,
 )
+from headrace.storage.regions.region import region_as
 from headrace.storage.regions.vectors import ID, check_lane
 from headrace.storage.stream.contents import (
     IDMP_DURATION_S,
@@ -72,7 +73,7 @@ class LanesReader(StreamReader):
         self._expire_ms = expire_ms
         if not (0 < duration_s <= IDMP_DURATION_S_MAX and 0 < maxsize <= IDMP_MAXSIZE_MAX):
             raise intake.malformed("limits of iids that can be set")
-        stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
+        stream = RegionalStream(region_as(region), IDMP_DURATION_S, IDMP_MAXSIZE)
         stream.max_deleted_ms = deleted_ms
         stream.max_deleted_seq = deleted_seq
         stream.idmp_duration_s = duration_s

@@ -17,7 +17,6 @@ from msgspec.msgpack import Encoder as Packer
 from headrace.storage.regions.vectors import (
     ID,
     NUMBER_MAX,
-    REGION_MAX,
     Dot,
     check_lane,
     check_origin,
@@ -28,6 +27,7 @@ from headrace.storage.regions.vectors import (
     encode_lanes,
     encode_numbers,
 )
+from headrace.storage.sharing import REGION_MAX
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.regional.births import ANYWHERE, Births, Create, Home
 from headrace.storage.stream.regional.frozen import FrozenRegionalStream

@@ -44,7 +44,7 @@ from headrace.server.regions.effects import (
     region_of,
 )
 from headrace.storage.regions.records import AA
-from headrace.storage.regions.region import LIBERAL, STRICT, Region
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import (
     ID,
     BadVector,
@@ -55,6 +55,7 @@ from headrace.storage.regions.vectors import (
     reaches,
 )
 from headrace.storage.regions.vectors import region_of as region_in
+from headrace.storage.sharing import LIBERAL, STRICT
 from headrace.storage.stream.entry_log import ElementsTooLarge
 from headrace.storage.stream.iids import Iid, iid_of, text_of
 from headrace.storage.stream.regional.lane import Lane, LaneError

@@ -41,7 +41,6 @@ from headrace.server.regions.effects import (
 from headrace.server.state import Server
 from headrace.storage.regions.records import AA
 from headrace.storage.regions.vectors import (
-    REGION_MAX,
     decode_dots,
     decode_id,
     decode_lanes,
@@ -51,6 +50,7 @@ from headrace.storage.regions.vectors import (
     encode_numbers,
 )
 from headrace.storage.regions.vectors import region_of as region_in
+from headrace.storage.sharing import REGION_MAX
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, Group
 from headrace.storage.stream.regional.births import ANYWHERE, Births, Create, Home
 from headrace.storage.stream.regional.handing import (

@@ -24,8 +24,8 @@ from headrace.server.regions.effects import (
 from headrace.server.state import Server
 from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import Numbers, encode_lanes, encode_numbers, lane_name
+from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import HERE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted

@@ -1,0 +1,90 @@
+"""What a server that is alone knows of regions: that it may be one, and that a value may be theirs.
+
+All else of regions that share a database is in the wing of its own, ``regions``, which is imported
+where a server is one of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import trait
+
+from headrace.storage.value import Value
+
+REGION_MAX: Final = 15  # as many as the lower four bits of a sequence can distinguish
+NAME_MAX_BYTES: Final = 256  # of a database
+STRICT: Final = 0
+SEMI_STRICT: Final = 1
+LIBERAL: Final = 2
+MODES: Final = {b"strict": STRICT, b"semi-strict": SEMI_STRICT, b"liberal": LIBERAL}
+
+
+class Member:
+    """A server as one of the regions that share a database.
+
+    Attributes:
+        id: its number, 1 to 15.
+        origin: who it is now, among all lives of all regions.
+        database: the name of what all regions share.
+        mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
+        peers: the other regions, as configured.
+        refusal: why it takes no writes now, as an error line; mostly empty.
+    """
+
+    def __init__(self, number: int, origin: bytes) -> None:
+        self.id: Final = number
+        self.origin = origin
+        self.database = b""
+        self.mode = STRICT
+        self.peers: set[int] = set()
+        self.refusal = b""
+
+    @abstractmethod
+    def known_text(self) -> bytes:
+        """How many records of each origin are known here, as text."""
+        raise NotImplementedError
+
+
+@trait
+class Replicated:
+    """A value that several regions change: every one of them has a copy."""
+
+    def seen(self) -> dict[bytes, tuple[int, int]]:
+        """How far each of its lanes reaches here, those left out that a removal has covered."""
+        raise NotImplementedError
+
+    def exists(self) -> bool:
+        """Whether there is a value: it may be remembered all the same."""
+        raise NotImplementedError
+
+    def plain(self) -> Value:
+        """An equal value that one server alone has, without what only regions need."""
+        raise NotImplementedError
+
+
+MemberMaker = Callable[[int], Member]
+
+
+class _Makers:
+    """What makes members: there is one."""
+
+    def __init__(self) -> None:
+        self.only: MemberMaker | None = None
+
+
+_makers: Final = _Makers()
+
+
+def makes_members(make: MemberMaker) -> None:
+    """Declare what makes the region of a number."""
+    _makers.only = make
+
+
+def new_member(number: int) -> Member:
+    """The region of this number, which knows nothing yet."""
+    make = _makers.only
+    assert make is not None
+    return make(number)
