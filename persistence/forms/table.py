@@ -22,9 +22,14 @@ _TAKEN: Final = {HEADER, DATABASE, END}  # kinds of records
 
 
 def register(form: Form) -> None:
-    """Make the form of a type known; no file may have been read or written before."""
+    """Make the form of a type known; no file may have been read or written before.
+
+    One that is known already gives way to it, if it has all records of that one.
+    """
+    before = _FORMS.get(form.type_name())
+    own = set() if before is None else set(before.record_kinds())
     for kind in form.record_kinds():
-        assert kind not in _TAKEN, f"records of kind {kind} belong to another form"
+        assert kind in own or kind not in _TAKEN, f"records of kind {kind} belong to another form"
         _TAKEN.add(kind)
     _FORMS[form.type_name()] = form
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import headrace.persistence.forms.stream.regional.form
 import headrace.persistence.snapshot.region  # noqa: F401  (registers a form)
 from headrace.persistence.check import SnapshotCheck, snapshot_loader
 from headrace.persistence.errors import PersistenceError, SnapshotError

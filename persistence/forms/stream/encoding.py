@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
-from headrace.persistence.forms.form import Walk
+from headrace.persistence.forms.form import Walk, Writer
 from headrace.persistence.forms.records import TABLE_NUMBERS, WRAP, Record, Records
 from headrace.persistence.forms.stream.kinds import (
     BLOCKS,
@@ -296,3 +296,21 @@ class StreamWalk(Walk):
             return False
         records.pending(pending)
         return True
+
+
+class StreamWriter(Writer):
+    """Writes streams; each is a walk.
+
+    Attributes:
+        parts: makes their records.
+    """
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self.parts: Final = StreamRecords(records)
+
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        """See ``Writer``."""
+        stream = cast("FrozenStream", value)
+        self.parts.stream(key, expire_ms, stream)
+        return StreamWalk(self.parts, stream)

@@ -9,6 +9,8 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form
 from headrace.persistence.forms.intake import Intake
 from headrace.persistence.forms.records import Records
+from headrace.persistence.forms.stream.decoding import StreamReader
+from headrace.persistence.forms.stream.encoding import StreamWriter
 from headrace.persistence.forms.stream.kinds import NAMES
 from headrace.persistence.forms.stream.rdb import KINDS, read_stream
 from headrace.persistence.forms.stream.rdb_notes import (
@@ -24,16 +26,12 @@ from headrace.persistence.forms.stream.rdb_writing import (
     StreamRdb,
     stream_type,
 )
-from headrace.persistence.forms.stream.regional.decoding import LanesReader
 from headrace.persistence.forms.stream.rewriting import StreamRewrite
 from headrace.persistence.forms.stream.soundness import check_stream
-from headrace.persistence.forms.stream.writer import StreamWriter
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE, Contents
 from headrace.storage.stream.frozen import STREAM, FrozenStream
-from headrace.storage.stream.regional.grave import bury
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 
 
@@ -56,17 +54,13 @@ class StreamForm(Form):
         """See ``Form``."""
         return StreamWriter(records)
 
-    def reader(self, intake: Intake) -> LanesReader:
+    def reader(self, intake: Intake) -> StreamReader:
         """See ``Form``."""
-        return LanesReader(intake)
+        return StreamReader(intake)
 
     def check(self, value: object) -> None:
         """See ``Form``."""
         check_stream(cast("Stream", value))
-
-    def in_grave(self, value: object) -> object:
-        """See ``Form``."""
-        return (bury(value) or value) if isinstance(value, RegionalStream) else value
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> StreamRewrite:
         """See ``Form``."""

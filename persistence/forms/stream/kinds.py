@@ -2,10 +2,6 @@
 
 A ``STREAM`` is followed by its blocks, its groups, each with its consumers and its pending entries,
 and its producers. A long list goes on in another record of the same kind.
-
-A stream that several regions write is ``LANES``, each ``LANE`` with its blocks, what is
-``REMEMBERED`` of it and the ``BIRTHS`` of each group name, and then its groups, each with its
-``PLACES`` in front of the consumers, and its producers.
 """
 
 from __future__ import annotations
@@ -19,11 +15,6 @@ GROUP: Final = 10
 CONSUMERS: Final = 11
 PENDING: Final = 12
 PRODUCER: Final = 13
-LANES: Final = 16
-LANE: Final = 17
-REMEMBERED: Final = 18
-BIRTHS: Final = 19
-PLACES: Final = 20
 
 NAMES: Final = {
     STREAM: "stream",
@@ -33,11 +24,6 @@ NAMES: Final = {
     CONSUMERS: "consumers",
     PENDING: "pending entries",
     PRODUCER: "producer",
-    LANES: "stream of lanes",
-    LANE: "lane",
-    REMEMBERED: "what is remembered",
-    BIRTHS: "births of a group",
-    PLACES: "places of a group",
 }
 
 BLOCK_ROW: Final = 10  # numbers in the table for each block

@@ -12,7 +12,6 @@ from headrace.persistence.forms.intake import UNDECODABLE
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.packing import pack
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 
 ID_END: Final = 2**64
@@ -28,24 +27,19 @@ def check_stream(stream: Stream) -> None:
         Unsound: it is none that appending, deleting and reading could have made.
     Complexity: O(entries + pending entries).
     """
-    if isinstance(stream, RegionalStream):
-        _check_lanes(stream)
-    else:
-        _check_entries(stream)
+    check_entries(stream)
+    check_beside_entries(stream)
+
+
+def check_beside_entries(stream: Stream) -> None:
+    """Look at the groups and the idempotent ids of a stream; see ``check_stream``."""
     for group in stream.groups.values():
         _check_group(group)
     _check_idmp(stream)
 
 
-def _check_lanes(stream: RegionalStream) -> None:
-    for lane in stream.lanes:
-        _check_entries(lane.log)
-        if lane.log.length and lane.log.first_id() <= max(lane.deleted, lane.trimmed):
-            raise Unsound("an entry of a lane that was removed")
-    _check_id(stream.max_deleted_ms, stream.max_deleted_seq)
-
-
-def _check_entries(stream: Stream) -> None:
+def check_entries(stream: Stream) -> None:
+    """Look at the entries of a stream, or of one of its lanes; see ``check_stream``."""
     last = (0, 0)
     checked = list(stream.index.blocks)
     if stream.tail is not None:
@@ -63,7 +57,7 @@ def _check_entries(stream: Stream) -> None:
         (stream.last_ms, stream.last_seq),
         (stream.max_deleted_ms, stream.max_deleted_seq),
     ):
-        _check_id(ms, seq)
+        check_id(ms, seq)
     last_id = (stream.last_ms, stream.last_seq)
     if (stream.max_deleted_ms, stream.max_deleted_seq) > last_id:
         raise Unsound("a deleted entry above the last ID")
@@ -71,7 +65,8 @@ def _check_entries(stream: Stream) -> None:
         raise Unsound("more entries than were added")
 
 
-def _check_id(ms: int, seq: int) -> None:
+def check_id(ms: int, seq: int) -> None:
+    """Look at an ID; see ``check_stream``."""
     if not (0 <= ms < ID_END and 0 <= seq < ID_END):
         raise Unsound("an ID out of range")
 
@@ -89,7 +84,7 @@ def _check_block(block: Block, above: tuple[int, int]) -> None:
     last = (-1, 0)
     for number in range(count):
         place = (run.ms[number], run.seq[number])
-        _check_id(place[0], place[1])
+        check_id(place[0], place[1])
         if place <= last:
             raise Unsound("entries out of order")
         last = place
@@ -98,7 +93,7 @@ def _check_block(block: Block, above: tuple[int, int]) -> None:
         block.last_seq,
     ):
         raise Unsound("a block with entries beyond its first or last ID")
-    _check_id(block.last_ms, block.last_seq)
+    check_id(block.last_ms, block.last_seq)
     if run.names is None:
         if len(run.rows) != count:
             raise Unsound("a block with more or fewer rows than IDs")
@@ -131,11 +126,11 @@ def _check_text(text: object) -> None:
 def _check_group(group: Group) -> None:
     if group.entries_read < -1 or group.max_pending < 0:
         raise Unsound("a group's counters out of range")
-    _check_id(group.last_ms, group.last_seq)
+    check_id(group.last_ms, group.last_seq)
     last = (-1, 0)
     for chunk in group.pel.chunks:
         for nack in chunk.live():
-            _check_id(nack.ms, nack.seq)
+            check_id(nack.ms, nack.seq)
             if (nack.ms, nack.seq) <= last:
                 raise Unsound("an entry that is pending twice")
             last = (nack.ms, nack.seq)
@@ -151,4 +146,4 @@ def _check_idmp(stream: Stream) -> None:
     for pid, iid, ms, seq, _ in stream.idmp_records():
         if not pid or not iid:
             raise Unsound("an idempotent id without a name")
-        _check_id(ms, seq)
+        check_id(ms, seq)

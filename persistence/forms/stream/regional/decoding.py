@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from headrace.persistence.forms.intake import Intake
 from headrace.persistence.forms.stream.decoding import StreamReader
-from headrace.persistence.forms.stream.kinds import (
+from headrace.persistence.forms.stream.kinds import STREAM
+from headrace.persistence.forms.stream.regional.documents import (
     BIRTHS,
     LANE,
     LANES,
     PLACES,
     REMEMBERED,
-    STREAM,
-)
-from headrace.persistence.forms.stream.regional.documents import (
     read_births,
     read_ids,
     read_places,

@@ -1,5 +1,9 @@
 """What a stream of lanes consists of beside its entries, as msgpack documents.
 
+A stream that several regions write is ``LANES``, each ``LANE`` with its blocks, what is
+``REMEMBERED`` of it and the ``BIRTHS`` of each group name, and then its groups, each with its
+``PLACES`` in front of the consumers, and its producers.
+
 Each is an array of arrays; vectors and starts stand in them as the text that records have. What is
 read from one is checked as far as its type goes, and every name, number and ID in it.
 
@@ -44,6 +48,19 @@ from headrace.storage.stream.regional.removals import (
 )
 from headrace.storage.stream.regional.start import decode_start
 from headrace.storage.stream.regional.stream import RegionalStream
+
+LANES: Final = 16
+LANE: Final = 17
+REMEMBERED: Final = 18
+BIRTHS: Final = 19
+PLACES: Final = 20
+LANE_KINDS: Final = {
+    LANES: "stream of lanes",
+    LANE: "lane",
+    REMEMBERED: "what is remembered",
+    BIRTHS: "births of a group",
+    PLACES: "places of a group",
+}
 
 _Setting = tuple[bytes, int, int, int, int]  # its dot, version, what was set
 _OfLanes = list[tuple[bytes, list[tuple[int, int, int, int]]]]  # intervals: after, upto

@@ -7,8 +7,12 @@ from typing import Final
 from headrace.persistence.forms.form import Walk
 from headrace.persistence.forms.records import Record, Records
 from headrace.persistence.forms.stream.encoding import BLOCKS_AT_ONCE, StreamRecords, StreamWalk
-from headrace.persistence.forms.stream.kinds import BIRTHS, LANE, LANES, PLACES, REMEMBERED
 from headrace.persistence.forms.stream.regional.documents import (
+    BIRTHS,
+    LANE,
+    LANES,
+    PLACES,
+    REMEMBERED,
     births_document,
     ids_document,
     places_document,
