@@ -35,7 +35,12 @@ log: Final = logging.getLogger("headrace")
 
 
 class Neighbours:
-    """What a server has to do with other regions; see ``server.regions``."""
+    """What a server has to do with other regions; see ``regions``."""
+
+    @abstractmethod
+    def refused(self, host: str, reason: str) -> None:
+        """A region that called from a host was refused: the log says so, the same once an hour."""
+        raise NotImplementedError
 
 
 class ScriptFigures:

@@ -59,8 +59,8 @@ ROOMS: dict[str, list[str]] = {
         *("cron", "net", "tools", "succession", "app", "start", "cli"),
     ],
     "server.commands": [
-        *("documentation", "help", "deadlines", "storing", "collections", "together"),
-        *("string_keys", "sorted_set_keys", "element_scan", "randomness"),
+        *("documentation", "help", "shared_keys", "deadlines", "storing", "collections"),
+        *("together", "string_keys", "sorted_set_keys", "element_scan", "randomness"),
         *FAMILIES,
         "families",
         "manual",

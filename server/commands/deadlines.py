@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED
 from headrace.server.clients.session import REPLAY
+from headrace.server.commands.shared_keys import shared_keys
 from headrace.server.dispatch.call import Call
-from headrace.server.regions.effects import delete as delete_everywhere
-from headrace.server.regions.effects import set_deadline as set_deadline_everywhere
 from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated
@@ -51,7 +50,7 @@ def set_deadline(call: Call, key: bytes, moment_ms: int, record: list[bytes] | N
         record: what repeats it, if not PEXPIREAT without a condition.
     """
     if is_replicated(call, key) and not call.replaying:
-        set_deadline_everywhere(call.server, key, max(0, moment_ms))
+        shared_keys().set_deadline(call.server, key, max(0, moment_ms))
         return
     call.db.expire_at(key, max(0, moment_ms))
     call.changed(key, DEADLINE_SET, record or [b"PEXPIREAT", key, b"%d" % moment_ms])
@@ -72,7 +71,7 @@ def remove_everywhere(call: Call, key: bytes) -> bool:
     found = call.db.peek(key)
     if found is None or not isinstance(found.value, Replicated):
         return False
-    delete_everywhere(call.server, key, found.value)
+    shared_keys().delete(call.server, key, found.value)
     return True
 
 

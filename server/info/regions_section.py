@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from headrace.compat.errors import LOADING
 from headrace.persistence.errors import shown
+from headrace.server.dispatch.call import Call
 from headrace.server.durability.files import Files
 from headrace.server.gate import LOADING_DATA, REGION_REFUSES, WRITES_REFUSED
+from headrace.server.info.sections import add_section
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions
 from headrace.server.state import Server
@@ -15,8 +17,10 @@ from headrace.storage.regions.vectors import encode_numbers
 from headrace.storage.sharing import MODES
 
 
-def active_active(server: Server, files: Files) -> list[bytes]:
+def active_active(call: Call) -> list[bytes]:
     """The lines of the section: who this region is, what it knows, how the others are."""
+    server = call.server
+    files = call.durability.files
     regions = server.neighbours
     if server.data.region is None or not isinstance(regions, Regions):
         return []
@@ -30,6 +34,9 @@ def active_active(server: Server, files: Files) -> list[bytes]:
         *[_peer(regions, files, regions.peers[number]) for number in sorted(regions.peers)],
         *_warnings(regions),
     ]
+
+
+add_section(b"activeactive", b"Activeactive", active_active)
 
 
 def _identity(server: Server, region: Region, files: Files) -> list[bytes]:

@@ -21,7 +21,6 @@ from headrace.server.dispatch.call import Call
 from headrace.server.info import command_stats
 from headrace.server.info.memory_section import memory
 from headrace.server.info.persistence_section import persistence
-from headrace.server.info.regions_section import active_active
 
 Lines = list[bytes]
 # The types of which INFO keysizes tells, and what their sizes are called.
@@ -40,6 +39,7 @@ _WEIGHED: Final = (
     (b"hash", b"hashes_sizes"),
 )
 Section = Callable[[Call], Lines]
+_OF_REGIONS: Final[set[bytes]] = set()  # sections that other servers do not have
 
 _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
@@ -419,11 +419,7 @@ def _persistence(call: Call) -> Lines:
     return persistence(call.server, call.durability)
 
 
-def _active_active(call: Call) -> Lines:
-    return active_active(call.server, call.durability.files)
-
-
-# In the order in which Redis shows them, ours last:
+# In the order in which Redis shows them:
 # (name to ask for, title, what it says, shown by default).
 SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"server", b"Server", server_section, True),
@@ -442,8 +438,13 @@ SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"cluster", b"Cluster", cluster, True),
     (b"keyspace", b"Keyspace", keyspace, True),
     (b"keysizes", b"Keysizes", key_sizes, True),
-    (b"activeactive", b"Activeactive", _active_active, True),
 ]
+
+
+def add_section(name: bytes, title: bytes, section: Section) -> None:
+    """Have a section of ours behind all others, for a server that is a region."""
+    SECTIONS.append((name, title, section, True))
+    _OF_REGIONS.add(name)
 
 
 def info_text(call: Call, words: list[bytes]) -> bytes:
@@ -453,7 +454,7 @@ def info_text(call: Call, words: list[bytes]) -> bytes:
     default = not words or b"default" in asked
     parts: list[bytes] = []
     for name, title, section, is_default in SECTIONS:
-        if name == b"activeactive" and call.server.data.region is None:
+        if name in _OF_REGIONS and call.server.data.region is None:
             continue
         if everything or name in asked or (default and is_default):
             lines = [b"# " + title, *section(call)]

@@ -52,7 +52,6 @@ from headrace.server.net.past_loop import (
     read_now,
     write_now,
 )
-from headrace.server.regions.advice import warn_refused
 
 log: Final = logging.getLogger("headrace")
 
@@ -191,7 +190,9 @@ class Connection(Peer):
     def _refuse_encrypted(self) -> None:
         """Say why, and close: a region calls encrypted where nothing is."""
         host = self.session.address.decode("utf-8", "replace").rpartition(":")[0]
-        warn_refused(self._server, host, "it encrypts, and this region does not (aa-tls)")
+        neighbours = self._server.neighbours
+        if neighbours is not None:
+            neighbours.refused(host, "it encrypts, and this region does not (aa-tls)")
         transport = self._transport
         if transport is not None:
             transport.write(encode(ErrorReply(errors.AA_PLAIN)))

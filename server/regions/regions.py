@@ -28,6 +28,7 @@ from headrace.server.gate import (
     PAUSED_WRITES,
     WRITES_REFUSED,
 )
+from headrace.server.regions.advice import warn_refused
 from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
 from headrace.server.regions.callers import Callers, FileLog
 from headrace.server.regions.catching import Catching, note_caught, safe_generation
@@ -598,6 +599,10 @@ class Regions(Neighbours):
         return all(self.region.number_of(origin) >= numbers[origin] for origin in numbers)
 
     # For people
+
+    def refused(self, host: str, reason: str) -> None:
+        """See ``Neighbours``."""
+        warn_refused(self._server, host, reason)
 
     def state_of(self, peer: Peer) -> bytes:
         """As INFO shows it: one that takes part no more may still be among the peers."""

@@ -74,6 +74,14 @@ class Position:
         """How many entries the group has not been given yet."""
         raise NotImplementedError
 
+    def parts(self, log: EntryLog, count: int, most_bytes: int = 0) -> list[Part]:
+        """Where the next entries to be given are; see ``EntryLog.parts``."""
+        raise NotImplementedError
+
+    def with_namesakes(self, log: EntryLog, part: Part) -> list[Part]:
+        """An entry, with those that other regions have given the same ID."""
+        raise NotImplementedError
+
     def deliver(self, parts: list[Part]) -> None:
         """The group has been given the entries of ``parts``."""
         raise NotImplementedError

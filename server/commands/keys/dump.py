@@ -24,7 +24,7 @@ from headrace.server.commands.keys.accesses import (
     use_long_ago,
 )
 from headrace.server.commands.keys.events import RESTORED
-from headrace.server.commands.keys.regional import in_region, restored_in_region
+from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.config.new_values import sizes
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -114,7 +114,7 @@ def restore(call: Call) -> object:
     if moment_ms and has_passed(call, moment_ms):
         expired_at_once(call, key, there)
         return OK
-    if in_region(call) and restored_in_region(call, key, value, moment_ms):
+    if in_region(call) and shared_keys().restore(call, key, value, moment_ms):
         return OK
     replaced = db.remove(key)
     call.created(key)

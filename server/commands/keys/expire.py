@@ -20,9 +20,9 @@ from headrace.server.commands.deadlines import (
     is_replicated,
     set_deadline,
 )
+from headrace.server.commands.shared_keys import shared_keys
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
-from headrace.server.regions.effects import set_deadline as set_deadline_everywhere
 from headrace.storage.entry import NO_EXPIRY
 
 _UPDATE: Final = (KeySpec("RW UPDATE"),)
@@ -159,7 +159,7 @@ def persist(call: Call) -> object:
     if found is None or found.expire_ms == NO_EXPIRY:
         return 0
     if is_replicated(call, key) and not call.replaying:
-        set_deadline_everywhere(call.server, key, NO_EXPIRY)
+        shared_keys().set_deadline(call.server, key, NO_EXPIRY)
         return 1
     call.db.persist(key)
     call.changed(key, PERSISTED, call.argv)

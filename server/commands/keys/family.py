@@ -6,6 +6,7 @@ from headrace.server.commands.keys import (  # noqa: F401
     expire,
     keys,
     migrate,
+    regional,
     scan,
 )
 

@@ -26,12 +26,7 @@ from headrace.server.commands.keys.events import (
     RENAMED_FROM,
     RENAMED_TO,
 )
-from headrace.server.commands.keys.regional import (
-    copied_in_region,
-    delete_in_region,
-    in_region,
-    renamed_in_region,
-)
+from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
@@ -73,7 +68,7 @@ def unlink(call: Call) -> object:
 
 def _delete(call: Call) -> object:
     if in_region(call):
-        return delete_in_region(call, call.name().upper())
+        return shared_keys().delete_named(call, call.name().upper())
     deleted = _delete_some(call, call.argv, 1, len(call.argv))
     if deleted:
         call.record(call.argv)
@@ -199,7 +194,7 @@ def _rename(call: Call, only_new: bool) -> bool:
     replaced = db.entry(target, call.now_ms)
     if replaced is not None and only_new:
         return False
-    if in_region(call) and renamed_in_region(call, found):
+    if in_region(call) and shared_keys().rename(call, found):
         return True
     old = None if replaced is None else replaced.value
     moment_ms = found.expire_ms
@@ -255,7 +250,7 @@ def copy(call: Call) -> object:
     replaced = db.entry(target, call.now_ms)
     if replaced is not None and not replace:
         return 0
-    if in_region(call) and copied_in_region(call, value, moment_ms):
+    if in_region(call) and shared_keys().copy(call, value, moment_ms):
         return 1
     old = None if replaced is None else replaced.value
     value = face(value).copy()

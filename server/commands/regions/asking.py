@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
-from headrace.server.clients.session import NEEDS_AUTH, OF_REGION
+from headrace.server.clients.session import NEEDS_AUTH
+from headrace.server.commands.regions.rows import answers, of_other_region
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    BLOCKING,
-    LOADING,
-    NO_AUTH,
-    NO_MULTI,
-    NOSCRIPT,
-    SKIP_MONITOR,
-    SKIP_SLOWLOG,
-    STALE,
-    command,
-    container,
-)
 from headrace.server.regions.regions import Regions, regions_of
 
-_FLAGS: Final = NOSCRIPT | NO_MULTI | SKIP_MONITOR | SKIP_SLOWLOG
-_ACL: Final = ("admin", "dangerous")
 
-container("AA")
-
-
-@command("AA|AUTH", arity=-3, flags=_FLAGS | NO_AUTH | LOADING | STALE)
+@answers("AUTH")
 def aa_auth(call: Call) -> object:
     """A nonce is answered with one; then the code over both is answered with one.
 
@@ -46,7 +28,7 @@ def aa_auth(call: Call) -> object:
     return code
 
 
-@command("AA|HELLO", arity=-10, flags=_FLAGS | LOADING | STALE, acl=_ACL)
+@answers("HELLO")
 def aa_hello(call: Call) -> object:
     """The other region introduces itself.
 
@@ -61,7 +43,7 @@ def aa_hello(call: Call) -> object:
     return regions.callers.greet(call.session, call.argv[2:])
 
 
-@command("AA|PULL", arity=-3, flags=_FLAGS | BLOCKING, acl=_ACL)
+@answers("PULL")
 def aa_pull(call: Call) -> object:
     """Reply: list of pieces of records, with END and what is known as the last one at the end.
 
@@ -70,7 +52,7 @@ def aa_pull(call: Call) -> object:
     return _asked(call).callers.pull(call.session, call.argv)
 
 
-@command("AA|COPY", arity=-3, flags=_FLAGS | BLOCKING, acl=_ACL)
+@answers("COPY")
 def aa_copy(call: Call) -> object:
     """Begin a full copy, or go on with one.
 
@@ -89,6 +71,5 @@ def aa_copy(call: Call) -> object:
 
 def _asked(call: Call) -> Regions:
     """The regions of a server that another region asks."""
-    if not call.session.special & OF_REGION:
-        raise CommandError(errors.AA_OTHER_PORT)
+    of_other_region(call)
     return regions_of(call.server)

@@ -10,25 +10,14 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map
-from headrace.server.commands.help import show_help
+from headrace.server.commands.regions.rows import answers
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    BLOCKING,
-    LOADING,
-    NO_MULTI,
-    NOSCRIPT,
-    READONLY,
-    STALE,
-    WRITE,
-    KeySpec,
-    command,
-)
 from headrace.server.dispatch.timeouts import deadline_of
 from headrace.server.regions.effects import (
     emit,
     fingerprint,
     move_group,
+    region_of,
     remembered,
     shared_state,
 )
@@ -46,13 +35,10 @@ from headrace.storage.sharing import REGION_MAX, Replicated
 NEWEST_MOST: Final = 2**32
 SYNC_MS: Final = 10_000
 SYNC_MOST_MS: Final = 3_600_000
-_FLAGS: Final = ADMIN | NOSCRIPT | NO_MULTI
 _NOTHING: Final = bytes.fromhex("da39a3ee5e6b4b0d3255bfef95601890afd80709")  # SHA-1 of no line
-_MOVED: Final = KeySpec("RW UPDATE", begin=2)
-_KEY: Final = KeySpec("RO ACCESS", begin=2)
 
 
-@command("AA|PEERS", arity=2, flags=_FLAGS | LOADING | STALE)
+@answers("PEERS")
 def aa_peers(call: Call) -> object:
     """Reply: list of a map for each of the other regions."""
     regions = regions_of(call.server)
@@ -79,19 +65,19 @@ def _shown(regions: Regions, peer: Peer) -> Map:
     return Map(pairs)
 
 
-@command("AA|PAUSE", arity=3, flags=_FLAGS)
+@answers("PAUSE")
 def aa_pause(call: Call) -> object:
     """Pull no more from a peer, or from all, until AA RESUME or AA SYNC. Reply: OK."""
     return regions_of(call.server).pause(call.argv[2], True)
 
 
-@command("AA|RESUME", arity=3, flags=_FLAGS)
+@answers("RESUME")
 def aa_resume(call: Call) -> object:
     """Pull from a peer, or from all, again. Reply: OK."""
     return regions_of(call.server).pause(call.argv[2], False)
 
 
-@command("AA|SYNC", arity=-2, flags=_FLAGS | BLOCKING)
+@answers("SYNC")
 def aa_sync(call: Call) -> object:
     """Wait until all is here that each peer has answered so far, paused or not.
 
@@ -110,7 +96,7 @@ def aa_sync(call: Call) -> object:
     return regions_of(call.server).sync(call.session, argv, timeout_ms)
 
 
-@command("AA|TOKEN", arity=2, flags=NOSCRIPT)
+@answers("TOKEN")
 def aa_token(call: Call) -> object:
     """Reply: what stands for all that is here now, to be given to AA WAIT of another region."""
     regions = regions_of(call.server)
@@ -118,7 +104,7 @@ def aa_token(call: Call) -> object:
     return encode_numbers(regions.region.known())
 
 
-@command("AA|WAIT", arity=4, flags=NOSCRIPT | NO_MULTI | BLOCKING)
+@answers("WAIT")
 def aa_wait(call: Call) -> object:
     """Wait until all is here that a token stands for; 0 milliseconds are for ever.
 
@@ -133,7 +119,7 @@ def aa_wait(call: Call) -> object:
     return regions.wait(call.session, call.argv, numbers, deadline_ms)
 
 
-@command("AA|MOVE", arity=-5, flags=_FLAGS | WRITE, keys=(_MOVED,))
+@answers("MOVE")
 def aa_move(call: Call) -> object:
     """Have a group read in another region, with its places and what is pending; ``*`` in all.
 
@@ -143,7 +129,9 @@ def aa_move(call: Call) -> object:
     force = len(argv) == 6 and argv[5].upper() == b"FORCE"
     if len(argv) > 6 or (len(argv) == 6 and not force):
         raise CommandError(errors.SYNTAX)
-    region = regions_of(call.server).region
+    if call.server.data.region is None:
+        raise CommandError(errors.AA_NO_REGION)
+    region = region_of(call.server)
     to = 0
     if argv[4] != b"*":
         number = parse_integer(argv[4])
@@ -156,7 +144,7 @@ def aa_move(call: Call) -> object:
     return OK
 
 
-@command("AA|COUNT", arity=3, flags=_FLAGS)
+@answers("COUNT")
 def aa_count(call: Call) -> object:
     """Reply: how many effects of a kind this region has made since its start."""
     region = regions_of(call.server).region
@@ -166,14 +154,14 @@ def aa_count(call: Call) -> object:
     return region.made(name)
 
 
-@command("AA|STREAM", arity=3, flags=_FLAGS | READONLY, keys=(_KEY,))
+@answers("STREAM")
 def aa_stream(call: Call) -> object:
     """Reply: list of lines, all that regions have to agree on about a stream; nil for none."""
     value = _replicated(call, call.argv[2])
     return None if value is None else list(shared_state(value))
 
 
-@command("AA|DIGEST", arity=-2, flags=_FLAGS | READONLY, keys=(_KEY,))
+@answers("DIGEST")
 def aa_digest(call: Call) -> object:
     """It is equal in all regions that know the same.
 
@@ -217,14 +205,14 @@ def _replicated(call: Call, key: bytes) -> Replicated | None:
     return value
 
 
-@command("AA|JOIN", arity=3, flags=_FLAGS | WRITE)
+@answers("JOIN")
 def aa_join(call: Call) -> object:
     """Let a region take part that ``aa-peers`` does not name. Reply: OK."""
     emit(call.server, [AA, b"JOIN", b"%d" % _other_region(call)])
     return OK
 
 
-@command("AA|FORGET", arity=3, flags=_FLAGS | WRITE)
+@answers("FORGET")
 def aa_forget(call: Call) -> object:
     """Let a region take part no more: it comes back as a new one only.
 
@@ -245,9 +233,3 @@ def _other_region(call: Call) -> int:
     if number == regions.region.id:
         raise CommandError(errors.AA_OWN_REGION)
     return number
-
-
-@command("AA|HELP", arity=2, flags=LOADING | STALE)
-def aa_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)

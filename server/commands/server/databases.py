@@ -14,10 +14,10 @@ from headrace.compat.errors import (
 )
 from headrace.protocol.replies import OK
 from headrace.server.clients.session import IN_MULTI
+from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
-from headrace.server.regions.effects import delete_all
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated
 
@@ -70,10 +70,10 @@ def _check_mode(call: Call) -> None:
 
 def _flush(call: Call, db: Keyspace) -> int:
     server = call.server
-    if server.data.region is not None and not call.replaying:
+    if in_region(call):
         # One by one: what other regions have made meanwhile stays.
         replicated = [entry for entry in db.every() if isinstance(entry.value, Replicated)]
-        delete_all(server, replicated, bool(call.session.special & IN_MULTI))
+        shared_keys().delete_all(server, replicated, bool(call.session.special & IN_MULTI))
     removed = len(db)
     if removed:
         server.changes.replace_database(db, None, call.now_ms)

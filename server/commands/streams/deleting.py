@@ -12,8 +12,8 @@ from headrace.server.commands.streams.args import (
     strict_ids,
 )
 from headrace.server.commands.streams.events import PENDING_CHANGED, XDELETED
-from headrace.server.commands.streams.regional.deleting import ack_and_delete, delete_by_mode
-from headrace.server.commands.streams.regional.moving import refuse_elsewhere
+from headrace.server.commands.streams.group_args import refuse_elsewhere
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.references import (
@@ -40,7 +40,7 @@ def xdelex(call: Call) -> object:
         return [MISSING] * len(texts)
     ids = strict_ids(texts)
     if call.server.data.region is not None:
-        return delete_by_mode(call, argv[1], stream, mode, ids)
+        return shared_streams().delete_by_mode(call, argv[1], stream, mode, ids)
     pending = pending_count(stream) if mode == DELREF else 0
     reply: list[object] = []
     deleted = 0
@@ -79,7 +79,7 @@ def xackdel(call: Call) -> object:
     ids = strict_ids(texts)
     if group.places is not None:
         refuse_elsewhere(call, stream, group)
-        return ack_and_delete(call, argv[1], stream, group, mode, ids)
+        return shared_streams().ack_and_delete(call, argv[1], stream, group, mode, ids)
     reply: list[object] = []
     acknowledged = 0
     length = stream.length

@@ -6,13 +6,14 @@ position as XGROUP SETID. Neither depends on a clock or on what is idle for how 
 
 from __future__ import annotations
 
+from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
 from headrace.server.commands.streams.args import stream_to_read
 from headrace.server.commands.streams.events import CONSUMER_CREATED, PENDING_CHANGED
 from headrace.server.commands.streams.group_waiting import group_readers
 from headrace.server.dispatch.call import Call
-from headrace.storage.stream.groups import NEVER, Consumer, Group
+from headrace.storage.stream.groups import HERE, NEVER, ON_ITS_WAY, Consumer, Group
 from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.stream import Stream
 
@@ -130,3 +131,19 @@ def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: i
         record.append(b"LASTID")
         record.append(format_id(last_ms, last_seq))
     return record
+
+
+def refuse_elsewhere(call: Call, stream: Stream | None, group: Group) -> None:
+    """Refuse what concerns the reading of a group that is read in another region.
+
+    Raises:
+        CommandError: it is.
+    """
+    places = group.places
+    if places is None or stream is None or call.replaying:
+        return
+    region = places.elsewhere(stream)
+    if region == ON_ITS_WAY:
+        raise CommandError(errors.GROUP_ON_ITS_WAY)
+    if region != HERE:
+        raise CommandError(errors.group_moved(region))

@@ -12,7 +12,7 @@ from headrace.compat.errors import (
 from headrace.protocol.replies import OK
 from headrace.server.commands.streams.args import integer, stream_at
 from headrace.server.commands.streams.events import GROUP_MODE_SET
-from headrace.server.commands.streams.regional.grouping import set_mode_everywhere
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import WRITE, KeySpec, command
 
@@ -46,7 +46,7 @@ def xgroup_setmode(call: Call) -> object:
     if group is None:
         raise CommandError(no_such_group(argv[3], key))
     if call.server.data.region is not None and not call.replaying:
-        set_mode_everywhere(call, stream, argv[3], most)
+        shared_streams().set_mode(call, stream, argv[3], most)
         return OK
     group.max_pending = most
     call.changed(key, GROUP_MODE_SET, argv)

@@ -25,6 +25,7 @@ from headrace.server.commands.streams.group_args import (
     claims_are_awaited,
     consumer_seen,
     record_consumer,
+    refuse_elsewhere,
 )
 from headrace.server.commands.streams.group_waiting import EntryForGroup
 from headrace.server.commands.streams.read_options import (
@@ -33,13 +34,7 @@ from headrace.server.commands.streams.read_options import (
     read_options_of,
 )
 from headrace.server.commands.streams.reading import GREATEST, parts_after
-from headrace.server.commands.streams.regional.grouping import (
-    note_acknowledged,
-    parts_to_come,
-    place_record,
-    with_namesakes,
-)
-from headrace.server.commands.streams.regional.moving import refuse_elsewhere
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
 from headrace.server.dispatch.rows import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
@@ -203,7 +198,8 @@ def _read_history(
             entries.null_array()
             shown += 1
         else:
-            parts = [part] if group.places is None else with_namesakes(source.stream, part)
+            places = group.places
+            parts = [part] if places is None else places.with_namesakes(source.stream, part)
             add_entries(entries, parts, False)
             shown += len(parts)
         if size is not None:
@@ -252,7 +248,7 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
         if group.places is None:
             parts = parts_after(source.stream, last, max(0, limit), most_bytes)
         else:
-            parts = parts_to_come(source.stream, group, max(0, limit), most_bytes)
+            parts = group.places.parts(source.stream, max(0, limit), most_bytes)
         if size is not None:
             parts = within(parts, size, 0 if claiming else NOT_SHOWN)
     new = count_entries(parts)
@@ -269,7 +265,7 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
         awaited = not noack and claims_are_awaited(call, source.key, group)
         _report(call, source.key, records, awaited)
         if noack and new and group.places is not None:
-            note_acknowledged(call, source.key, source.stream, group)
+            shared_streams().note_acknowledged(call, source.key, source.stream, group)
 
 
 def _claim(
@@ -299,7 +295,8 @@ def _claim(
         idle_ms = max(0, call.now_ms - nack.delivery_ms)
         before_bytes = claimed.wire_bytes()
         part = claim.part
-        parts = [part] if group.places is None else with_namesakes(source.stream, part)
+        places = group.places
+        parts = [part] if places is None else places.with_namesakes(source.stream, part)
         add_entries(claimed, parts, False, idle_ms, nack.count)
         shown += len(parts)
         if size is not None:
@@ -341,7 +338,7 @@ def _hand_out(
 def _position_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
     """The record of how far the group has come with these parts."""
     if group.places is not None:
-        return place_record(key, group, parts)
+        return shared_streams().place_record(key, group, parts)
     return [
         b"XGROUP",
         b"SETID",

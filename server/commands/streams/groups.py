@@ -24,15 +24,9 @@ from headrace.server.commands.streams.events import (
     GROUP_DESTROYED,
     GROUP_ID_SET,
 )
+from headrace.server.commands.streams.group_args import refuse_elsewhere
 from headrace.server.commands.streams.idmp_records import record_limits
-from headrace.server.commands.streams.regional.grouping import (
-    create_everywhere,
-    destroy_everywhere,
-    note_acknowledged,
-    release_held,
-    set_place,
-)
-from headrace.server.commands.streams.regional.moving import refuse_elsewhere
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
@@ -123,7 +117,7 @@ def xgroup_create(call: Call) -> object:
     if name in stream.groups:
         raise CommandError(BUSY_GROUP)
     if call.server.data.region is not None:
-        return create_everywhere(call, stream, position, created)
+        return shared_streams().create_group(call, stream, position, created)
     if created:
         call.put(key, stream)
     entries_read = min(options.entries_read, stream.entries_added)
@@ -159,7 +153,7 @@ def xgroup_setid(call: Call) -> object:
         position = bound_id(argv[4])
     if group.places is not None:
         refuse_elsewhere(call, stream, group)
-        set_place(stream, group, None if argv[4] == b"$" else position)
+        shared_streams().set_place(stream, group, None if argv[4] == b"$" else position)
         call.changed(key, GROUP_ID_SET, argv)
         return OK
     group.last_ms, group.last_seq = position
@@ -180,7 +174,7 @@ def xgroup_destroy(call: Call) -> object:
     argv = call.argv
     stream = _stream_of(call, argv[2])
     if call.server.data.region is not None:
-        return destroy_everywhere(call, stream)
+        return shared_streams().destroy_group(call, stream)
     group = stream.groups.pop(argv[3], None)
     if group is None:
         return 0
@@ -224,13 +218,13 @@ def xgroup_delconsumer(call: Call) -> object:
     if consumer is None:
         return 0
     if group.places is not None and consumer.pel.size:
-        release_held(call, argv[2], stream, group, argv[4])
+        shared_streams().release_held(call, argv[2], stream, group, argv[4])
     removed = group.delete_consumer(argv[4])
     room = removed.count > 0 and group.max_pending != 0
     call.changed(argv[2], CONSUMER_DELETED, argv, wakes=room)
     if removed.count:
         if group.places is not None:
-            note_acknowledged(call, argv[2], stream, group)
+            shared_streams().note_acknowledged(call, argv[2], stream, group)
         call.server.data.free_later(removed)
     return removed.count
 

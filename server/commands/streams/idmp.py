@@ -25,7 +25,7 @@ from headrace.server.commands.streams.args import (
 )
 from headrace.server.commands.streams.events import PRODUCERS_CHANGED
 from headrace.server.commands.streams.idmp_records import EVER, record_iid
-from headrace.server.commands.streams.regional.settings import set_limits_everywhere
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
@@ -95,7 +95,7 @@ class Limits:
         if duration_s == stream.idmp_duration_s and maxsize == stream.idmp_maxsize:
             return
         if call.server.data.region is not None:
-            set_limits_everywhere(call, key, stream, duration_s, maxsize)
+            shared_streams().set_limits(call, key, stream, duration_s, maxsize)
             return
         call.server.data.free_later(stream.limit_idmp(duration_s, maxsize))
         call.changed(key, PRODUCERS_CHANGED, self.record(key))

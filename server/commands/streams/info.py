@@ -16,7 +16,7 @@ from headrace.server.commands.streams.args import integer, stream_to_read
 from headrace.server.commands.streams.entries import add_entries, add_entries_array
 from headrace.server.commands.streams.idle_consumers import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
-from headrace.server.commands.streams.regional.info import add_lanes, add_places, lane_figures
+from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     LOADING,
@@ -26,6 +26,7 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
+from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag
 from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
@@ -93,9 +94,11 @@ def xinfo_stream(call: Call) -> object:
             if count < 0:
                 count = FULL_ENTRIES
     out = Packer(call.session.resp3)
-    out.map(FIGURES + (2 if full else 3) + lane_figures(stream))
+    is_shared = isinstance(stream, Replicated)
+    out.map(FIGURES + (2 if full else 3) + (LANE_FIGURES if is_shared else 0))
     _add_figures(out, stream)
-    add_lanes(out, call.server, stream)
+    if is_shared:
+        shared_streams().add_lanes(out, call.server, stream)
     if full:
         out.constant(_ENTRIES)
         add_entries_array(out, stream.parts(LEAST, GREATEST, count, False), False)
@@ -184,7 +187,7 @@ def _add_mode(out: Packer, group: Group) -> None:
     if group.max_pending:
         _add_number(out, _MAX_PENDING, group.max_pending)
     if group.places is not None:
-        add_places(out, group)
+        shared_streams().add_places(out, group)
 
 
 def _add_full_group(out: Packer, stream: Stream, group: Group, count: int) -> None:

@@ -20,8 +20,7 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import parse_integer
 from headrace.server.commands.streams.args import integer, stream_at, strict_ids
 from headrace.server.commands.streams.events import PENDING_RELEASED
-from headrace.server.commands.streams.group_args import group_of
-from headrace.server.commands.streams.regional.moving import refuse_elsewhere
+from headrace.server.commands.streams.group_args import group_of, refuse_elsewhere
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.groups import Group

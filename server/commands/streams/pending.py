@@ -34,9 +34,9 @@ from headrace.server.commands.streams.group_args import (
     note_position,
     note_purge,
     record_consumer,
+    refuse_elsewhere,
 )
-from headrace.server.commands.streams.regional.grouping import note_acknowledged, with_namesakes
-from headrace.server.commands.streams.regional.moving import refuse_elsewhere
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import (
@@ -91,7 +91,7 @@ def xack(call: Call) -> object:
         room = group.max_pending != 0
         call.changed(argv[1], PENDING_CHANGED, argv, count=acknowledged, wakes=room)
         if group.places is not None:
-            note_acknowledged(call, argv[1], stream, group)
+            shared_streams().note_acknowledged(call, argv[1], stream, group)
     return acknowledged
 
 
@@ -131,7 +131,9 @@ class _Acknowledgement(LengthyIds):
             self.record(call, b"XACK")
             call.changed(self.argv[1], PENDING_CHANGED, None, count=self._acknowledged, wakes=room)
             if group.places is not None:
-                note_acknowledged(call, self.argv[1], stream_at(call, self.argv[1]), group)
+                shared_streams().note_acknowledged(
+                    call, self.argv[1], stream_at(call, self.argv[1]), group
+                )
         return self._acknowledged
 
 
@@ -190,7 +192,7 @@ def xack_alike(
         call.note_hits(words[1], done)
         call.count(acknowledged)
         if group.places is not None:
-            note_acknowledged(call, words[1], stream, group)
+            shared_streams().note_acknowledged(call, words[1], stream, group)
     return done, out.replies()
 
 
@@ -433,7 +435,8 @@ def _claimed_reply(
             out.id(nack.ms, nack.seq)
         return out.packed()
     if group.places is not None:
-        parts = [each for part in parts for each in with_namesakes(stream, part)]
+        places = group.places
+        parts = [each for part in parts for each in places.with_namesakes(stream, part)]
     out.array(len(parts))
     add_entries(out, parts, False)
     return out.packed()

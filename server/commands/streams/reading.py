@@ -37,12 +37,7 @@ from headrace.server.commands.streams.read_options import (
     read_options_in_region,
     read_options_of,
 )
-from headrace.server.commands.streams.regional.stable import (
-    bound_of,
-    first_after,
-    parts_up_to,
-    wait_for_stable,
-)
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.waiting import EntryAfter
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
@@ -197,8 +192,8 @@ def xread(call: Call) -> object:
         streams.append(stream)
         text = argv[options.streams_at + width + number]
         if options.stable:
-            bounds.append(bound_of(call, stream))
-            after.append(first_after(text, stream, bounds[number]))
+            bounds.append(shared_streams().bound_of(call, stream))
+            after.append(shared_streams().first_after(text, stream, bounds[number]))
         else:
             after.append(_resolve(text, stream))
     reply = StreamsReply(call.session.resp3)
@@ -211,7 +206,8 @@ def xread(call: Call) -> object:
         least = _least(options.count, entries_left)
         most_bytes = 0 if size is None else size.left()
         if options.stable:
-            parts = parts_up_to(stream, after[number], bounds[number], least, most_bytes)
+            first, bound = after[number], bounds[number]
+            parts = shared_streams().parts_up_to(stream, first, bound, least, most_bytes)
         else:
             parts = parts_after(stream, after[number], least, most_bytes)
         if not parts:
@@ -235,7 +231,7 @@ def xread(call: Call) -> object:
     if not options.block_at or not call.may_block:
         return NULL_ARRAY
     if options.stable:
-        return wait_for_stable(call, options, keys, after, bounds)
+        return shared_streams().wait_for_stable(call, options, keys, after, bounds)
     return _park(call, options, keys, after)
 
 

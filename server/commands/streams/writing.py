@@ -37,15 +37,7 @@ from headrace.server.commands.streams.idmp_records import (
     repeated,
     without_producer,
 )
-from headrace.server.commands.streams.regional.adding import (
-    add_in_region,
-    new_regional_stream,
-)
-from headrace.server.commands.streams.regional.removing import (
-    delete_everywhere,
-    trim_everywhere,
-)
-from headrace.server.commands.streams.regional.settings import set_id_everywhere
+from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import (
@@ -95,10 +87,9 @@ def xadd(call: Call) -> object:
     fields = len(argv) - at - 1
     if fields < 2 or fields % 2:
         raise CommandError(wrong_arity(b"xadd"))
-    if not automatic and ms == 0 and seq == 0 and not next_seq:
-        raise CommandError(errors.XADD_ZERO_ID)
-    if call.server.data.region is not None:
-        return add_in_region(call, at, options, pid, text, (ms, seq), next_seq)
+    if not automatic:
+        next_seq = _finds_seq(call, argv[at], ms, seq, next_seq)
+    region = call.server.data.region
     stream = stream_at(call, key)
     created = stream is None
     if stream is None:
@@ -117,13 +108,11 @@ def xadd(call: Call) -> object:
                     return repeated(call, stream, known)
             if call.replaying:
                 return None  # a repeat of what is not known any more
-    limits = call.server.data.node_limits
+    manual = False
     if automatic:
-        stream.append_next(call.now_ms, argv, at + 1, limits)
+        stream.append_next(call.now_ms, argv, at + 1, call.server.data.node_limits)
     else:
-        if next_seq:
-            seq = stream.next_seq(ms)
-        stream.append(ms, seq, argv, at + 1, limits)
+        manual = _append_as_asked(call, stream, at, ms, seq, next_seq)
     if created:
         call.put(key, stream)
     if idmp is not None and stream.last_ms == call.now_ms and not call.replaying:
@@ -131,6 +120,8 @@ def xadd(call: Call) -> object:
         stream.iids_added += 1
     elif len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
+    if region is not None:
+        return shared_streams().added(call, stream, at, options, pid, iid, manual, created)
     _trim_and_report(call, stream, at, options, pid, created)
     return packed_id(stream.last_ms, stream.last_seq)
 
@@ -163,6 +154,32 @@ def _id_wanted(word: bytes) -> tuple[int, int, bool]:
     if given is None or (next_seq and 0x2D in word):
         raise CommandError(errors.INVALID_STREAM_ID)
     return given[0], given[1], next_seq
+
+
+def _finds_seq(call: Call, word: bytes, ms: int, seq: int, next_seq: bool) -> bool:
+    """Whether the sequence of an ID that was given is to be found.
+
+    Raises:
+        CommandError: no entry can have the ID.
+    """
+    if ms == 0 and seq == 0 and not next_seq:
+        raise CommandError(errors.XADD_ZERO_ID)
+    if call.server.data.region is not None:
+        return shared_streams().finds_seq(call, word, next_seq)
+    return next_seq
+
+
+def _append_as_asked(
+    call: Call, stream: Stream, at: int, ms: int, seq: int, next_seq: bool
+) -> bool:
+    """Append an entry with the ID that its caller gave; see ``SharedStreams.is_manual``."""
+    manual = False
+    if call.server.data.region is not None:
+        manual = shared_streams().is_manual(call, stream, ms)
+    if next_seq:
+        seq = stream.next_seq(ms)
+    stream.append(ms, seq, call.argv, at + 1, call.server.data.node_limits)
+    return manual
 
 
 def _trim_and_report(
@@ -249,7 +266,7 @@ def xadd_alike(
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
             if region is not None:
-                trimmed = trim_everywhere(call, key, stream, options)
+                trimmed = shared_streams().trim(call, key, stream, options)
             else:
                 trimmed = options.trim(call, stream)
                 call.count(trimmed)
@@ -280,7 +297,7 @@ def new_stream(call: Call, key: bytes) -> Stream:
     A record says what they are, where they were not the default.
     """
     if call.server.data.region is not None:
-        return new_regional_stream(call, key)
+        return shared_streams().new(call, key)
     if call.replaying:
         return Stream(IDMP_DURATION_S, IDMP_MAXSIZE)
     config = call.server.config
@@ -316,7 +333,7 @@ def xtrim(call: Call) -> object:
     if stream is None:
         return 0
     if call.server.data.region is not None:
-        return trim_everywhere(call, argv[1], stream, options)
+        return shared_streams().trim(call, argv[1], stream, options)
     pending = pending_count(stream)
     removed = options.trim(call, stream)
     dropped = pending_count(stream) < pending
@@ -338,7 +355,7 @@ def xdel(call: Call) -> object:
         return 0
     ids = strict_ids(argv[2:])
     if call.server.data.region is not None:
-        return delete_everywhere(call, argv[1], stream, ids)
+        return shared_streams().delete(call, argv[1], stream, ids)
     deleted = 0
     for ms, seq in ids:
         if stream.delete(ms, seq):
@@ -422,7 +439,7 @@ def xsetid(call: Call) -> object:
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     if call.server.data.region is not None:
-        return set_id_everywhere(call, stream, new_id)
+        return shared_streams().set_id(call, stream, new_id)
     if new_id < (stream.max_deleted_ms, stream.max_deleted_seq):
         raise CommandError(errors.XSETID_BELOW_DELETED)
     if stream.length:

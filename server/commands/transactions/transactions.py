@@ -15,6 +15,7 @@ from headrace.compat.errors import (
     EXEC_ABORTED,
     EXEC_WITHOUT_MULTI,
     NESTED_MULTI,
+    TRANSACTION_TOO_LARGE,
     WATCH_IN_MULTI,
     CommandError,
     exec_refused,
@@ -50,7 +51,6 @@ from headrace.server.dispatch.rows import (
     command,
 )
 from headrace.server.gate import KEYS_MEASURED, MONITORED
-from headrace.server.regions.effects import check_transaction
 from headrace.server.statistics.calls import CallCounters
 
 # Redis takes what EXEC has brought and answered so far for what each request of the queue has.
@@ -94,11 +94,10 @@ def execute_queue(call: Call) -> object:
         if transaction.failed:
             raise CommandError(EXEC_ABORTED)
         return NULL_ARRAY
-    if server.data.region is not None and transaction.flags_of_any & (WRITE | MAY_REPLICATE):
-        line = check_transaction(server, transaction.size_bytes)
-        if line:
-            session.drop_transaction()
-            raise CommandError(exec_refused(line))
+    writes = server.data.region is not None and transaction.flags_of_any & (WRITE | MAY_REPLICATE)
+    if writes and transaction.size_bytes > server.config.aa_transaction_max_bytes:
+        session.drop_transaction()
+        raise CommandError(exec_refused(TRANSACTION_TOO_LARGE))
     row = call.row
     argv = call.argv
     session.unit_ns = server.clock.now_ns

@@ -17,7 +17,6 @@ from headrace.server.net.connection import MOST_REGIONS, Connection
 from headrace.server.net.tls.handshakes import Handshakes
 from headrace.server.net.tls.names import common_name, has_name
 from headrace.server.net.tls.transport import LOST, Door, TlsTransport
-from headrace.server.regions.advice import warn_refused
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -102,7 +101,9 @@ class RegionDoor(Door):
             transport.answer_plain(encode(ErrorReply(AA_ENCRYPTS)))
         peer = transport.get_extra_info("peername")
         host = str(peer[0]) if isinstance(peer, tuple) else "?"
-        warn_refused(self._server, host, f"TLS: {reason}")
+        neighbours = self._server.neighbours
+        if neighbours is not None:
+            neighbours.refused(host, f"TLS: {reason}")
 
 
 class CallingDoor(Door):

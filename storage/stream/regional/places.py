@@ -141,19 +141,23 @@ class Places(Position):
                 count += _count(lane, start, end)
         return count
 
-    def parts(self, stream: Lanes, count: int, most_bytes: int = 0) -> list[Part]:
-        """The next entries to be given, as parts of which each knows its lane.
+    def parts(self, log: EntryLog, count: int, most_bytes: int = 0) -> list[Part]:
+        """See ``Position``; each of the parts knows its lane.
 
         Args:
             count: the most entries; 0 is all of them.
             most_bytes: see ``EntryLog.parts``.
         """
         sources: list[Source] = []
-        for lane in stream.filled_lanes():
+        for lane in _lanes(log).filled_lanes():
             ranges = self.to_come(lane.name)
             if ranges:
                 sources.append(Source(lane, ranges))
         return merged(sources, count, False, most_bytes)
+
+    def with_namesakes(self, log: EntryLog, part: Part) -> list[Part]:
+        """See ``Position``."""
+        return _lanes(log).with_namesakes(part)
 
     def deliver(self, parts: list[Part]) -> None:
         """See ``Position``."""

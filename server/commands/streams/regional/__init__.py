@@ -2,4 +2,4 @@
 
 import headrace.persistence.forms.stream.regional.form
 import headrace.persistence.snapshot.region  # noqa: F401  (these register forms)
-from headrace.server.commands.streams.regional import whole  # noqa: F401
+from headrace.server.commands.streams.regional import streams, whole  # noqa: F401

@@ -19,9 +19,8 @@ from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.packing import packed_id
 from headrace.server.commands.streams.add_options import AddOptions
-from headrace.server.commands.streams.args import NO_TRIM, stream_at
+from headrace.server.commands.streams.args import NO_TRIM
 from headrace.server.commands.streams.events import XADDED
-from headrace.server.commands.streams.idmp_records import iid_named, record_iid, repeated
 from headrace.server.commands.streams.regional.removing import (
     LaneEntry,
     trim_everywhere,
@@ -44,7 +43,6 @@ from headrace.server.regions.effects import (
     region_of,
 )
 from headrace.storage.regions.records import AA
-from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import (
     ID,
     BadVector,
@@ -72,55 +70,7 @@ _NUMBER_DIGITS: Final = 18
 # Entries of this region
 
 
-def add_in_region(
-    call: Call,
-    at: int,
-    options: AddOptions | None,
-    pid: bytes,
-    text: bytes,
-    wanted: ID,
-    next_seq: bool,
-) -> object:
-    """XADD whose words have been looked at; its reply.
-
-    Args:
-        at: where its ID stands.
-        pid, text: its producer, and how that names the message; empty without one.
-        wanted: the ID, unless it is ``*``.
-        next_seq: the sequence is to be found.
-    """
-    argv = call.argv
-    key = argv[1]
-    automatic = argv[at] == b"*"
-    if not automatic:
-        next_seq = _finds_seq(region_of(call.server), argv[at], next_seq)
-    found = stream_at(call, key)
-    if found is None and options is not None and not options.make_stream:
-        return None
-    created = found is None
-    stream = new_regional_stream(call, key) if found is None else found
-    iid: Iid = (0, 0, 0, b"", 0)  # of nobody
-    if pid:
-        iid = iid_named(text, argv, at)
-        known = None if stream.idmp is None else stream.idmp.find(pid, iid, call.now_ms)
-        if known is not None:
-            return repeated(call, stream, known)
-    limits = call.server.data.node_limits
-    manual = False
-    if automatic:
-        stream.append_next(call.now_ms, argv, at + 1, limits)
-    else:
-        manual = _is_manual(call, stream, wanted[0])
-        seq = stream.next_seq(wanted[0]) if next_seq else wanted[1]
-        stream.append(wanted[0], seq, argv, at + 1, limits)
-    if created:
-        call.put(key, stream)
-    if pid:
-        record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
-    return _report(call, stream, at, options, pid, iid, manual, created)
-
-
-def _finds_seq(region: Region, word: bytes, next_seq: bool) -> bool:
+def finds_seq(mode: int, word: bytes, next_seq: bool) -> bool:
     """Whether the sequence of the ID that a caller gave is to be found.
 
     Raises:
@@ -129,13 +79,13 @@ def _finds_seq(region: Region, word: bytes, next_seq: bool) -> bool:
     if next_seq:
         return True
     if b"-" not in word:
-        return region.mode != LIBERAL
-    if region.mode == STRICT:
+        return mode != LIBERAL
+    if mode == STRICT:
         raise CommandError(errors.FULL_ID_IN_STRICT_MODE)
     return False
 
 
-def _is_manual(call: Call, stream: Stream, ms: int) -> bool:
+def is_manual(call: Call, stream: Stream, ms: int) -> bool:
     """Whether the milliseconds that a caller gave may be below what others were promised.
 
     Raises:
@@ -165,7 +115,7 @@ def new_regional_stream(call: Call, key: bytes) -> RegionalStream:
     return stream
 
 
-def _report(
+def report_added(
     call: Call,
     stream: Stream,
     at: int,

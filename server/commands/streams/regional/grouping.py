@@ -215,18 +215,6 @@ def set_place(stream: Stream, group: Group, position: ID | None) -> None:
     group.last_ms, group.last_seq = begins.highest()
 
 
-def parts_to_come(stream: Stream, group: Group, count: int, most_bytes: int) -> list[Part]:
-    """Where the next entries for a group are to be found. See ``EntryLog.parts``."""
-    assert isinstance(stream, RegionalStream)
-    return places_of(group).parts(stream, count, most_bytes)
-
-
-def with_namesakes(stream: Stream, part: Part) -> list[Part]:
-    """A pending entry, with those that other regions have given the same ID."""
-    assert isinstance(stream, RegionalStream)
-    return stream.with_namesakes(part)
-
-
 def place_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
     """The record of how far a group has come that has been given these parts."""
     words = [AA, b"PLACE", key, group.name]

@@ -27,15 +27,9 @@ _PLACES: Final = Constant(b"places")
 _HOME: Final = Constant(b"home")
 
 
-def lane_figures(stream: Stream) -> int:
-    """How many pairs ``add_lanes`` adds."""
-    return 2 if isinstance(stream, RegionalStream) else 0
-
-
 def add_lanes(out: Packer, server: Server, stream: Stream) -> None:
     """Add the lanes of a stream, and the ID up to which nothing can come any more."""
-    if not isinstance(stream, RegionalStream):
-        return
+    assert isinstance(stream, RegionalStream)
     out.constant(_LANES)
     out.array(len(stream.lanes))
     for lane in stream.lanes:

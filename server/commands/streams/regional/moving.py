@@ -26,7 +26,6 @@ from headrace.compat.numbers import INT64_MAX
 from headrace.server.commands.streams.events import GROUP_MODE_SET, PENDING_CHANGED
 from headrace.server.commands.streams.regional.settings import number_of
 from headrace.server.commands.streams.regional.state import settle, state_of
-from headrace.server.dispatch.call import Call
 from headrace.server.regions.effects import (
     Effect,
     EffectError,
@@ -69,32 +68,12 @@ from headrace.storage.stream.regional.handing import (
 from headrace.storage.stream.regional.places import Interval, places_of
 from headrace.storage.stream.regional.start import decode_start
 from headrace.storage.stream.regional.stream import RegionalStream
-from headrace.storage.stream.stream import Stream
 
 _PLACES: Final = b"PLACES"
 _PENDING: Final = b"PENDING"
 _OF: Final = b"OF"
 _RELEASED: Final = b"RELEASED"
 _PORTION: Final = 2000  # pending entries of one record
-
-
-# Who may read
-
-
-def refuse_elsewhere(call: Call, stream: Stream | None, group: Group) -> None:
-    """Refuse what concerns the reading of a group that is read in another region.
-
-    Raises:
-        CommandError: it is.
-    """
-    places = group.places
-    if places is None or stream is None or call.replaying:
-        return
-    region = places.elsewhere(stream)
-    if region == ON_ITS_WAY:
-        raise CommandError(errors.GROUP_ON_ITS_WAY)
-    if region != HERE:
-        raise CommandError(errors.group_moved(region))
 
 
 # Moving

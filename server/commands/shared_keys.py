@@ -1,0 +1,86 @@
+"""What commands do with keys that several regions share, whatever these hold.
+
+What does it is in the wing of regions, and registers itself.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final
+
+from headrace.server.dispatch.call import Call
+from headrace.server.state import Server
+from headrace.storage.entry import Entry
+from headrace.storage.sharing import Replicated
+
+
+class SharedKeys:
+    """What it means in a region to delete a key, to rename it, and so on."""
+
+    @abstractmethod
+    def delete(self, server: Server, key: bytes, value: Replicated) -> None:
+        """Delete what this region knows of a key that is there."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def delete_all(self, server: Server, found: list[Entry], in_multi: bool) -> None:
+        """Delete what this region knows of several keys that are there, in one step.
+
+        Args:
+            found: all of them are replicated.
+            in_multi: they are part of a client's transaction.
+
+        Raises:
+            CommandError: they are too large for that; nothing has changed.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def delete_named(self, call: Call, name: bytes) -> int:
+        """DEL or UNLINK; how many keys were there."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
+        """Give a key that is there, and is replicated, a deadline; -1 takes it away."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def rename(self, call: Call, found: Entry) -> bool:
+        """RENAME of a key that is there; False where it is done as without regions."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def copy(self, call: Call, value: object, moment_ms: int) -> bool:
+        """COPY of a value; False where it is done as without regions."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def restore(self, call: Call, key: bytes, value: object, moment_ms: int) -> bool:
+        """RESTORE of a value; False where it is done as without regions."""
+        raise NotImplementedError
+
+
+class _Registered:
+    def __init__(self) -> None:
+        self.only: SharedKeys | None = None
+
+
+_registered: Final = _Registered()
+
+
+def shares_keys(shared: SharedKeys) -> None:
+    """Declare what commands do with keys in a region."""
+    _registered.only = shared
+
+
+def shared_keys() -> SharedKeys:
+    """What commands do with keys in a region; the server is one."""
+    found = _registered.only
+    assert found is not None
+    return found
+
+
+def in_region(call: Call) -> bool:
+    """Whether a command is to make effects; what is read from a file makes none."""
+    return call.server.data.region is not None and not call.replaying
