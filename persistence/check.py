@@ -21,8 +21,9 @@ from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.records import AA, FROM, JOINED, is_numbered
-from headrace.storage.regions.vectors import BadVector, Numbers, encode_numbers
+from headrace.storage.regions.records import JOINED, is_numbered
+from headrace.storage.sharing import AA, FROM
+from headrace.storage.vectors import BadVector, Numbers, encode_numbers
 
 COMMANDS_AT_ONCE: Final = 1000
 

@@ -34,9 +34,8 @@ from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.spare_files import SpareFiles
 from headrace.server.process.supervision import Supervision
-from headrace.server.regions.effects import begin_region, publish_all, region_of
+from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.link import SocketConnector
-from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
 from headrace.server.role import Failing, Following, Replicas
 from headrace.server.settings import Settings
@@ -274,10 +273,7 @@ class App(Host):
         """What this server is among other regions; None where it is no region."""
         if self.server.data.region is None:
             return None
-        records = self.durability.keeping.open(region_of(self.server))
-        regions = Regions(self.dispatcher, JournalRecords(records), self._connector)
-        records.backlog.on_more = regions.grown
-        return regions
+        return Regions(self.dispatcher, self._connector)
 
     def leave(self) -> None:
         """End the process at once; what clients were answered is in the append-only file."""

@@ -14,6 +14,11 @@ from mypy_extensions import trait
 
 from headrace.storage.value import Value
 
+AA: Final = b"AA"  # what records of regions begin with, but for those of entries
+# Behind it, what is said of a file: how its records count, who writes it, that it came to its end.
+FROM: Final = b"FROM"
+FILE: Final = b"FILE"
+CLOSED: Final = b"CLOSED"
 REGION_MAX: Final = 15  # as many as the lower four bits of a sequence can distinguish
 NAME_MAX_BYTES: Final = 256  # of a database
 STRICT: Final = 0

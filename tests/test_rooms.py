@@ -43,7 +43,7 @@ ROOMS: dict[str, list[str]] = {
         *("errors", "digest", "freeable", "expiring", "heap", "due", "limits", "value"),
         *("packed", "part_deadlines", "collection", "array", "hash", "list", "set"),
         *("sorted_set", "string", "faces", "costs"),
-        *("key_table", "entry", "keyspace", "freezing", "sharing", "regions", "stream"),
+        *("key_table", "entry", "keyspace", "freezing", "sharing", "vectors", "regions", "stream"),
     ],
     "persistence": [
         *("errors", "files", "log", "encoder", "stream_place", "taker", "names"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.storage.regions.vectors import NUMBER_MAX, BadVector, Dot, check_origin
+from headrace.storage.vectors import NUMBER_MAX, BadVector, Dot, check_origin
 
 
 def counting_of(words: list[bytes]) -> Dot:

@@ -27,12 +27,10 @@ import time
 from typing import Final
 
 from headrace.persistence.aof.file import AppendOnlyFile
-from headrace.persistence.aof.identity import is_blank
-from headrace.persistence.aof.journal import Journal
-from headrace.persistence.aof.kept import KeptLog
-from headrace.persistence.aof.log_file import LogFile
 from headrace.persistence.aof.manifest import BASE, AofFile, Manifest
 from headrace.persistence.aof.manifest import read as read_manifest
+from headrace.persistence.aof.peer_log import PeerLog
+from headrace.persistence.aof.reader import is_blank
 from headrace.persistence.errors import PersistenceError, advice, os_refusal
 from headrace.persistence.files import (
     TEMPORARY_PREFIX,
@@ -78,7 +76,7 @@ class AofDirectory:
     """
 
     def __init__(self, parent: bytes, name: bytes, prefix: bytes) -> None:
-        self.log: KeptLog | None = None
+        self.log: PeerLog | None = None
         self.path: Final = os.path.join(os.path.abspath(parent), name)
         self.prefix: Final = prefix
         self.manifest = Manifest()
@@ -301,7 +299,7 @@ class AofDirectory:
         base_bytes = self.size_of([base]) if base is not None else 0
         return AppendOnlyFile(self.file_path(last), self.size_of(files[:-1]), base_bytes)
 
-    def _open_journal(self, log: KeptLog) -> AppendOnlyFile:
+    def _open_journal(self, log: PeerLog) -> AppendOnlyFile:
         """Begin a new incr file; those at the end that hold nothing go."""
         manifest = self.manifest.copy()
         while manifest.incrs and is_blank(self.file_path(manifest.incrs[-1])):
@@ -311,7 +309,7 @@ class AofDirectory:
         base = manifest.base
         base_bytes = self.size_of([base]) if base is not None else 0
         older_bytes = self.size_of(manifest.to_load()[:-1])
-        journal = Journal(path, older_bytes, base_bytes, log.region, log.backlog, log)
+        journal = log.begin_file(path, older_bytes, base_bytes)
         try:
             self.store(manifest)
         except BaseException:
@@ -326,7 +324,7 @@ class AofDirectory:
         if log is None:
             return AppendOnlyFile(path, 0, 0)
         log.clear()  # what is in the folder belongs to another time
-        return Journal(path, 0, 0, log.region, log.backlog, log)
+        return log.begin_file(path, 0, 0)
 
     def sync(self) -> None:
         """Wait until all that the manifest names is on the disk.
@@ -392,12 +390,9 @@ class AofDirectory:
         log = self.log
         assert log is not None
         for kept in self.manifest.kept:
-            file = LogFile(self.file_path(kept))
-            file.first = kept.first
-            file.last = kept.last
+            path = self.file_path(kept)
             with contextlib.suppress(OSError):  # one that is not there is missing to nobody here
-                file.sendable_bytes = os.stat(file.path).st_size
-                log.add(file)
+                log.add_kept(path, kept.first, kept.last, os.stat(path).st_size)
 
     def has_needless(self) -> bool:
         """Whether a file that is kept is not to be kept any longer."""
@@ -416,16 +411,16 @@ class AofDirectory:
             self.store(manifest)
             self.delete_history()
 
-    def _keep(self, manifest: Manifest, incr: AofFile, log: KeptLog) -> None:
+    def _keep(self, manifest: Manifest, incr: AofFile, log: PeerLog) -> None:
         """Keep an incr file that has just been retired, if another region may need it."""
         path = self.file_path(incr)
-        found = log.find(path)
-        if found is not None and found.last and log.is_needed(found.last):
-            manifest.keep(incr, found.first.copy(), found.last.copy())
-        else:
+        found = log.numbers_in(path)
+        if found is None:
             log.remove(path)
+        else:
+            manifest.keep(incr, found[0], found[1])
 
-    def _drop_kept(self, manifest: Manifest, log: KeptLog) -> bool:
+    def _drop_kept(self, manifest: Manifest, log: PeerLog) -> bool:
         """Let go of kept files in ``manifest``: the oldest first; whether there are any."""
         total = 0
         for file in manifest.kept:

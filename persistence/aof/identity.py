@@ -21,8 +21,8 @@ from typing import Final
 from headrace.persistence.aof.scan import IDENTITY, BrokenBytes, Scanner
 from headrace.persistence.errors import PersistenceError, shown
 from headrace.protocol.outgoing import request
-from headrace.storage.regions.records import AA, CLOSED, FILE, FROM
 from headrace.storage.regions.region import Region
+from headrace.storage.sharing import AA, CLOSED, FILE
 
 VERSION: Final = 1
 _HEAD_BYTES: Final = 4096
@@ -141,40 +141,6 @@ def last_life(paths: list[bytes]) -> Life | None:
             identity = read_identity(path)
             return None if identity is None else Life(identity, path)
     return None
-
-
-def is_blank(path: bytes) -> bool:
-    """Whether a file of a region holds no record of any kind, be it that its first line was cut.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with open(path, "rb") as file:
-        text = file.read(_HEAD_BYTES + 1)
-    if len(text) > _HEAD_BYTES:
-        return False
-    scanner = Scanner(text)
-    at = 0
-    try:
-        while at < len(text):
-            end = scanner.scan(at)
-            if end < 0:
-                start = _first_words()
-                return not at and (text.startswith(start) or start.startswith(text))
-            words = scanner.words(at)
-            said = words[:2] in ([AA, FILE], [AA, FROM], [AA, CLOSED])
-            if not said and words[0] != b"SELECT":
-                return False
-            at = end
-    except BrokenBytes:
-        return False
-    return True
-
-
-def _first_words() -> bytes:
-    """What such a file begins with, whoever wrote it."""
-    line = request([AA, FILE, *[b""] * 8])
-    return line[: line.index(FILE) + len(FILE)]
 
 
 def _number(text: bytes) -> int:

@@ -35,9 +35,10 @@ from headrace.persistence.aof.log_file import LogFile
 from headrace.persistence.aof.scan import NUMBERED, Scanner
 from headrace.persistence.files import open_to_write, sync_file, write_all
 from headrace.protocol.outgoing import request, write_request
-from headrace.storage.regions.records import AA, CLOSED, FROM, is_numbered
+from headrace.storage.regions.records import is_numbered
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Dot
+from headrace.storage.sharing import AA, CLOSED, FROM
+from headrace.storage.vectors import Dot
 
 FROM_BYTES: Final[i64] = 64 * 1024  # so much stands between two lines that say how to count
 
@@ -412,3 +413,11 @@ class Journal(AppendOnlyFile):
         self._collected_batches = []
         self._unsynced = []
         super().close()
+
+
+class RegionLog(KeptLog):
+    """The log of a region whose files are journals."""
+
+    def begin_file(self, path: bytes, older_bytes: int, base_bytes: int) -> Journal:
+        """See ``PeerLog``."""
+        return Journal(path, older_bytes, base_bytes, self.region, self.backlog, self)

@@ -16,15 +16,16 @@ from typing import Final
 from headrace.persistence.aof.backlog import Backlog
 from headrace.persistence.aof.batch import Batch, Slicer
 from headrace.persistence.aof.log_file import MARK_BYTES, LogFile, Places
+from headrace.persistence.aof.peer_log import PeerLog
 from headrace.persistence.aof.scan import BEGIN, COUNTING
 from headrace.persistence.aof.walk import Walk, index
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 LOG_BYTES: Final = 4 << 30
 
 
-class KeptLog:
+class KeptLog(PeerLog):
     """The numbered records in the files of a region.
 
     Args:
@@ -32,20 +33,17 @@ class KeptLog:
         backlog: has the latest of them in memory.
 
     Attributes:
-        most_bytes: how much is kept that this region itself does not need.
         acknowledged: what all other regions have on their disks.
         is_kept: there are other regions, for whom it is kept.
-        dropped: how many files have gone although another region needs them.
         sends_synced: records may be sent when they are synced, and not when they are written.
     """
 
     def __init__(self, region: Region, backlog: Backlog, most_bytes: int = LOG_BYTES) -> None:
+        super().__init__(most_bytes)
         self.region: Final = region
         self.backlog: Final = backlog
-        self.most_bytes = most_bytes
         self.acknowledged: Numbers = {}
         self.is_kept = True
-        self.dropped = 0
         self.sends_synced = False
         self._files: list[LogFile] = []  # replaced and never changed: a thread may go through it
         self._changing: Final = threading.Lock()
@@ -57,13 +55,28 @@ class KeptLog:
         with self._changing:
             self._files = [*self._files, file]
 
+    def add_kept(self, path: bytes, first: Numbers, last: Numbers, size_bytes: int) -> None:
+        """See ``PeerLog``."""
+        file = LogFile(path)
+        file.first = first
+        file.last = last
+        file.sendable_bytes = size_bytes
+        self.add(file)
+
+    def numbers_in(self, path: bytes) -> tuple[Numbers, Numbers] | None:
+        """See ``PeerLog``."""
+        found = self.find(path)
+        if found is None or not found.last or not self.is_needed(found.last):
+            return None
+        return found.first.copy(), found.last.copy()
+
     def remove(self, path: bytes) -> None:
-        """A file is about to go."""
+        """See ``PeerLog``."""
         with self._changing:
             self._files = [file for file in self._files if file.path != path]
 
     def clear(self) -> None:
-        """None of the files belongs to what is in memory."""
+        """See ``PeerLog``."""
         self._files = []
 
     def find(self, path: bytes) -> LogFile | None:
@@ -78,13 +91,17 @@ class KeptLog:
         return sum([file.sendable_bytes for file in self._files])
 
     def is_needed(self, last: Numbers) -> bool:
-        """Whether another region may ask for one of the records up to these."""
+        """See ``PeerLog``."""
         if not self.is_kept:
             return False
         for origin, number in last.items():
             if number > self.acknowledged.get(origin, 0):
                 return True
         return False
+
+    def memory_bytes(self) -> int:
+        """See ``PeerLog``."""
+        return self.backlog.size_bytes
 
     # Reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.aof.batch import Run
-from headrace.storage.regions.vectors import Dot, Numbers
+from headrace.storage.vectors import Dot, Numbers
 
 MARK_BYTES: Final = 64 * 1024  # so far from each other are the places of an origin that are known
 

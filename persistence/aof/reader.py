@@ -21,11 +21,14 @@ from mypy_extensions import i64
 from headrace.persistence.errors import CorruptAOF, PersistenceError, advice
 from headrace.persistence.files import open_to_read
 from headrace.persistence.forms.commands import STAMP
+from headrace.protocol.outgoing import request
+from headrace.storage.sharing import AA, CLOSED, FILE, FROM
 
 CHUNK_BYTES: Final = 64 * 1024
 TRIES: Final = 16  # places looked at that might be the command behind a damaged one
 MOST_DIGITS: Final = 16  # of a second that is one
 BULK_MAX_BYTES: Final = 1 << 40  # whatever limit the server had when it wrote the file
+_HEAD_BYTES: Final = 4096
 _STAR: Final = 0x2A
 _DOLLAR: Final = 0x24
 _HASH: Final = 0x23
@@ -213,3 +216,35 @@ class AofReader:
 
     def _damage(self, expected: str) -> CorruptAOF:
         return CorruptAOF(self.name, self.offset, expected)
+
+
+def is_blank(path: bytes) -> bool:
+    """Whether a file of commands holds none but those that say what file it is.
+
+    So does one of a region in which nothing has been written yet; its first line may be cut.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    reader = AofReader(path, path)
+    try:
+        while True:
+            words = reader.next()
+            if words is None:
+                return not reader.torn or (not reader.offset and _is_beginning(path))
+            is_said = words[0] == AA and len(words) > 1 and words[1] in (FILE, FROM, CLOSED)
+            if not is_said and words[0] != b"SELECT":
+                return False
+    except CorruptAOF:
+        return False
+    finally:
+        reader.close()
+
+
+def _is_beginning(path: bytes) -> bool:
+    """Whether a file is the beginning of the first line of a region's, whoever wrote it."""
+    line = request([AA, FILE, *[b""] * 8])
+    start = line[: line.index(FILE) + len(FILE)]
+    with open(path, "rb") as file:
+        text = file.read(_HEAD_BYTES + 1)
+    return len(text) <= _HEAD_BYTES and (text.startswith(start) or start.startswith(text))

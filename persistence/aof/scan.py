@@ -6,7 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.storage.regions.records import AA, EFFECTS, FILE, FROM, XADD
+from headrace.storage.regions.records import EFFECTS, XADD
+from headrace.storage.sharing import AA, FILE, FROM
 
 LOCAL: Final = 0
 NUMBERED: Final = 1

@@ -13,7 +13,7 @@ from headrace.persistence.aof.log_file import LogFile
 from headrace.persistence.aof.scan import BEGIN, COUNTING, END, NUMBERED, BrokenBytes, Scanner
 from headrace.persistence.errors import CorruptAOF, os_refusal
 from headrace.persistence.files import open_to_read
-from headrace.storage.regions.vectors import BadVector
+from headrace.storage.vectors import BadVector
 
 CHUNK_BYTES: Final = 256 * 1024
 

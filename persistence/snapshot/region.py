@@ -12,15 +12,15 @@ from headrace.persistence.forms.records import REGION, REGION_TEXTS_AT, Record
 from headrace.persistence.forms.table import register_members
 from headrace.storage.regions.beats import Beat
 from headrace.storage.regions.region import Region, region_as
-from headrace.storage.regions.vectors import (
+from headrace.storage.sharing import REGION_MAX, Member
+from headrace.storage.stream.regional.grave import opened
+from headrace.storage.vectors import (
     EPOCH_MAX,
     NUMBER_MAX,
     check_origin,
     decode_numbers,
     encode_numbers,
 )
-from headrace.storage.sharing import REGION_MAX, Member
-from headrace.storage.stream.regional.grave import opened
 
 _Others = tuple[
     bytes,  # numbers

@@ -6,7 +6,6 @@ from typing import Final
 
 from headrace.server.durability.commit import Committer
 from headrace.server.durability.files import Files
-from headrace.server.durability.keeping import Keeping
 from headrace.server.durability.rewriting import Rewriting
 from headrace.server.durability.saving import Saving
 from headrace.server.durability.snapshot_job import SnapshotJob
@@ -23,7 +22,6 @@ class Durability:
         files: what is open.
         committer: writes the append-only file, and sends what waits for that.
         saving: writes the snapshot.
-        keeping: of a region: keeps what other regions are sent from.
         rewriting: turns the append-only file on and off, and writes it anew.
         is_on: what the configuration asks for is done; not before loading begins, and not in tools.
     """
@@ -36,7 +34,6 @@ class Durability:
         self.files: Final = files
         self.committer: Final = Committer(server, files) if committer is None else committer
         self.saving: Final = Saving(server, files)
-        self.keeping: Final = Keeping(server.config, self.files, self.committer)
         self.rewriting: Final = Rewriting(server, self.files, self.committer)
         self.is_on = False
         self._server: Final = server

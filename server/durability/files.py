@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.aof.file import AppendOnlyFile
-from headrace.persistence.aof.kept import KeptLog
+from headrace.persistence.aof.peer_log import PeerLog
 from headrace.server.changes.changes import Changes
 from headrace.server.durability.aof_status import AofStatus
 from headrace.server.durability.sync_waits import SyncWait
@@ -59,7 +59,7 @@ class Files:
     def __init__(self, changes: Changes, started_s: int) -> None:
         self.aof: AppendOnlyFile | None = None
         self.directory: AofDirectory | None = None
-        self.log: KeptLog | None = None
+        self.log: PeerLog | None = None
         self.status: Final = AofStatus()
         self.write_error = b""
         self.worker: Final = Worker()

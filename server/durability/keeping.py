@@ -7,34 +7,42 @@ from typing import Final
 
 from headrace.persistence.aof.backlog import Backlog
 from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.aof.journal import RegionLog
 from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.errors import PersistenceError
 from headrace.server.config.config import Config
-from headrace.server.durability.commit import Committer
+from headrace.server.durability.durability import Durability
 from headrace.server.durability.files import Files
 from headrace.server.durability.worker import Task
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 log: Final = logging.getLogger("headrace")
 
 
-class Keeping:
-    """Keeps the log of one region; without regions it does nothing."""
+def log_of(files: Files) -> KeptLog | None:
+    """The log of a region; None before its files are loaded."""
+    found = files.log
+    assert found is None or isinstance(found, KeptLog)
+    return found
 
-    def __init__(self, config: Config, files: Files, committer: Committer) -> None:
+
+class Keeping:
+    """Keeps the log of one region."""
+
+    def __init__(self, config: Config, durability: Durability) -> None:
         self._config: Final = config
-        self._files: Final = files
-        self._committer: Final = committer
+        self._files: Final = durability.files
+        self._committer: Final = durability.committer
         self._dropping = False
 
     def open(self, region: Region) -> KeptLog:
         """The log of a region, which is about to be loaded."""
         config = self._config
-        found = self._files.log
+        found = log_of(self._files)
         if found is None:
             backlog = Backlog(config.aa_backlog_bytes)
-            found = KeptLog(region, backlog, config.aa_log_max_bytes)
+            found = RegionLog(region, backlog, config.aa_log_max_bytes)
             self._files.log = found
             for name in ("aa-send", "aa-backlog-bytes", "aa-log-max-bytes"):
                 config.on_change[name] = self.settings_changed
@@ -43,7 +51,7 @@ class Keeping:
 
     def settings_changed(self) -> str | None:
         """Do from now on what the configuration asks for."""
-        found = self._files.log
+        found = log_of(self._files)
         if found is not None:
             config = self._config
             found.backlog.most_bytes = config.aa_backlog_bytes
@@ -53,7 +61,7 @@ class Keeping:
 
     def acknowledged(self, numbers: Numbers) -> None:
         """All other regions have so much on their disks: files that nobody needs go."""
-        found = self._files.log
+        found = log_of(self._files)
         directory = self._files.directory
         if found is None:
             return
@@ -82,7 +90,7 @@ class Keeping:
         Raises:
             OSError, PersistenceError: it cannot be; the region is who it was.
         """
-        found = self._files.log
+        found = log_of(self._files)
         assert found is not None
         region = found.region
         aof = self._files.aof

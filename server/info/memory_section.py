@@ -26,7 +26,7 @@ class MemoryFigures:
         self.aof_buffer: Final = files.aof.buffer_bytes if files.aof is not None else 0
         self.backlog: Final = server.role.backlog_bytes()
         self.unread_by_replicas: Final = server.role.unread_bytes()
-        of_region = 0 if files.log is None else files.log.backlog.size_bytes
+        of_region = 0 if files.log is None else files.log.memory_bytes()
         self.regions_backlog: Final = of_region
         self.graves: Final = server.account.graves_bytes()
         self.not_counted: Final = self.aof_buffer + self.unread_by_replicas + of_region

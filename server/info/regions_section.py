@@ -6,6 +6,7 @@ from headrace.compat.errors import LOADING
 from headrace.persistence.errors import shown
 from headrace.server.dispatch.call import Call
 from headrace.server.durability.files import Files
+from headrace.server.durability.keeping import log_of
 from headrace.server.gate import LOADING_DATA, REGION_REFUSES, WRITES_REFUSED
 from headrace.server.info.sections import add_section
 from headrace.server.regions.peers import Peer
@@ -13,8 +14,8 @@ from headrace.server.regions.regions import Regions
 from headrace.server.state import Server
 from headrace.storage.regions.records import newest_version
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import encode_numbers
 from headrace.storage.sharing import MODES
+from headrace.storage.vectors import encode_numbers
 
 
 def active_active(call: Call) -> list[bytes]:
@@ -89,7 +90,7 @@ def _intake(regions: Regions) -> list[bytes]:
 
 
 def _log(files: Files) -> list[bytes]:
-    log = files.log
+    log = log_of(files)
     if log is None:
         return []
     return [
@@ -116,7 +117,7 @@ def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
     acknowledged = regions.callers.acknowledged.get(peer.region, {})
     own = regions.region.origin
     unacknowledged = regions.region.count - acknowledged.get(own, 0)
-    log = files.log
+    log = log_of(files)
     held = 0 if log is None else log.backlog.bytes_after(own, acknowledged.get(own, 0))
     statistics = peer.statistics
     return (

@@ -11,7 +11,7 @@ until its EXEC has been read. So one that the end of the file cuts off is not ru
 A command of the files that fails is no small matter: the data would silently differ from what it
 was. So it is refused, with file and offset, like any other damage.
 
-The records of a region's files that other regions have, too, go another way; see ``numbered``.
+The records of a region's files that other regions have, too, go another way; see ``region_files``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from typing import Final, NoReturn
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.persistence.aof.directory import is_end_of_data
-from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
@@ -37,10 +36,10 @@ from headrace.persistence.stream_place import StreamPlace, noted_place
 from headrace.persistence.taker import IntoDatabases, LiveKeys
 from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.numbered import EffectsDoor, NumberedRecords, foreign
+from headrace.server.loading.region_files import RegionFiles, foreign
 from headrace.server.loading.replayer import Replayer
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
+from headrace.storage.sharing import AA
 
 log: Final = logging.getLogger("headrace")
 
@@ -60,10 +59,9 @@ class Loader:
         size_bytes: how long they are together.
         is_dump: the file is a snapshot alone. No commands follow that would say themselves what
             expired, so keys whose deadline has come are left out.
-        door: of a region: where its records go.
+        of_region: the same files, as those of a region; None without regions.
 
     Attributes:
-        numbered: of a region: what counts its records.
         mends: a torn end is cut off the last file; otherwise it is passed over, and stays.
         start: where to begin in the first file, when it holds commands.
         stream_place: where a snapshot is in the stream of replication; None where none says that.
@@ -76,9 +74,9 @@ class Loader:
         paths: list[bytes],
         size_bytes: int,
         is_dump: bool,
-        door: EffectsDoor | None = None,
+        of_region: RegionFiles | None = None,
     ) -> None:
-        self.numbered: Final = None if door is None else NumberedRecords(door)
+        self._of_region: Final = of_region
         self._server: Final = server
         self._status: Final = durability.files.status
         self._files: Final = paths
@@ -181,7 +179,7 @@ class Loader:
 
     def _open(self, path: bytes) -> None:
         """Find out what a file holds, and begin to load it."""
-        if not self._file and not self.start and self.numbered is None and is_rdb_file(path):
+        if not self._file and not self.start and self._of_region is None and is_rdb_file(path):
             config = self._server.config
             now_ms = self._server.clock.now_ns // 1_000_000
             dbs = self._server.data.dbs
@@ -207,16 +205,16 @@ class Loader:
         except OSError as error:
             raise os_refusal(path, "read", error) from error
         self._replayer.select_first()
-        if self.numbered is not None:
-            self.numbered.begin_file(path)
+        if self._of_region is not None:
+            self._of_region.begin_file(path)
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         """What puts the keys of a snapshot into the databases."""
         data = self._server.data
-        if self.numbered is None:
+        if self._of_region is None:
             return Decoder(data.dbs, now_ms, drop_before_ms)
         decoder = Decoder([*data.dbs, data.graves], now_ms, drop_before_ms)
-        decoder.accept_region(self.numbered.region)
+        decoder.accept_region(self._of_region.member)
         return decoder
 
     def _load_some(self, reader: AofReader) -> bool:
@@ -291,8 +289,8 @@ class Loader:
         Raises:
             PersistenceError: it is, and this server is not that region.
         """
-        if self.numbered is not None:
-            return self.numbered.take(reader.name, argv, offset)
+        if self._of_region is not None:
+            return self._of_region.take(reader.name, argv, offset)
         if argv[0] == AA:
             raise foreign(reader.name, argv, "set aa-region-id to load it")
         return False
@@ -312,7 +310,7 @@ class Loader:
         """A file is whole, and is about a database that is not there."""
         count = len(self._server.data.dbs)
         why = f"there are only {count}: raise `databases`"
-        if self.numbered is not None:
+        if self._of_region is not None:
             why = (
                 "a region has database 0 alone. Start the server without aa-region-id, move those "
                 "keys there or take them out, and have the file written anew (BGREWRITEAOF)"
@@ -330,8 +328,8 @@ class Loader:
         elif reader.torn or self._transaction is not None:
             good_bytes = self._good_bytes(reader)
             self._mend(reader, good_bytes)
-        if self.numbered is not None:
-            self.numbered.end_file(good_bytes)
+        if self._of_region is not None:
+            self._of_region.end_file(good_bytes)
         self._transaction = None
         self._damaged = False
         self._note_passed(reader)
@@ -410,13 +408,6 @@ class Loader:
         log.info(
             "Loading the %s: %.1f %%, %s, %.0f s to go", what, status.loaded_share(), speed, left_s
         )
-
-    def note_files(self, log: KeptLog) -> None:
-        """Let the log of a region know which of the files hold its records."""
-        if self.numbered is not None:
-            for file in self.numbered.files:
-                if file.last:
-                    log.add(file)
 
     def finish(self) -> None:
         """Say what was loaded."""

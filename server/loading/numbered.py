@@ -7,35 +7,42 @@ nor doubled, or the file is refused.
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from headrace.persistence.aof.counting import counting_of
-from headrace.persistence.aof.identity import Identity, Life
+from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.aof.identity import Identity, Life, last_life
 from headrace.persistence.aof.log_file import LogFile
-from headrace.persistence.errors import CorruptAOF, PersistenceError, shown
-from headrace.storage.regions.records import AA, CLOSED, FILE, FROM, is_numbered
+from headrace.persistence.errors import CorruptAOF, os_refusal, shown
+from headrace.server.config.config import Config
+from headrace.server.durability.durability import Durability
+from headrace.server.durability.keeping import Keeping, log_of
+from headrace.server.loading.region_files import RegionFiles, foreign
+from headrace.storage.regions.records import is_numbered
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import BadVector
+from headrace.storage.sharing import AA, CLOSED, FILE, FROM
+from headrace.storage.vectors import BadVector
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class EffectsDoor:
+class EffectsDoor(RegionFiles):
     """Where the records of a region's files go.
 
     Args:
         region: whose files they are.
 
     Attributes:
-        wants_base: a base is to be written before anything else: the files are a single server's.
+        numbered: what counts them.
     """
 
     def __init__(self, region: Region) -> None:
+        super().__init__(region)
         self.region: Final = region
-        self.wants_base = False
+        self.numbered: Final = NumberedRecords(self)
+        self._life: Life | None = None
 
     @abstractmethod
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
@@ -58,11 +65,41 @@ class EffectsDoor:
         """
 
     async def start(self, life: Life | None) -> None:
-        """Decide who the region is from now on: all is loaded, and nothing is written yet.
+        """Decide who the region is from now on; see ``RegionFiles.end_folder``.
 
         Args:
             life: how the one who wrote the files last has ended; None where none was a region.
         """
+
+    def begin_folder(self, config: Config, durability: Durability, directory: AofDirectory) -> None:
+        """See ``RegionFiles``."""
+        directory.log = Keeping(config, durability).open(self.region)
+        directory.load_kept()
+        try:
+            self._life = last_life([directory.file_path(file) for file in directory.manifest.incrs])
+        except OSError as error:
+            raise os_refusal(directory.path, "read", error) from error
+
+    def begin_file(self, path: bytes) -> None:
+        """See ``RegionFiles``."""
+        self.numbered.begin_file(path)
+
+    def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
+        """See ``RegionFiles``."""
+        return self.numbered.take(name, words, offset)
+
+    def end_file(self, size_bytes: int) -> None:
+        """See ``RegionFiles``."""
+        self.numbered.end_file(size_bytes)
+
+    async def end_folder(self, durability: Durability) -> None:
+        """See ``RegionFiles``."""
+        log = log_of(durability.files)
+        if log is not None:
+            for file in self.numbered.files:
+                if file.last:
+                    log.add(file)
+        await self.start(self._life)
 
 
 class NumberedRecords:
@@ -70,13 +107,12 @@ class NumberedRecords:
 
     Attributes:
         files: what has been found of numbered records, by file.
-        region: whose files they are.
     """
 
     def __init__(self, door: EffectsDoor) -> None:
         self.files: Final[list[LogFile]] = []
         self._door: Final = door
-        self.region: Final = door.region
+        self._region: Final = door.region
         self._is_ours = False  # the file at hand has said whose it is
         self._origin = b""  # whose the next numbered record is; empty where nothing says it
         self._next = 0
@@ -137,7 +173,7 @@ class NumberedRecords:
         except BadVector:
             expected = "an origin and a number behind AA FROM"
             raise CorruptAOF(name, offset, expected) from None
-        known = self.region.number_of(origin)
+        known = self._region.number_of(origin)
         if number != known + 1:
             raise CorruptAOF(
                 name,
@@ -161,7 +197,7 @@ class NumberedRecords:
         except ValueError as error:
             expected = f"AA FILE of a version that is known here, not {error}"
             raise CorruptAOF(name, offset, expected) from None
-        region = self.region
+        region = self._region
         if found.region != region.id or (region.database and found.database != region.database):
             raise foreign(
                 name, words, f"this server is region {region.id} of {shown(region.database)}"
@@ -177,11 +213,3 @@ class NumberedRecords:
         else:
             expected = f"an epoch of {region.epoch} at least, not {found.epoch}"
             raise CorruptAOF(name, offset, expected)
-
-
-def foreign(name: bytes, words: list[bytes], reason: str) -> PersistenceError:
-    """Says that a file belongs to a region, and not to this server."""
-    whose = "a region"
-    if words[1:2] == [FILE] and len(words) > 4:
-        whose = f"region {shown(words[4])} of {shown(words[3])}"
-    return PersistenceError(f"{os.fsdecode(name)} belongs to {whose}: {reason}.")

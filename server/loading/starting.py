@@ -10,7 +10,6 @@ import os
 from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
-from headrace.persistence.aof.identity import Life, last_life
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.files import read_head
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
@@ -21,7 +20,7 @@ from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.saving import RDB_SUFFIX, in_own_form
 from headrace.server.loading.loader import SLICE_NS, Loader
-from headrace.server.loading.numbered import EffectsDoor
+from headrace.server.loading.region_files import RegionFiles
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -30,21 +29,21 @@ REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configu
 
 
 async def start_persistence(
-    server: Server, durability: Durability, door: EffectsDoor | None = None
+    server: Server, durability: Durability, of_region: RegionFiles | None = None
 ) -> None:
     """Load what is on the disk and open the append-only file, as configured.
 
     Clients may configure another thing meanwhile. That decides whether the file is on at the end.
 
     Args:
-        door: of a region: where its records go.
+        of_region: those files, as those of a region; None without regions.
 
     Raises:
         PersistenceError: the server must not start.
     """
     durability.begin()
     if server.config.appendonly:
-        await load_folder(server, durability, door)
+        await load_folder(server, durability, of_region)
     elif await load_dump(server, durability):
         turn_on_if_asked(server.config, durability)
 
@@ -56,7 +55,7 @@ def turn_on_if_asked(config: Config, durability: Durability) -> None:
 
 
 async def load_folder(
-    server: Server, durability: Durability, door: EffectsDoor | None = None
+    server: Server, durability: Durability, of_region: RegionFiles | None = None
 ) -> None:
     """Load the append-only folder, and go on in its last file; a region goes on in a new one.
 
@@ -69,12 +68,9 @@ async def load_folder(
     directory.open()
     files.directory = directory
     adopt_dump(config, durability.saving.path, directory)
-    life: Life | None = None
-    if door is not None:
-        directory.log = durability.keeping.open(door.region)
-        directory.load_kept()
-        life = find_life(directory)
-    loader = directory_loader(server, durability, directory, door)
+    if of_region is not None:
+        of_region.begin_folder(config, durability, directory)
+    loader = directory_loader(server, durability, directory, of_region)
     if not await load(server, loader):
         return
     if not config.appendonly:
@@ -83,15 +79,14 @@ async def load_folder(
         return
     try:
         directory.sync()
-        if door is not None:
-            loader.note_files(durability.keeping.open(door.region))
-            await door.start(life)
+        if of_region is not None:
+            await of_region.end_folder(durability)
             if server.stopping:
                 return
         files.record_to(directory.open_last())
         durability.rewriting.timestamps_changed()
         directory.delete_history()
-        if door is not None and door.wants_base:
+        if of_region is not None and of_region.wants_base:
             await write_base(server, durability)
     except OSError as error:
         raise os_refusal(directory.path, "written", error) from error
@@ -216,28 +211,16 @@ def file_size(path: bytes) -> int:
         raise os_refusal(path, "read", error) from error
 
 
-def find_life(directory: AofDirectory) -> Life | None:
-    """How the region that wrote a folder last has ended; None where none was a region.
-
-    Raises:
-        PersistenceError: a file cannot be read.
-    """
-    try:
-        return last_life([directory.file_path(file) for file in directory.manifest.incrs])
-    except OSError as error:
-        raise os_refusal(directory.path, "read", error) from error
-
-
 def directory_loader(
     server: Server,
     durability: Durability,
     directory: AofDirectory,
-    door: EffectsDoor | None = None,
+    of_region: RegionFiles | None = None,
 ) -> Loader:
     """What loads an append-only folder."""
     files = directory.manifest.to_load()
     paths = [directory.file_path(file) for file in files]
-    return Loader(server, durability, paths, directory.size_of(files), False, door)
+    return Loader(server, durability, paths, directory.size_of(files), False, of_region)
 
 
 async def load(server: Server, loader: Loader) -> bool:

@@ -16,7 +16,7 @@ from headrace.server.regions.hello import BadHello, Hello, hello_of, read_reply,
 from headrace.server.regions.pieces import Piece
 from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 AA: Final = b"AA"
 

@@ -12,7 +12,7 @@ from typing import Final
 from headrace.server.regions.asker import Asker
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.starting import Answer
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
 

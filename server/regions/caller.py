@@ -11,7 +11,7 @@ from headrace.server.regions.exchange import RecordLog, Source
 from headrace.server.regions.hello import BadHello, Hello, as_reply, hello_of, read_hello, refusal
 from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers, epoch_of, region_of
+from headrace.storage.vectors import Numbers, epoch_of, region_of
 
 
 class Caller:

@@ -21,7 +21,7 @@ from headrace.server.regions.pieces import COMPRESS_FROM_BYTES, Piece
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 BEAT_MS: Final = 1000  # a PULL waits no longer
 TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it

@@ -16,10 +16,10 @@ from typing import Final
 from headrace.compat.errors import AASTART, AASYNCING
 from headrace.server.regions.effects import EffectError, Words, local, region_of
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import NONCE_ENDS, Region
-from headrace.storage.regions.vectors import Numbers, covers
-from headrace.storage.regions.vectors import region_of as number_of
+from headrace.storage.sharing import AA
+from headrace.storage.vectors import Numbers, covers
+from headrace.storage.vectors import region_of as number_of
 
 NONCE_BYTES: Final = 8
 _ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces

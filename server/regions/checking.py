@@ -15,8 +15,8 @@ from headrace.persistence.errors import shown
 from headrace.server.gate import HALF_JOINED
 from headrace.server.regions.effects import fingerprint, region_of
 from headrace.server.state import Server
-from headrace.storage.regions.vectors import Numbers
 from headrace.storage.sharing import Replicated
+from headrace.storage.vectors import Numbers
 
 log: Final = logging.getLogger("headrace")
 

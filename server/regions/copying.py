@@ -16,6 +16,7 @@ from headrace.compat.errors import AASTART, AASYNCING
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import NewFile
 from headrace.server.durability.durability import Durability
+from headrace.server.durability.keeping import log_of
 from headrace.server.durability.worker import Task, Worker
 from headrace.server.gate import HALF_JOINED
 from headrace.server.regions.catching import refusal_of, replaced_nonce
@@ -198,15 +199,15 @@ class Copying:
             self._stop_joining(joining)
             self._give_up(str(error))
             return
-        log_of = self._durability.files.log
-        assert log_of is not None
+        kept = log_of(self._durability.files)
+        assert kept is not None
         if joining.replaces:
-            self._replaying = Replaying(self._server, log_of, joining.lost())
+            self._replaying = Replaying(self._server, kept, joining.lost())
             return
         self._stop_joining(joining)
         self._server.changes.record(0, joining.record())
         for origin, number in joining.raised.items():
-            log_of.backlog.begin(origin, number + 1)
+            kept.backlog.begin(origin, number + 1)
         self._end(peer)
         log.warning("Region %d: its copy has been joined", peer.region)
         self.write_anew()
@@ -225,11 +226,11 @@ class Copying:
     def _write_replaced(self) -> None:
         """A copy has replaced what is here: nothing else happens before that is in the files."""
         region = region_of(self._server)
-        log_of = self._durability.files.log
-        assert log_of is not None
+        kept = log_of(self._durability.files)
+        assert kept is not None
         self._server.gate.set(HALF_JOINED, False)
         region.caught = replaced_nonce(region)
-        backlog = log_of.backlog
+        backlog = kept.backlog
         for origin in [*region.known(), *backlog.origins()]:  # some may be lost altogether
             backlog.begin(origin, region.number_of(origin) + 1)
         self._replaying = None

@@ -32,11 +32,11 @@ from headrace.server.gate import (
 )
 from headrace.server.state import Server
 from headrace.storage.entry import Entry
-from headrace.storage.regions.records import AA, EFFECTS, LOWEST_VERSION, OF_FILES, XADD
+from headrace.storage.regions.records import EFFECTS, LOWEST_VERSION, OF_FILES, XADD
 from headrace.storage.regions.region import Region, region_as
-from headrace.storage.regions.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
-from headrace.storage.sharing import Replicated
+from headrace.storage.sharing import AA, Replicated
 from headrace.storage.value import Value
+from headrace.storage.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
 
 Words = list[bytes]
 _TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves nobody meanwhile

@@ -35,7 +35,7 @@ from headrace.server.regions.checking import Check, Checking
 from headrace.server.regions.hello import Hello
 from headrace.server.regions.pieces import BadPiece, Piece, read_piece
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import (
+from headrace.storage.vectors import (
     BadVector,
     Numbers,
     check_origin,

@@ -20,7 +20,8 @@ from headrace.compat.numbers import parse_integer
 from headrace.server.regions.pieces import TIME_MAX_MS
 from headrace.storage.regions.records import LOWEST_VERSION, newest_version
 from headrace.storage.regions.region import Region, begun_in
-from headrace.storage.regions.vectors import (
+from headrace.storage.sharing import MODES, NAME_MAX_BYTES, REGION_MAX
+from headrace.storage.vectors import (
     EPOCH_MAX,
     BadVector,
     Numbers,
@@ -28,7 +29,6 @@ from headrace.storage.regions.vectors import (
     encode_numbers,
     origin_of,
 )
-from headrace.storage.sharing import MODES, NAME_MAX_BYTES, REGION_MAX
 
 NONCE_MAX_BYTES: Final = 64
 GENERATION_MAX: Final = 2**44 - 1

@@ -33,7 +33,8 @@ from headrace.server.regions.effects import (
 )
 from headrace.server.regions.exchange import Inlet
 from headrace.server.regions.pieces import Piece
-from headrace.storage.regions.records import AA, newest_version
+from headrace.storage.regions.records import newest_version
+from headrace.storage.sharing import AA
 
 log: Final = logging.getLogger("headrace")
 

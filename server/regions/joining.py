@@ -35,9 +35,10 @@ from headrace.server.regions.effects import (
 from headrace.server.state import Server
 from headrace.storage.expiring import Expiring
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.records import AA, JOINED
+from headrace.storage.regions.records import JOINED
 from headrace.storage.regions.region import Region, region_as
-from headrace.storage.regions.vectors import Numbers, origin_key, raise_numbers
+from headrace.storage.sharing import AA
+from headrace.storage.vectors import Numbers, origin_key, raise_numbers
 
 COPY_PREFIX: Final = b"copy-"
 COPY_SUFFIX: Final = b".hrs"

@@ -25,7 +25,7 @@ from headrace.server.regions.catching import Catching, new_nonce
 from headrace.server.regions.effects import refuse_writes, region_of
 from headrace.server.regions.starting import begin_later
 from headrace.server.state import Server
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 log: Final = logging.getLogger("headrace")
 

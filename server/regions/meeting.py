@@ -12,9 +12,10 @@ from typing import Final
 from headrace.compat.numbers import parse_integer
 from headrace.server.regions.effects import EffectError, Words, local, region_of
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA, LOWEST_VERSION
-from headrace.storage.regions.vectors import check_origin
-from headrace.storage.regions.vectors import region_of as number_of
+from headrace.storage.regions.records import LOWEST_VERSION
+from headrace.storage.sharing import AA
+from headrace.storage.vectors import check_origin
+from headrace.storage.vectors import region_of as number_of
 
 _MET: Final = b"MET"
 

@@ -13,7 +13,7 @@ from headrace.server.regions.advice import advice
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.exchange import Puller, PullerStatistics
 from headrace.server.regions.hello import Hello
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 log: Final = logging.getLogger("headrace")
 

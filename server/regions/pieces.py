@@ -7,7 +7,7 @@ from typing import Final
 
 from xxhash import xxh3_64
 
-from headrace.storage.regions.vectors import NUMBER_MAX, BadVector, check_origin
+from headrace.storage.vectors import NUMBER_MAX, BadVector, check_origin
 
 DEFLATED: Final = 1  # a flag: the payload is compressed
 COMPRESS_FROM_BYTES: Final = 4096

@@ -21,9 +21,9 @@ from headrace.server.regions.effects import EffectError, Words, local, may_write
 from headrace.server.regions.stability import beat_now
 from headrace.server.state import Server
 from headrace.storage.regions.promises import FOLLOWED_MS
-from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.sharing import AA
+from headrace.storage.vectors import Numbers
 
 _NUMBER_DIGITS: Final = 18
 _BEATS: Final = 10  # as long as these take, somebody who has asked may ask again

@@ -20,6 +20,7 @@ from headrace.server.data import HELD_BY_LAG
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
+from headrace.server.durability.keeping import Keeping
 from headrace.server.gate import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -30,7 +31,7 @@ from headrace.server.gate import (
 )
 from headrace.server.regions.advice import warn_refused
 from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
-from headrace.server.regions.callers import Callers, FileLog
+from headrace.server.regions.callers import Callers
 from headrace.server.regions.catching import Catching, note_caught, safe_generation
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
@@ -44,6 +45,7 @@ from headrace.server.regions.lives import Lives
 from headrace.server.regions.meeting import keep_met
 from headrace.server.regions.peers import Connector, Peer, pulling
 from headrace.server.regions.promising import look_at_promises, note_promise
+from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.retention import Retention
 from headrace.server.regions.stability import Stability
 from headrace.server.regions.synced import SyncedNumbers
@@ -51,7 +53,7 @@ from headrace.server.regions.syncing import Sync, Wait
 from headrace.server.state import Neighbours, Server
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 log: Final = logging.getLogger("headrace")
 
@@ -77,6 +79,7 @@ class Regions(Neighbours):
         peers: the other regions, by number.
         checks: whether regions that know the same have the same.
         callers: those that pull from here; giving: the full copies that they take.
+        keeping: keeps what they are sent from.
         copying: the full copy that is taken from one of the others.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
@@ -85,12 +88,15 @@ class Regions(Neighbours):
         catching: what it has still to learn before it takes writes; None where it takes them.
     """
 
-    def __init__(self, dispatcher: Dispatcher, records: FileLog, connector: Connector) -> None:
+    def __init__(self, dispatcher: Dispatcher, connector: Connector) -> None:
         server = dispatcher.server
+        self.keeping: Final = Keeping(server.config, dispatcher.durability)
+        kept = self.keeping.open(region_of(server))
+        kept.backlog.on_more = self.grown
         self.region: Final[Region] = region_of(server)
         self.peers: Final[dict[int, Peer]] = {}
         self.checks: Final = Checking(server)
-        self.callers: Final = Callers(server, self.region, records, self.checks)
+        self.callers: Final = Callers(server, self.region, JournalRecords(kept), self.checks)
         self.giving: Final = Giving(server, dispatcher.durability, self.callers.worker)
         self.copying: Final = Copying(
             server,
@@ -109,7 +115,9 @@ class Regions(Neighbours):
         self._dispatcher: Final = dispatcher
         self._stability: Final = Stability(server)
         self._connector: Final = connector
-        self._retention: Final = Retention(self.region, dispatcher.durability, self.callers)
+        self._retention: Final = Retention(
+            self.region, dispatcher.durability, self.keeping, self.callers
+        )
         self._synced: Final = SyncedNumbers(self.region, server.config, dispatcher.durability)
         self.callers.on_call = self._called
         self._is_open = False
@@ -119,7 +127,7 @@ class Regions(Neighbours):
         self._syncs: list[Sync] = []
         self._waits: list[Wait] = []
         self._lag_told_ms: dict[int, int] = {}
-        self._lives: Final = Lives(server, dispatcher.durability.keeping)
+        self._lives: Final = Lives(server, self.keeping)
         self.region.process = server.run_id
         server.neighbours = self
         server.config.on_change["aa-peers"] = self.configure
@@ -297,9 +305,8 @@ class Regions(Neighbours):
         generation = safe_generation(region)
         if generation <= region.generation:
             return True
-        keeping = self._dispatcher.durability.keeping
         try:
-            return keeping.begin_epoch(region.epoch, generation, region.nonce)
+            return self.keeping.begin_epoch(region.epoch, generation, region.nonce)
         except (OSError, PersistenceError) as error:
             log.warning("Writes are refused still, for the files cannot be written: %s", error)
             return False

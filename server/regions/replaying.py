@@ -12,7 +12,7 @@ from headrace.persistence.aof.scan import NUMBERED, Scanner
 from headrace.persistence.errors import PersistenceError
 from headrace.server.regions.effects import EffectError, apply_record, region_of
 from headrace.server.state import Server
-from headrace.storage.regions.vectors import Numbers, origin_key
+from headrace.storage.vectors import Numbers, origin_key
 
 log: Final = logging.getLogger("headrace")
 

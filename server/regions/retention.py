@@ -7,9 +7,10 @@ from typing import Final
 
 from headrace.persistence.aof.kept import KeptLog
 from headrace.server.durability.durability import Durability
+from headrace.server.durability.keeping import Keeping, log_of
 from headrace.server.regions.callers import Callers
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers, raise_numbers
+from headrace.storage.vectors import Numbers, raise_numbers
 
 log: Final = logging.getLogger("headrace")
 
@@ -19,22 +20,25 @@ LOOK_MS: Final = 1000
 class Retention:
     """Lets the log know from time to time what the others have."""
 
-    def __init__(self, region: Region, durability: Durability, callers: Callers) -> None:
+    def __init__(
+        self, region: Region, durability: Durability, keeping: Keeping, callers: Callers
+    ) -> None:
         self._region: Final = region
         self._durability: Final = durability
+        self._keeping: Final = keeping
         self._callers: Final = callers
         self._next_ms = 0
         self._reported = 0  # files that have gone
 
     def look(self, now_ms: int) -> None:
         """See what they have, if it is time; now_ms is monotonic."""
-        kept = self._durability.files.log
+        kept = log_of(self._durability.files)
         if kept is None or now_ms < self._next_ms:
             return
         self._next_ms = now_ms + LOOK_MS
         others = [member for member in self._region.members() if member != self._region.id]
         kept.is_kept = bool(others)
-        self._durability.keeping.acknowledged(least([self._of(member) for member in others]))
+        self._keeping.acknowledged(least([self._of(member) for member in others]))
         if kept.dropped > self._reported:
             self._reported = kept.dropped
             self._report(kept, others)

@@ -20,8 +20,8 @@ from headrace.server.regions.effects import (
 )
 from headrace.server.state import Server
 from headrace.storage.regions.beats import Beat
-from headrace.storage.regions.records import AA
-from headrace.storage.regions.vectors import (
+from headrace.storage.sharing import AA, REGION_MAX
+from headrace.storage.vectors import (
     EPOCH_MAX,
     Numbers,
     decode_numbers,
@@ -30,7 +30,6 @@ from headrace.storage.regions.vectors import (
     origin_key,
     raise_numbers,
 )
-from headrace.storage.sharing import REGION_MAX
 
 _NUMBER_DIGITS: Final = 18
 KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten

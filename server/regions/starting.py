@@ -18,7 +18,7 @@ from typing import Final
 from headrace.compat.errors import AASTART, AASYNCING
 from headrace.server.regions.catching import refusal_of
 from headrace.storage.regions.region import Region, latest_epoch
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 # What the files are
 NONE: Final = 0  # there is no data

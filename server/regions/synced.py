@@ -8,7 +8,7 @@ from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 _MARKS_MOST: Final = 100
 SYNC_EVERY_MS: Final = 5000

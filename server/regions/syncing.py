@@ -9,7 +9,7 @@ from headrace.server.clients.session import Session
 from headrace.server.regions.conversation import Conversation
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 LEVEL: Final = b"level"
 LATE: Final = b"late"

@@ -23,8 +23,8 @@ from headrace.server.config.new_values import defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import Loader
-from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.loading.region_door import RegionRecords
+from headrace.server.loading.region_files import RegionFiles
 from headrace.server.regions.effects import alone, region_of
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
@@ -158,17 +158,17 @@ class _TolerantLoader(Loader):
         paths: list[bytes],
         size_bytes: int,
         left: dict[str, Left],
-        door: EffectsDoor | None,
+        of_region: RegionFiles | None,
     ) -> None:
-        super().__init__(server, durability, paths, size_bytes, False, door)
+        super().__init__(server, durability, paths, size_bytes, False, of_region)
         self._left: Final = left
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         data = self._server.data
-        if self.numbered is None:
+        if self._of_region is None:
             return SoundDecoder(data.dbs, now_ms, drop_before_ms)
         decoder = SoundDecoder([*data.dbs, data.graves], now_ms, drop_before_ms)
-        decoder.accept_region(self.numbered.region)
+        decoder.accept_region(self._of_region.member)
         return decoder
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import EPOCH_MAX, Numbers, covers, epoch_of, region_of
+from headrace.storage.vectors import EPOCH_MAX, Numbers, covers, epoch_of, region_of
 
 
 class Beat:

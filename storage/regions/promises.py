@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import Numbers, epoch_of, region_of
+from headrace.storage.vectors import Numbers, epoch_of, region_of
 
 NO_STABLE_MS: Final = -1
 FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and pulls nobody with it

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.storage.sharing import AA, CLOSED, FILE, FROM
+
 XADD: Final = b"XADD"
-AA: Final = b"AA"
-FROM: Final = b"FROM"
-FILE: Final = b"FILE"
-CLOSED: Final = b"CLOSED"
 JOINED: Final = b"JOINED"
 OF_FILES: Final = frozenset((FROM, FILE, CLOSED, JOINED))  # what is said of the file
 LOWEST_VERSION: Final = 1  # of the exchange that is still spoken: all know its kinds

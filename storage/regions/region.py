@@ -7,7 +7,8 @@ from typing import Final
 from headrace.storage.regions.beats import Beat, covers_all, stable_numbers
 from headrace.storage.regions.promises import NO_STABLE_MS, has_all_before, least_promise
 from headrace.storage.regions.records import XADD
-from headrace.storage.regions.vectors import (
+from headrace.storage.sharing import Member, makes_members
+from headrace.storage.vectors import (
     Dot,
     Numbers,
     encode_numbers,
@@ -17,7 +18,6 @@ from headrace.storage.regions.vectors import (
     raise_numbers,
     region_of,
 )
-from headrace.storage.sharing import Member, makes_members
 
 NONCE_ENDS: Final = b"sj"  # each says why an epoch began without taking writes
 

@@ -9,8 +9,7 @@ import pytest
 
 from headrace.persistence.aof.backlog import BATCH_BYTES, Backlog
 from headrace.persistence.aof.batch import CUT_BYTES, Batch
-from headrace.persistence.aof.journal import FROM_BYTES, Journal
-from headrace.persistence.aof.kept import KeptLog
+from headrace.persistence.aof.journal import FROM_BYTES, Journal, RegionLog
 from headrace.protocol.outgoing import request
 from headrace.storage.regions.records import is_numbered
 from support.file_limit import file_limit
@@ -359,7 +358,7 @@ def test_a_long_local_record_between_others(path: Path) -> None:
 def test_synced_records_are_sent_when_they_are_synced(path: Path) -> None:
     region = region_one()
     backlog = Backlog()
-    kept = KeptLog(region, backlog)
+    kept = RegionLog(region, backlog)
     kept.sends_synced = True
     journal = Journal(bytes(path), 0, 0, region, backlog, kept)
     add(journal, xadd(1))
@@ -386,7 +385,7 @@ def test_nothing_is_sent_while_nobody_knows_what_is_on_the_disk(path: Path) -> N
     """A sync that succeeds after one that failed says nothing; a base that is there does."""
     region = region_one()
     backlog = Backlog()
-    kept = KeptLog(region, backlog)
+    kept = RegionLog(region, backlog)
     kept.sends_synced = True
     journal = Journal(bytes(path), 0, 0, region, backlog, kept)
     add(journal, xadd(1))

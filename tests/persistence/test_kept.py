@@ -9,7 +9,7 @@ import pytest
 
 from headrace.persistence.aof.backlog import Backlog
 from headrace.persistence.aof.directory import AofDirectory
-from headrace.persistence.aof.journal import Journal
+from headrace.persistence.aof.journal import Journal, RegionLog
 from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.aof.log_file import MARK_BYTES, LogFile
 from headrace.persistence.aof.manifest import KEPT, parse
@@ -31,7 +31,7 @@ from support.region_files import (
 
 def log_of(paths: list[Path], indexed: bool = False) -> KeptLog:
     """A log of files of which nothing is known but from and up to where they go."""
-    log = KeptLog(region_one(), Backlog())
+    log = RegionLog(region_one(), Backlog())
     for path in paths:
         found = LogFile(bytes(path))
         found.sendable_bytes = path.stat().st_size
@@ -110,7 +110,7 @@ def test_any_record_can_be_the_first(tmp_path: Path, seed: int) -> None:
 
 def test_much_of_others_is_passed_over(tmp_path: Path) -> None:
     region = region_one()
-    log = KeptLog(region, Backlog())
+    log = RegionLog(region, Backlog())
     journal = Journal(bytes(tmp_path / "x"), 0, 0, region, log.backlog, log)
     for number in range(1, 41):
         add(journal, xadd(number))
@@ -143,7 +143,7 @@ def test_much_of_others_is_passed_over(tmp_path: Path) -> None:
 
 def test_nothing_is_read_that_may_not_be_sent(tmp_path: Path) -> None:
     region = region_one()
-    log = KeptLog(region, Backlog())
+    log = RegionLog(region, Backlog())
     log.sends_synced = True
     journal = Journal(bytes(tmp_path / "x"), 0, 0, region, log.backlog, log)
     add(journal, xadd(1))
@@ -167,7 +167,7 @@ def test_nothing_is_read_that_may_not_be_sent(tmp_path: Path) -> None:
 def test_a_gap_ends_what_can_be_reached(tmp_path: Path) -> None:
     """A copy of everything was joined: records in between were never here one by one."""
     region = region_one()
-    log = KeptLog(region, Backlog())
+    log = RegionLog(region, Backlog())
     path = tmp_path / "x"
     journal = Journal(bytes(path), 0, 0, region, log.backlog, log)
     for first in (1, 2, 50, 51):
@@ -206,7 +206,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path / "appendonlydir"
         self.region = region_one()
-        self.log = KeptLog(self.region, Backlog())
+        self.log = RegionLog(self.region, Backlog())
         self.directory = AofDirectory(bytes(path), b"appendonlydir", b"a")
         self.directory.open()
         self.directory.log = self.log

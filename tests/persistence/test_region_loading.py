@@ -18,6 +18,7 @@ from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.outgoing import request
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
+from headrace.server.durability.keeping import Keeping, log_of
 from headrace.server.loading.loader import SLICE_NS, Loader
 from headrace.server.loading.starting import load_folder
 from headrace.server.state import Server
@@ -89,11 +90,11 @@ def test_the_log_knows_which_file_holds_what(tmp_path: Path) -> None:
     assert len(story.paths) > 1
     server = Server(Config())
     names = [bytes(path) for path in story.paths]
-    loader = Loader(server, Durability(server), names, 0, False, NotingDoor(Region(1)))
+    door = NotingDoor(Region(1))
+    loader = Loader(server, Durability(server), names, 0, False, door)
     while loader.load_slice(SLICE_NS):
         pass
-    assert loader.numbered is not None
-    for found, path in zip(loader.numbered.files, story.paths, strict=True):
+    for found, path in zip(door.numbered.files, story.paths, strict=True):
         known = story.kept.find(bytes(path))
         assert known is not None
         assert (found.first, found.last) == (known.first, known.last)
@@ -387,7 +388,7 @@ def test_a_region_is_known_by_its_folder(tmp_path: Path) -> None:
         await third.start()
         life = third.life()
         assert (life.is_same_file, life.is_same_boot, life.is_closed) == (True, True, False)
-        log = third.durability.files.log
+        log = log_of(third.durability.files)
         assert log is not None
         assert log.reach(b"1.0") == 1
         batch = log.read(b"1.0", 1, 1000)
@@ -465,7 +466,7 @@ def test_a_new_epoch_of_a_running_region(tmp_path: Path) -> None:
         side = Side(tmp_path)
         await side.start()
         side.add(xadd(1))
-        keeping = side.durability.keeping
+        keeping = Keeping(side.server.config, side.durability)
         assert keeping.begin_epoch(3, 1, b"n3")
         side.add(xadd(2))
         side.end()
@@ -485,7 +486,8 @@ def test_a_rewrite_keeps_what_others_need(tmp_path: Path) -> None:
         side = Side(tmp_path)
         await side.start()
         files = side.durability.files
-        assert files.log is not None
+        log = log_of(files)
+        assert log is not None
 
         async def rewrite() -> None:
             assert side.durability.rewriting.begin()
@@ -499,12 +501,12 @@ def test_a_rewrite_keeps_what_others_need(tmp_path: Path) -> None:
         assert files.directory is not None
         manifest = files.directory.manifest
         assert [file.last for file in manifest.kept] == [{b"1.0": 2}, {b"1.0": 3}]
-        assert files.log.reach(b"1.0") == 1
-        batch = files.log.read(b"1.0", 0, 1000)
+        assert log.reach(b"1.0") == 1
+        batch = log.read(b"1.0", 0, 1000)
         assert batch is not None
         assert units(batch.payload) == [[xadd(1), xadd(2)]]
-        side.durability.keeping.acknowledged({b"1.0": 2})
-        await until(lambda: files.log is not None and files.log.reach(b"1.0") == 3)
+        Keeping(side.server.config, side.durability).acknowledged({b"1.0": 2})
+        await until(lambda: log.reach(b"1.0") == 3)
         side.end()
         names = {path.name for path in side.path.glob("*.incr.aof")}
         assert "appendonly.aof.1.incr.aof" not in names

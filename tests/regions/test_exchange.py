@@ -17,7 +17,7 @@ from headrace.server.regions.exchange import OUTSTANDING, OUTSTANDING_MAX, PULL_
 from headrace.server.regions.hello import BadHello, read_hello, read_reply
 from headrace.server.regions.pieces import DEFLATED, BadPiece, Piece, read_piece
 from headrace.server.regions.secret import answering_code, asking_code, new_nonce
-from headrace.storage.regions.vectors import decode_numbers
+from headrace.storage.vectors import decode_numbers
 from support.pipes import BOUND, End, Pipe, record
 
 

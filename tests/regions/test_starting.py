@@ -22,7 +22,7 @@ from headrace.server.regions.starting import (
     decide,
 )
 from headrace.storage.regions.region import Region, begun_in
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 SECONDS = 700
 NOW_MS = EPOCHS_SINCE_MS + SECONDS * SECOND_MS + 17

@@ -17,8 +17,8 @@ from headrace.server.regions.pieces import Piece
 from headrace.server.state import Server
 from headrace.storage.entry import Entry
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.regional.fingerprint import fingerprint
+from headrace.storage.vectors import Numbers
 from support.lanes import regional
 from support.regions import RegionInProcess
 

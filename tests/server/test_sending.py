@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from headrace.persistence.aof.backlog import Backlog
-from headrace.persistence.aof.journal import Journal
-from headrace.persistence.aof.kept import KeptLog
+from headrace.persistence.aof.journal import Journal, RegionLog
 from headrace.protocol.outgoing import request
 from headrace.server.config.config import Config
 from headrace.server.durability.commit import PATIENCE_S
@@ -38,7 +37,7 @@ class Side:
         self.committer = self.durability.committer
         self.region = Region(1)
         self.backlog = Backlog()
-        self.kept = KeptLog(self.region, self.backlog)
+        self.kept = RegionLog(self.region, self.backlog)
         self.journal = Journal(bytes(path), 0, 0, self.region, self.backlog, self.kept)
         self.durability.files.record_to(self.journal)
 

@@ -16,9 +16,7 @@ from headrace.server.loading.starting import start_persistence
 from headrace.server.regions.catching import replaced_nonce
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.effects import begin_region, publish_all
-from headrace.server.regions.effects import region_of as region_of_server
 from headrace.server.regions.peers import Connector
-from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import TICK_MS, Regions
 from headrace.storage.stream.regional.stream import RegionalStream
 from simulator.ledger import Ledger, Numbers, Record, Shelf, Violated, region_of
@@ -191,10 +189,7 @@ class Region(Process):
 
     def prepare(self) -> None:
         begin_region(self.server)
-        region = region_of_server(self.server)
-        log = self.durability.keeping.open(region)
-        self.regions = Regions(self.dispatcher, JournalRecords(log), _Connector(self))
-        log.backlog.on_more = self.regions.grown
+        self.regions = Regions(self.dispatcher, _Connector(self))
 
     async def load(self) -> None:
         door = RegionDoor(self.server, self.regions)

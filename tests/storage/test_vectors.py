@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.storage.regions.region import STEP, Region, latest_epoch
-from headrace.storage.regions.vectors import (
+from headrace.storage.vectors import (
     BadVector,
     covers,
     decode_dots,

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Dot
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
@@ -19,6 +18,7 @@ from headrace.storage.stream.regional.registers import Register, Setting
 from headrace.storage.stream.regional.removals import DEL, EXPIRE, Removal, Tombstone, Top
 from headrace.storage.stream.regional.start import start_after, start_after_seen
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import Dot
 from support.snapshots import plain_group, plain_stream
 
 LIMITS = NodeLimits(4096, 4)

@@ -11,7 +11,8 @@ from headrace.server.cli import main
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, WRITE, command
 from headrace.server.regions.effects import Effect, effect, emit
-from headrace.storage.regions.records import AA, EFFECTS
+from headrace.storage.regions.records import EFFECTS
+from headrace.storage.sharing import AA
 
 EFFECTS[b"NOTE"] = 2
 notes: list[bytes] = []

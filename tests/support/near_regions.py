@@ -37,10 +37,10 @@ from headrace.server.regions.intake import Intake
 from headrace.server.regions.pieces import Piece
 from headrace.server.regions.promising import look_at_promises, note_promise
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA, FROM, is_numbered
-from headrace.storage.regions.vectors import Numbers
-from headrace.storage.regions.vectors import region_of as region_in
-from headrace.storage.sharing import MODES
+from headrace.storage.regions.records import is_numbered
+from headrace.storage.sharing import AA, FROM, MODES
+from headrace.storage.vectors import Numbers
+from headrace.storage.vectors import region_of as region_in
 from support.client import Argument
 
 Words = list[bytes]

@@ -21,7 +21,7 @@ from headrace.server.regions.exchange import (
 )
 from headrace.server.regions.pieces import Piece
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.vectors import Numbers
 
 BOUND = 1 << 20
 

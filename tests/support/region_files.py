@@ -7,8 +7,7 @@ from pathlib import Path
 
 from headrace.persistence.aof.backlog import Backlog
 from headrace.persistence.aof.batch import Batch, joined
-from headrace.persistence.aof.journal import Journal
-from headrace.persistence.aof.kept import KeptLog
+from headrace.persistence.aof.journal import Journal, RegionLog
 from headrace.persistence.aof.reader import AofReader
 from headrace.protocol.outgoing import request
 from headrace.protocol.requests import RequestParser
@@ -115,7 +114,7 @@ class Story:
         self.path = path
         self.region = region_one()
         self.backlog = Backlog(1 << 30)
-        self.kept = KeptLog(self.region, self.backlog)
+        self.kept = RegionLog(self.region, self.backlog)
         self.journal = Journal(bytes(path), 0, 0, self.region, self.backlog, self.kept)
         self.sent: dict[bytes, list[Unit]] = {b"1.0": [], b"2.0": [], b"3.2": []}
         self.paths = [path]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from headrace.storage.freeable import Freeable
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Dot, Numbers, raise_numbers
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import lag
@@ -17,6 +16,7 @@ from headrace.storage.stream.regional.removals import DEL, Removal, Tombstone, T
 from headrace.storage.stream.regional.start import Start, start_after
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.regional.trimming import lanes_by_length
+from headrace.storage.vectors import Dot, Numbers, raise_numbers
 
 ID = tuple[int, int]
 LIMITS = NodeLimits(4096, 3)  # blocks are sealed all the time

@@ -24,13 +24,13 @@ from headrace.server.regions.effects import (
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions, regions_of
 from headrace.server.regions.stability import forget
-from headrace.storage.regions.records import AA, EFFECTS, XADD
-from headrace.storage.regions.vectors import (
+from headrace.storage.regions.records import EFFECTS, XADD
+from headrace.storage.sharing import AA, REGION_MAX, Replicated
+from headrace.storage.vectors import (
     BadVector,
     decode_numbers,
     encode_numbers,
 )
-from headrace.storage.sharing import REGION_MAX, Replicated
 
 NEWEST_MOST: Final = 2**32
 SYNC_MS: Final = 10_000

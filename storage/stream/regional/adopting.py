@@ -7,7 +7,6 @@ record of that region: other regions can only get it as a copy.
 from __future__ import annotations
 
 from headrace.storage.regions.region import Region, first_lane
-from headrace.storage.regions.vectors import NO_ID, Dot, origin_of
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.groups import UNKNOWN, Group
 from headrace.storage.stream.regional.births import Create
@@ -17,6 +16,7 @@ from headrace.storage.stream.regional.registers import Setting
 from headrace.storage.stream.regional.start import start_after, start_after_seen
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import NO_ID, Dot, origin_of
 
 ADOPTED: int = 1  # the number of the record that adopted data counts as
 

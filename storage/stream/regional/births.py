@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import (
+from headrace.storage.stream.regional.intervals import Intervals
+from headrace.storage.stream.regional.registers import Register, Setting
+from headrace.storage.stream.regional.removals import DEL, Removal, Tombstone
+from headrace.storage.stream.regional.start import Start
+from headrace.storage.vectors import (
     ID,
     Dot,
     Numbers,
     covers,
     dot_key,
 )
-from headrace.storage.stream.regional.intervals import Intervals
-from headrace.storage.stream.regional.registers import Register, Setting
-from headrace.storage.stream.regional.removals import DEL, Removal, Tombstone
-from headrace.storage.stream.regional.start import Start
 
 ANYWHERE: Final = 0
 _CREATE_BYTES: Final = 400  # about

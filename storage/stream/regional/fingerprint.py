@@ -7,19 +7,19 @@ What is local (places, consumers, what is pending, iids) never belongs to it.
 
 from __future__ import annotations
 
-from headrace.storage.regions.vectors import (
-    ID,
-    NO_ID,
-    encode_dots,
-    encode_lanes,
-    encode_numbers,
-)
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.births import Births
 from headrace.storage.stream.regional.intervals import Intervals
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.registers import Register
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import (
+    ID,
+    NO_ID,
+    encode_dots,
+    encode_lanes,
+    encode_numbers,
+)
 
 _PAGE = 1000  # entries looked at together
 

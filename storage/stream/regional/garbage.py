@@ -16,10 +16,10 @@ still. So it is removed in turn, by one of those who have set it (``sweeper``).
 from __future__ import annotations
 
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import LaneVector, Numbers, covers, region_of
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import LaneVector, Numbers, covers, region_of
 
 
 def collect(stream: RegionalStream, stable: Numbers) -> int:

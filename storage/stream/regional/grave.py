@@ -23,7 +23,11 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import (
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.regional.lane import Lane
+from headrace.storage.stream.regional.removals import Removal
+from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import (
     NO_ID,
     Dot,
     Numbers,
@@ -32,10 +36,6 @@ from headrace.storage.regions.vectors import (
     origin_key,
     origin_of,
 )
-from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
-from headrace.storage.stream.regional.lane import Lane
-from headrace.storage.stream.regional.removals import Removal
-from headrace.storage.stream.regional.stream import RegionalStream
 
 _REGION_BITS: Final = 4
 _MANUAL: Final = 1

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import ID, Dot, LaneVector
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.nack import Nack
@@ -18,6 +17,7 @@ from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
 from headrace.storage.stream.regional.places import Interval, Places, places_of
 from headrace.storage.stream.regional.start import Start
+from headrace.storage.vectors import ID, Dot, LaneVector
 
 _EVER: Final = 2**62  # a moment that never comes
 

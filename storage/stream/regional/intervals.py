@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from headrace.storage.regions.vectors import ID
 from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.vectors import ID
 
 GREATEST: ID = (ID_MAX, ID_MAX)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import ID, NO_ID, Dot, Numbers, covers
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.idempotence import Record
@@ -28,6 +27,7 @@ from headrace.storage.stream.regional.registers import Register
 from headrace.storage.stream.regional.removals import Top
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID, NO_ID, Dot, Numbers, covers
 
 _BLOCKS: Final = 32  # that are looked at in one piece
 _LAST: Final[ID] = (ID_MAX, ID_MAX)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from headrace.storage.regions.vectors import ID, NO_ID, LaneVector
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.part import Part, Stretch
 from headrace.storage.stream.regional.lane import LANE_BYTES, Lane
 from headrace.storage.stream.regional.merged import Source, around_rank, merged
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID, NO_ID, LaneVector
 
 if TYPE_CHECKING:
     from librt.vecs import vec

@@ -13,12 +13,12 @@ from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
 
-from headrace.storage.regions.vectors import ID, LaneVector
 from headrace.storage.stream.ids import ID_MAX, following, is_below
 from headrace.storage.stream.part import Part, Stretch, nth_live
 from headrace.storage.stream.ranks import id_of_rank
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.run import NO_NAMES, Run
+from headrace.storage.vectors import ID, LaneVector
 
 _SPARE: Final = 4  # entries that a lane is asked for beyond its share
 _SHORT: Final = 4  # entries, or fewer, make a stretch that is copied

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.storage.regions.region import GENERATION_SHIFT, STEP, STEP_SHIFT, Region
-from headrace.storage.regions.vectors import ID, lane_name
 from headrace.storage.sharing import LIBERAL
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import (
@@ -29,6 +28,7 @@ from headrace.storage.stream.entry_log import (
 from headrace.storage.stream.ids import ID_MAX, is_below
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
+from headrace.storage.vectors import ID, lane_name
 
 _GENERATION: Final = 1 << GENERATION_SHIFT
 _AHEAD_MS: Final = 3000  # so much the IDs of ``*`` may be ahead of the clock: see ``promise_ms``

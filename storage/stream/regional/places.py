@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from headrace.storage.regions.vectors import ID, NO_ID, Dot, LaneVector
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, UNKNOWN, Group, Position
 from headrace.storage.stream.ids import following
@@ -30,6 +29,7 @@ from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
 from headrace.storage.stream.regional.merged import Source, merged, reached_by
 from headrace.storage.stream.regional.start import Start
+from headrace.storage.vectors import ID, NO_ID, Dot, LaneVector
 
 Interval = tuple[bytes, ID, ID]  # a lane, after which ID, up to which
 

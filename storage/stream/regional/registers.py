@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import Dot, Numbers, covers, origin_key
+from headrace.storage.vectors import Dot, Numbers, covers, origin_key
 
 NO_DEADLINE: Final = -1  # of a setting of the deadline: it never expires
 

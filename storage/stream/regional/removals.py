@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import ID, Dot, Numbers, covers
+from headrace.storage.vectors import ID, Dot, Numbers, covers
 
 DEL: Final = 0
 EXPIRE: Final = 1

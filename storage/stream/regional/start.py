@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import (
+from headrace.storage.vectors import (
     ID,
     NO_ID,
     LaneVector,

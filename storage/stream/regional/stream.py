@@ -13,14 +13,6 @@ from headrace.storage.regions.region import (
     STEP,
     Region,
 )
-from headrace.storage.regions.vectors import (
-    ID,
-    NO_ID,
-    Dot,
-    LaneVector,
-    lane_name,
-    region_of,
-)
 from headrace.storage.sharing import STRICT, Replicated
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import (
@@ -44,6 +36,14 @@ from headrace.storage.stream.regional.places import (
 from headrace.storage.stream.regional.registers import NO_DEADLINE, Register, Setting
 from headrace.storage.stream.regional.removals import Awaited, Removal, Tombstone, Top
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import (
+    ID,
+    NO_ID,
+    Dot,
+    LaneVector,
+    lane_name,
+    region_of,
+)
 
 PATIENCE_MS: Final = 10_000  # that a deadline of another region is waited for
 _USUAL_NODES: Final = NodeLimits(4096, 100)

@@ -11,7 +11,6 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.storage.regions.vectors import ID, NO_ID, LaneVector
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.ranks import id_of_rank
@@ -19,6 +18,7 @@ from headrace.storage.stream.references import ACKED, Trim, is_referenced
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
 from headrace.storage.stream.regional.merged import lane_of
+from headrace.storage.vectors import ID, NO_ID, LaneVector
 
 LaneEntry = tuple[bytes, ID]
 

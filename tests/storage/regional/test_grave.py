@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import NO_ID, Dot, Numbers, lane_name, origin_of
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
@@ -19,6 +18,7 @@ from headrace.storage.stream.regional.registers import Setting
 from headrace.storage.stream.regional.removals import DEL, EXPIRE, Awaited, Removal, Top
 from headrace.storage.stream.regional.start import start_after
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import NO_ID, Dot, Numbers, lane_name, origin_of
 from support.lanes import plain_lanes, random_stream
 from support.snapshots import records_of
 

@@ -7,7 +7,6 @@ from itertools import permutations
 import pytest
 
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Dot, raise_numbers
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import Group, lag
@@ -22,6 +21,7 @@ from headrace.storage.stream.regional.start import (
     start_after_seen,
 )
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import Dot, raise_numbers
 from support.replicas import ENTRY, LIMITS, ZERO, Replica, give, sync
 
 ID = tuple[int, int]

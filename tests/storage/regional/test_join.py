@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from headrace.storage.digest import Digest
-from headrace.storage.regions.vectors import Numbers, raise_numbers
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.removals import DEL, EXPIRE
 from headrace.storage.stream.regional.start import start_after, start_after_seen
+from headrace.storage.vectors import Numbers, raise_numbers
 from support.replicas import Logs, Replica, sync
 
 REGIONS = (1, 2, 3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Dot, Numbers
 from headrace.storage.sharing import LIBERAL, SEMI_STRICT, STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
@@ -14,6 +13,7 @@ from headrace.storage.stream.regional.garbage import forget_lanes
 from headrace.storage.stream.regional.lane import LaneError
 from headrace.storage.stream.regional.removals import DEL, EXPIRE, Removal, Top
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import Dot, Numbers
 
 ID = tuple[int, int]
 LIMITS = NodeLimits(4096, 100)

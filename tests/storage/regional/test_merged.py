@@ -11,7 +11,6 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import lane_key
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.ids import ID_MAX
@@ -20,6 +19,7 @@ from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.ranks import count_between, share_by_rows, share_evenly
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import lane_key
 
 ID = tuple[int, int]
 GREATEST = (ID_MAX, ID_MAX)

@@ -17,7 +17,6 @@ from headrace.persistence.forms.stream.regional.documents import (
     read_remembered,
 )
 from headrace.storage.regions.region import region_as
-from headrace.storage.regions.vectors import ID, check_lane
 from headrace.storage.stream.contents import (
     IDMP_DURATION_S,
     IDMP_DURATION_S_MAX,
@@ -27,6 +26,7 @@ from headrace.storage.stream.contents import (
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import ID, check_lane
 
 
 class LanesReader(StreamReader):

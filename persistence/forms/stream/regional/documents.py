@@ -18,19 +18,6 @@ from typing import Final
 from msgspec.msgpack import Decoder as Unpacker
 from msgspec.msgpack import Encoder as Packer
 
-from headrace.storage.regions.vectors import (
-    ID,
-    NUMBER_MAX,
-    Dot,
-    check_lane,
-    check_origin,
-    decode_dots,
-    decode_lanes,
-    decode_numbers,
-    encode_dots,
-    encode_lanes,
-    encode_numbers,
-)
 from headrace.storage.sharing import REGION_MAX
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.regional.births import ANYWHERE, Births, Create, Home
@@ -48,6 +35,19 @@ from headrace.storage.stream.regional.removals import (
 )
 from headrace.storage.stream.regional.start import decode_start
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import (
+    ID,
+    NUMBER_MAX,
+    Dot,
+    check_lane,
+    check_origin,
+    decode_dots,
+    decode_lanes,
+    decode_numbers,
+    encode_dots,
+    encode_lanes,
+    encode_numbers,
+)
 
 LANES: Final = 16
 LANE: Final = 17

@@ -42,8 +42,13 @@ from headrace.server.regions.effects import (
     may_write,
     region_of,
 )
-from headrace.storage.regions.records import AA
-from headrace.storage.regions.vectors import (
+from headrace.storage.sharing import AA, LIBERAL, STRICT
+from headrace.storage.stream.entry_log import ElementsTooLarge
+from headrace.storage.stream.iids import Iid, iid_of, text_of
+from headrace.storage.stream.regional.lane import Lane, LaneError
+from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import (
     ID,
     BadVector,
     LaneVector,
@@ -52,13 +57,7 @@ from headrace.storage.regions.vectors import (
     encode_lanes,
     reaches,
 )
-from headrace.storage.regions.vectors import region_of as region_in
-from headrace.storage.sharing import LIBERAL, STRICT
-from headrace.storage.stream.entry_log import ElementsTooLarge
-from headrace.storage.stream.iids import Iid, iid_of, text_of
-from headrace.storage.stream.regional.lane import Lane, LaneError
-from headrace.storage.stream.regional.stream import RegionalStream
-from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import region_of as region_in
 
 _NEWLANE: Final = b"NEWLANE"
 _MANUAL: Final = b"MANUAL"

@@ -7,7 +7,6 @@ from headrace.server.commands.streams.events import PENDING_CHANGED
 from headrace.server.commands.streams.regional.grouping import note_acknowledged
 from headrace.server.commands.streams.regional.removing import delete_entries, entries_with
 from headrace.server.dispatch.call import Call
-from headrace.storage.regions.vectors import ID
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.references import (
     ACKED,
@@ -19,6 +18,7 @@ from headrace.storage.stream.references import (
     is_referenced,
 )
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID
 
 
 def delete_by_mode(call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]) -> object:

@@ -26,15 +26,7 @@ from headrace.server.regions.effects import (
     region_of,
 )
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
-from headrace.storage.regions.vectors import (
-    ID,
-    check_lane,
-    decode_dots,
-    decode_id,
-    decode_numbers,
-    encode_numbers,
-)
+from headrace.storage.sharing import AA
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.regional.births import Create
@@ -45,6 +37,14 @@ from headrace.storage.stream.regional.removals import Tombstone
 from headrace.storage.stream.regional.start import decode_start, start_after, start_after_seen
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import (
+    ID,
+    check_lane,
+    decode_dots,
+    decode_id,
+    decode_numbers,
+    encode_numbers,
+)
 
 # Groups come and go
 

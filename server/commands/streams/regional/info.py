@@ -9,13 +9,13 @@ from headrace.server.regions.effects import region_of
 from headrace.server.regions.promising import ask_for_stable
 from headrace.server.state import Server
 from headrace.storage.regions.promises import NO_STABLE_MS
-from headrace.storage.regions.vectors import ID, NO_ID
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.regional.births import ANYWHERE
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID, NO_ID
 
 _LANES: Final = Constant(b"lanes")
 _STABLE_ID: Final = Constant(b"stable-id")

@@ -10,11 +10,11 @@ from headrace.server.commands.streams.regional.moving import note_groups_elsewhe
 from headrace.server.commands.streams.regional.state import known_state, settle
 from headrace.server.regions.effects import KeyJoin, region_of
 from headrace.server.state import Server
-from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.regional.join import Join, join
 from headrace.storage.stream.regional.replacing import keep_local
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import Numbers
 
 
 class StreamJoin(KeyJoin):

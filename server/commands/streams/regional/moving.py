@@ -38,18 +38,7 @@ from headrace.server.regions.effects import (
     size_of,
 )
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
-from headrace.storage.regions.vectors import (
-    decode_dots,
-    decode_id,
-    decode_lanes,
-    decode_numbers,
-    encode_dots,
-    encode_lanes,
-    encode_numbers,
-)
-from headrace.storage.regions.vectors import region_of as region_in
-from headrace.storage.sharing import REGION_MAX
+from headrace.storage.sharing import AA, REGION_MAX
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, Group
 from headrace.storage.stream.regional.births import ANYWHERE, Births, Create, Home
 from headrace.storage.stream.regional.handing import (
@@ -68,6 +57,16 @@ from headrace.storage.stream.regional.handing import (
 from headrace.storage.stream.regional.places import Interval, places_of
 from headrace.storage.stream.regional.start import decode_start
 from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.vectors import (
+    decode_dots,
+    decode_id,
+    decode_lanes,
+    decode_numbers,
+    encode_dots,
+    encode_lanes,
+    encode_numbers,
+)
+from headrace.storage.vectors import region_of as region_in
 
 _PLACES: Final = b"PLACES"
 _PENDING: Final = b"PENDING"

@@ -24,15 +24,7 @@ from headrace.server.regions.effects import (
     removal,
 )
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
-from headrace.storage.regions.vectors import (
-    ID,
-    check_lane,
-    decode_id,
-    decode_lanes,
-    decode_numbers,
-    encode_lanes,
-)
+from headrace.storage.sharing import AA
 from headrace.storage.stream.references import (
     DELREF,
     KEEPREF,
@@ -49,6 +41,14 @@ from headrace.storage.stream.regional.trimming import (
     lanes_by_length,
 )
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import (
+    ID,
+    check_lane,
+    decode_id,
+    decode_lanes,
+    decode_numbers,
+    encode_lanes,
+)
 
 LaneEntry = tuple[bytes, ID]
 

@@ -13,13 +13,13 @@ from headrace.server.commands.streams.regional.state import settle, state_of
 from headrace.server.dispatch.call import Call
 from headrace.server.regions.effects import Effect, EffectError, effect, emit
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
-from headrace.storage.regions.vectors import ID, decode_id
+from headrace.storage.sharing import AA
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.regional.registers import NO_DEADLINE, Setting
 from headrace.storage.stream.regional.removals import Top
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID, decode_id
 
 _NUMBER_DIGITS: Final = 18
 

@@ -21,11 +21,11 @@ from headrace.server.regions.effects import region_of
 from headrace.server.regions.promising import ask_for_stable
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Line, Parked, Queue, Waiter
-from headrace.storage.regions.vectors import ID, NO_ID
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID, NO_ID
 
 _NAME: Final = b"stable entries"
 

@@ -17,11 +17,11 @@ from headrace.server.dispatch.call import Call
 from headrace.server.regions.effects import region_of
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
-from headrace.storage.regions.vectors import ID
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.iids import Iid
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID
 
 
 class RegionalStreams(SharedStreams):

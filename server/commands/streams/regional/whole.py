@@ -22,10 +22,8 @@ from headrace.server.regions.effects import (
     replicates,
 )
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers, encode_lanes, encode_numbers, lane_name
-from headrace.storage.sharing import Replicated
+from headrace.storage.sharing import AA, Replicated
 from headrace.storage.stream.groups import HERE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
@@ -38,6 +36,7 @@ from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Value
+from headrace.storage.vectors import Numbers, encode_lanes, encode_numbers, lane_name
 
 _PAGE: Final = 1000
 
