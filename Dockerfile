@@ -11,6 +11,7 @@ COPY compat /src/compat
 COPY headrace /src/headrace
 COPY persistence /src/persistence
 COPY protocol /src/protocol
+COPY regions /src/regions
 COPY server /src/server
 COPY storage /src/storage
 COPY docker/build* /src/docker/

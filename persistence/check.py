@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from headrace.persistence.aof.counting import counting_of
+from headrace.persistence.aof.peer_log import RecordCount
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, os_refusal
 from headrace.persistence.files import sync_file, sync_folder
@@ -21,9 +21,6 @@ from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.records import JOINED, is_numbered
-from headrace.storage.sharing import AA, FROM
-from headrace.storage.vectors import BadVector, Numbers, encode_numbers
 
 COMMANDS_AT_ONCE: Final = 1000
 
@@ -31,24 +28,24 @@ COMMANDS_AT_ONCE: Final = 1000
 class CommandCheck:
     """Goes through a file of commands.
 
+    Args:
+        count: counts what is a region's.
+
     Attributes:
         commands: good ones so far.
         size_bytes: the length of the file; good_bytes: what of it can stay.
         problem: what is wrong with the rest; empty where nothing is.
-        numbers: in the file of a region, the latest record of each origin.
 
     Raises:
         PersistenceError: the file cannot be read.
     """
 
-    def __init__(self, path: bytes, start: int = 0) -> None:
+    def __init__(self, path: bytes, start: int, count: RecordCount) -> None:
         self.path: Final = path
+        self._count: Final = count
         self.commands = 0
         self.good_bytes = start
         self.problem = ""
-        self.numbers: Numbers = {}
-        self._origin = b""  # whose the next numbered record is
-        self._counted: set[bytes] = set()  # origins whose next number is known
         self._in_transaction = False
         try:
             self._reader: Final = AofReader(path, path, start)
@@ -76,8 +73,8 @@ class CommandCheck:
                 self._in_transaction = True
             elif name == b"exec":
                 self._in_transaction = False
-            elif argv[0] == AA or self._origin:
-                self.problem = self._count(argv)
+            else:
+                self.problem = self._count.count(argv)
                 if self.problem:
                     self._end()
                     return False
@@ -85,28 +82,6 @@ class CommandCheck:
             if not self._in_transaction:
                 self.good_bytes = self._reader.offset
         return True
-
-    def _count(self, argv: list[bytes]) -> str:
-        """Count the records of a region; what is wrong with how the file counts."""
-        if argv[0] == AA and argv[1:2] == [FROM]:
-            try:
-                origin, number = counting_of(argv)
-            except BadVector:
-                return "expected an origin and a number behind AA FROM"
-            self._origin = origin
-            if origin not in self._counted:
-                self._counted.add(origin)
-                self.numbers[origin] = number - 1
-            elif number != self.numbers[origin] + 1:
-                known = self.numbers[origin]
-                return f"expected AA FROM {origin.decode()} {known + 1}, not {number}"
-        elif argv[:2] == [AA, JOINED]:  # much was learned at once of other origins
-            self._counted = {self._origin}
-        elif is_numbered(argv):
-            if not self._origin:
-                return "expected AA FROM before the first numbered record"
-            self.numbers[self._origin] += 1
-        return ""
 
     def _end(self) -> None:
         if not self.problem:
@@ -124,10 +99,8 @@ class CommandCheck:
 
     def found(self) -> str:
         """What it holds."""
-        text = f"{self.commands} commands"
-        if self.numbers:
-            text += f", records of regions up to {encode_numbers(self.numbers).decode()}"
-        return text
+        of_regions = self._count.found()
+        return f"{self.commands} commands{of_regions and ', '}{of_regions}"
 
 
 class SoundDecoder(Decoder):

@@ -13,6 +13,7 @@ from typing import Final
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.errors import PersistenceError
 from headrace.server.acl.acl_file import UsersError
+from headrace.server.active_active import RegionAtWork
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.config.config import Config
 from headrace.server.cron.cron import Cron
@@ -23,7 +24,6 @@ from headrace.server.durability.durability import Durability
 from headrace.server.durability.shutdown import discard_unfinished
 from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA, NEWCOMERS
 from headrace.server.host import Host
-from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
 from headrace.server.loading.users import load_users
 from headrace.server.net.busy_poll import BusyPoll
@@ -34,13 +34,11 @@ from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.spare_files import SpareFiles
 from headrace.server.process.supervision import Supervision
-from headrace.server.regions.effects import begin_region, publish_all
-from headrace.server.regions.link import SocketConnector
-from headrace.server.regions.regions import Regions
 from headrace.server.role import Failing, Following, Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import Evicting, Scripting, Server, Wishes
 from headrace.server.succession import Succession
+from headrace.server.wing import active_active
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")
@@ -52,6 +50,8 @@ class App(Host):
     """Runs one server in the calling thread until somebody stops it."""
 
     def __init__(self, config: Config, place: str = ".") -> None:
+        if config.aa_region_id:
+            active_active()  # which is to be there when it becomes one
         self.server: Final = Server(config)
         self.settings: Final = Settings(self.server)
         self.server.attach(self)
@@ -64,7 +64,6 @@ class App(Host):
         self.server.make_evicting = self._make_evicting
         self.server.role.make_following = self._make_following
         self.server.role.make_failing = self._make_failing
-        begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
@@ -72,8 +71,9 @@ class App(Host):
         self._listeners: Final = Listeners(
             config, self._connect, self._connect_region, self._encryption
         )
-        self._connector: Final = SocketConnector(config, self.server.clock, self._encryption.call)
-        self._regions: Final = self._make_regions()
+        self._region: RegionAtWork | None = None
+        if config.aa_region_id:
+            self._region = active_active().work(self.dispatcher, self._encryption.call)
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.dispatcher)
         self._supervision: Final = Supervision(config.supervised)
@@ -167,7 +167,8 @@ class App(Host):
     def _publish(self) -> None:
         self._publishing = False
         self.server.clock.refresh()
-        publish_all(self.dispatcher)
+        if self._region is not None:
+            self._region.publish()
 
     def answered(self) -> None:
         """Do not go to sleep at once: the next request may be on its way."""
@@ -235,9 +236,8 @@ class App(Host):
         try:
             await self._listeners.open()
             write_pid_file(self.config)
-            regions = self._regions
-            door = None if regions is None else RegionDoor(self.server, regions)
-            await start_persistence(self.server, self.durability, door)
+            of_region = None if self._region is None else self._region.files()
+            await start_persistence(self.server, self.durability, of_region)
         except (OSError, PersistenceError) as error:
             log.critical("%s", error)
             self._listeners.close()
@@ -249,9 +249,8 @@ class App(Host):
         self.server.gate.set(LOADING_DATA, False)
         if not self.server.stopping:
             await self._listeners.serve()
-            if self._regions is not None:
-                self._regions.open()
-                self._connector.start(self._regions)
+            if self._region is not None:
+                self._region.open()
             settle_heap()
             follow_configured(self.server)
             gc.callbacks.append(self.server.statistics.latency.collector)
@@ -268,12 +267,6 @@ class App(Host):
         code = await self._shut_down()
         self._signals.ignore(loop)
         return code
-
-    def _make_regions(self) -> Regions | None:
-        """What this server is among other regions; None where it is no region."""
-        if self.server.data.region is None:
-            return None
-        return Regions(self.dispatcher, self._connector)
 
     def leave(self) -> None:
         """End the process at once; what clients were answered is in the append-only file."""
@@ -315,7 +308,8 @@ class App(Host):
         """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
         self._listeners.close()
-        self._connector.stop()
+        if self._region is not None:
+            self._region.close()
         files = self.durability.files
         if files.job is not None:
             files.job.cancel()

@@ -16,8 +16,8 @@ from support.wheels import PIP, USERS, only_wheel, run, write_users
 pytestmark = pytest.mark.once
 
 USES_THEM = """\
-import compat, persistence, protocol.requests, server.cli, storage
-for module in (compat, persistence, protocol.requests, server.cli, storage):
+import compat, persistence, protocol.requests, regions, server.cli, storage
+for module in (compat, persistence, protocol.requests, regions, server.cli, storage):
     print(module.WHOSE)
 import headrace.server.cli, headrace.storage.keyspace
 print(headrace.server.cli.__file__)
@@ -80,7 +80,8 @@ def test_the_server_runs_its_own_code_and_the_user_theirs(
     assert done.returncode == 0, done.stderr
     *whose, file = done.stdout.splitlines()
     assert whose == [
-        f"the user's {name}" for name in ("compat", "persistence", "protocol", "server", "storage")
+        f"the user's {name}"
+        for name in ("compat", "persistence", "protocol", "regions", "server", "storage")
     ]
     assert Path(file).is_relative_to(environment)
     server.stop()

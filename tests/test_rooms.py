@@ -43,18 +43,18 @@ ROOMS: dict[str, list[str]] = {
         *("errors", "digest", "freeable", "expiring", "heap", "due", "limits", "value"),
         *("packed", "part_deadlines", "collection", "array", "hash", "list", "set"),
         *("sorted_set", "string", "faces", "costs"),
-        *("key_table", "entry", "keyspace", "freezing", "sharing", "vectors", "regions", "stream"),
+        *("key_table", "entry", "keyspace", "freezing", "sharing", "vectors", "stream"),
     ],
     "persistence": [
         *("errors", "files", "log", "encoder", "stream_place", "taker", "names"),
-        *("rdb", "forms", "snapshot", "aof", "source", "check", "owner", "key_file"),
+        *("rdb", "forms", "snapshot", "aof", "source", "check", "key_file"),
     ],
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
         *("statistics", "waiting", "clients", "role", "changes", "tracking", "host", "data"),
         *("account", "state"),
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
-        *("regions", "loading", "following", "info"),
+        *("loading", "following", "info", "active_active", "wing"),
         *("commands",),
         *("cron", "net", "tools", "succession", "app", "start", "cli"),
     ],
@@ -65,9 +65,13 @@ ROOMS: dict[str, list[str]] = {
         "families",
         "manual",
     ],
+    "regions": ["knowledge", "lanes", "files", "exchange", "commands", "tools", "wing"],
 }
 # What is there for every type of value imports none of them.
-TYPELESS = ("server/waiting", "server/changes", "server/durability", "server/dispatch")
+TYPELESS = (
+    *("server/waiting", "server/changes", "server/durability", "server/dispatch"),
+    "regions/exchange",
+)
 TYPES = (
     "headrace.storage.hash",
     "headrace.storage.list",
@@ -89,7 +93,6 @@ TYPES = (
 KNOW_A_TYPE = {
     "headrace.storage.faces": "the table of plain objects that are values",
     "headrace.persistence.forms.table": "the table of forms",
-    "headrace.persistence.snapshot.region": "what lies in the graves of a region",
     "headrace.compat.storage_errors": "error texts of what the data refuses",
     "headrace.server.config.parameters": "limits of the parameters of streams",
     "headrace.server.settings": "parameters that take effect in streams",
@@ -102,6 +105,8 @@ KNOW_A_TYPE = {
     "headrace.server.commands.sorting.pattern": "what BY and GET of SORT look up",
     "headrace.server.commands.sorting.sort": "what SORT sorts",
     "headrace.server.commands.families": "the table of families",
+    "headrace.regions.files.region_form": "what lies in the graves of a region",
+    "headrace.regions.wing": "all that regions register",
     "headrace.server.cron.cron": "consumers that are idle, and fields whose time is over, go",
     "headrace.server.cron.clock_steps": "deliveries that seem to come, when the clock goes back",
 }
@@ -117,8 +122,11 @@ OF_A_TYPE = (
     "headrace.server.commands.sorted_sets",
     "headrace.server.commands.streams",
     "headrace.server.commands.strings",
+    "headrace.regions.lanes",
+    "headrace.regions.files.lanes_",
+    "headrace.regions.commands",
 )
-PACKAGES = ("protocol", "storage", "persistence", "compat", "server")
+PACKAGES = ("protocol", "storage", "persistence", "compat", "server", "regions")
 
 
 def dotted(path: Path) -> str:
@@ -236,6 +244,17 @@ def test_families_of_commands_do_not_know_each_other() -> None:
             if {family, known} <= set(FAMILIES) and family != known:
                 found.append(f"{module} imports {other}")
     assert found == []
+
+
+def test_regions_are_imported_in_one_place() -> None:
+    """A server that is alone has none of them, and what it does there is seen by faces."""
+    wing = f"{PREFIX}regions"
+    knowing = {
+        module
+        for module, others in IMPORTS.items()
+        if not module.startswith(wing) and any(other.startswith(wing) for other in others)
+    }
+    assert knowing == {"headrace.server.wing"}
 
 
 def test_what_is_wrong_is_found() -> None:

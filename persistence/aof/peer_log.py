@@ -1,4 +1,4 @@
-"""The log that other regions are sent from: what the append-only folder of a region asks of it.
+"""The log that other regions are sent from: what an append-only folder asks of it.
 
 A rewrite makes older incr files useless for a region itself. They are kept while another region may
 need them. What is in the log, and how it is read, is in the wing of regions.
@@ -57,4 +57,18 @@ class PeerLog:
     @abstractmethod
     def memory_bytes(self) -> int:
         """How much of it is in memory."""
+        raise NotImplementedError
+
+
+class RecordCount:
+    """Counts the records of regions in a file of commands."""
+
+    @abstractmethod
+    def count(self, argv: list[bytes]) -> str:
+        """A command comes next, of a region or not; what is wrong with how the file counts."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def found(self) -> str:
+        """What there is of them, for people; empty where nothing is."""
         raise NotImplementedError

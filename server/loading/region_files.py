@@ -10,6 +10,8 @@ import os
 from abc import abstractmethod
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError, shown
 from headrace.server.config.config import Config
@@ -17,6 +19,7 @@ from headrace.server.durability.durability import Durability
 from headrace.storage.sharing import FILE, Member
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class RegionFiles:
     """The files of a region.
 

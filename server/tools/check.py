@@ -17,6 +17,7 @@ from headrace.server.loading.loader import broken_library
 from headrace.server.tools.keys import DATABASES
 from headrace.server.tools.libraries import LibrarySieve, LibraryTrial
 from headrace.server.tools.progress import Progress
+from headrace.server.wing import active_active
 
 
 def check_snapshot(path: bytes) -> int:
@@ -47,6 +48,7 @@ def _listed(counts: dict[str, int]) -> str:
 
 
 def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
+    active_active()  # it may be that of a region
     loader, found = snapshot_loader(path)
     progress = Progress(os.fsdecode(os.path.basename(path)), loader.size_bytes)
     try:
@@ -107,7 +109,7 @@ def _check_files(source: Source, fix: bool) -> int:
 
 
 def _check_commands(path: bytes, start: int) -> CommandCheck:
-    check = CommandCheck(path, start)
+    check = CommandCheck(path, start, active_active().count())
     progress = Progress(os.fsdecode(os.path.basename(path)), check.size_bytes)
     try:
         while check.step():

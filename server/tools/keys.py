@@ -12,7 +12,6 @@ from typing import Final
 
 from headrace.persistence.errors import os_refusal
 from headrace.persistence.key_file import KeyFile
-from headrace.persistence.owner import owner_of
 from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
@@ -21,6 +20,7 @@ from headrace.server.config.config import Config
 from headrace.server.config.new_values import defaults
 from headrace.server.tools.libraries import LibrarySieve
 from headrace.server.tools.progress import Progress
+from headrace.server.wing import active_active
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
 
@@ -110,6 +110,8 @@ def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
             return None
     except OSError as error:
         raise os_refusal(files[0], "read", error) from error
-    if not is_rdb_file(files[0]) and (not is_snapshot(files[0]) or owner_of(files) is not None):
+    if not is_rdb_file(files[0]) and (
+        not is_snapshot(files[0]) or active_active().owner_of(files) is not None
+    ):
         return None
     return FileKeys(files[0], folder, source.is_dump)

@@ -12,7 +12,6 @@ from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.check import SoundDecoder
 from headrace.persistence.errors import shown
 from headrace.persistence.forms.table import rdb_values
-from headrace.persistence.owner import owner_of
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
@@ -23,15 +22,13 @@ from headrace.server.config.new_values import defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import Loader
-from headrace.server.loading.region_door import RegionRecords
 from headrace.server.loading.region_files import RegionFiles
-from headrace.server.regions.effects import alone, region_of
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
 from headrace.server.tools.keys import DATABASES, Keys
 from headrace.server.tools.libraries import note_left
 from headrace.server.tools.progress import Progress
-from headrace.storage.value import Value
+from headrace.server.wing import active_active
 
 SLICE_NS: Final = 100_000_000
 EXAMPLES: Final = 3
@@ -56,10 +53,9 @@ class Workspace(Keys):
         super().__init__()
         config = Config()
         config.databases = DATABASES
-        owner = owner_of(source.files)
+        owner = active_active().owner_of(source.files)
         if owner is not None:
-            config.aa_region_id = owner.region
-            config.aa_database = owner.database
+            config.aa_region_id, config.aa_database = owner
             config.aa_other_keys = b"local"
             folder = os.path.abspath(os.path.dirname(source.manifest_path))
             config.dir, config.appenddirname = os.path.split(folder)
@@ -77,7 +73,9 @@ class Workspace(Keys):
             PersistenceError: a file cannot be read or trusted.
         """
         server = self.server
-        door = None if server.data.region is None else RegionRecords(server, region_of(server))
+        of_region: RegionFiles | None = None
+        if server.data.region is not None:
+            of_region = active_active().files_alone(server)
         files = list(self._source.files)
         start = 0
         size_bytes = self._source.size_bytes()
@@ -90,27 +88,19 @@ class Workspace(Keys):
                     size_bytes -= start
                     files = files[1:]
                     start = 0
-            loader = _TolerantLoader(server, self._durability, files, size_bytes, self.left, door)
+            loader = _TolerantLoader(
+                server, self._durability, files, size_bytes, self.left, of_region
+            )
             loader.mends = False
             loader.start = start
             while loader.load_slice(SLICE_NS):
                 progress.reach(self._durability.files.status.loaded_bytes)
         finally:
             progress.close()
-        if door is not None:
-            door.take_up()
-            self._leave_regions()
+        if of_region is not None:
+            active_active().leave(server, of_region)
         for db in server.data.dbs:
             self.keys += len(db)
-
-    def _leave_regions(self) -> None:
-        """Let all values be what they are for a single server."""
-        db = self.server.data.dbs[0]
-        now_ms = self.server.clock.now_ns // 1_000_000
-        for entry in db.every():
-            value = entry.value
-            if isinstance(value, Value):
-                db.put(entry.key, alone(value), now_ms)
 
     def _load_rdb(self, path: bytes, progress: Progress) -> int:
         now_ms = time.time_ns() // 1_000_000

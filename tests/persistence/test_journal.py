@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.persistence.aof.backlog import BATCH_BYTES, Backlog
-from headrace.persistence.aof.batch import CUT_BYTES, Batch
-from headrace.persistence.aof.journal import FROM_BYTES, Journal, RegionLog
 from headrace.protocol.outgoing import request
-from headrace.storage.regions.records import is_numbered
+from headrace.regions.files.backlog import BATCH_BYTES, Backlog
+from headrace.regions.files.batch import CUT_BYTES, Batch
+from headrace.regions.files.journal import FROM_BYTES, Journal, RegionLog
+from headrace.regions.knowledge.records import is_numbered
 from support.file_limit import file_limit
 from support.region_files import (
     EXEC,

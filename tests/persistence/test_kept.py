@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from headrace.persistence.aof.backlog import Backlog
 from headrace.persistence.aof.directory import AofDirectory
-from headrace.persistence.aof.journal import Journal, RegionLog
-from headrace.persistence.aof.kept import KeptLog
-from headrace.persistence.aof.log_file import MARK_BYTES, LogFile
 from headrace.persistence.aof.manifest import KEPT, parse
-from headrace.persistence.aof.walk import index
 from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.outgoing import request
+from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.journal import Journal, RegionLog
+from headrace.regions.files.kept import KeptLog
+from headrace.regions.files.log_file import MARK_BYTES, LogFile
+from headrace.regions.files.walk import index
 from support.region_files import (
     LOCAL,
     Story,

@@ -11,18 +11,19 @@ from pathlib import Path
 
 import pytest
 
+import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  (its commands are run again)
-from headrace.persistence.aof.identity import Life, boot_id, last_life
-from headrace.persistence.aof.journal import Journal
 from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.outgoing import request
+from headrace.regions.exchange.keeping import Keeping, log_of
+from headrace.regions.files.identity import Life, boot_id, last_life
+from headrace.regions.files.journal import Journal
+from headrace.regions.knowledge.region import Region
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
-from headrace.server.durability.keeping import Keeping, log_of
 from headrace.server.loading.loader import SLICE_NS, Loader
 from headrace.server.loading.starting import load_folder
 from headrace.server.state import Server
-from headrace.storage.regions.region import Region
 from support.region_door import NotingDoor
 from support.region_files import (
     EXEC,

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import headrace.persistence.forms.stream.regional.form
-import headrace.persistence.snapshot.region  # noqa: F401  (registers a form)
+import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.persistence.check import SnapshotCheck, snapshot_loader
 from headrace.persistence.errors import PersistenceError, SnapshotError
 from headrace.persistence.forms.form import Unsound
@@ -23,12 +22,12 @@ from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.layout import PREAMBLE
 from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.regions.knowledge.beats import Beat
+from headrace.regions.knowledge.region import Region, region_as
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.beats import Beat
-from headrace.storage.regions.region import Region, region_as
 from headrace.storage.sharing import SEMI_STRICT
-from headrace.storage.stream.regional.stream import RegionalStream
 from support.lanes import Juggler, plain_lanes, random_stream, regional
 from support.snapshots import CREATED_MS, databases, records_of, sealed, snapshot
 

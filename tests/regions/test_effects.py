@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from headrace.server.regions.effects import EffectError, apply_record, collect
-from headrace.storage.stream.regional.fingerprint import fingerprint
+from headrace.regions.exchange.effects import EffectError, apply_record, collect
+from headrace.regions.lanes.fingerprint import fingerprint
 from support.regions import Record, RegionInProcess, synchronize
 
 Pair = tuple[RegionInProcess, RegionInProcess]

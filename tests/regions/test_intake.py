@@ -6,22 +6,23 @@ from pathlib import Path
 
 import pytest
 
+import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  (fills the tables)
-from headrace.persistence.aof.backlog import Backlog
-from headrace.persistence.aof.journal import Journal
 from headrace.persistence.aof.reader import AofReader
 from headrace.protocol.outgoing import request
+from headrace.regions.exchange.asker import Giver
+from headrace.regions.exchange.effects import begin_region, region_of
+from headrace.regions.exchange.intake import Intake
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.journal import Journal
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.config.config import Config
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
-from headrace.server.regions.asker import Giver
-from headrace.server.regions.effects import begin_region, region_of
-from headrace.server.regions.intake import Intake
-from headrace.server.regions.pieces import Piece
 from headrace.server.settings import Settings
 from headrace.server.state import Server
-from headrace.storage.regions.region import Region
-from headrace.storage.stream.regional.stream import RegionalStream
 
 ORIGIN = b"2.0"
 FOR_EVER_NS = 10**12

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.server.regions.stability import KEYS_AT_ONCE, Stability
+from headrace.regions.exchange.stability import KEYS_AT_ONCE, Stability
+from headrace.regions.knowledge.beats import Beat
 from headrace.storage import keyspace
-from headrace.storage.regions.beats import Beat
 from support.client import WireError
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.regions import RegionInProcess

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from headrace.persistence.aof.batch import Batch
-from headrace.server.regions.effects import EffectError, apply_record, join_key, shared_state
-from headrace.server.regions.intake import units_of
-from headrace.server.regions.pieces import Piece
-from headrace.storage.regions.records import is_numbered
-from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.regions.exchange.effects import EffectError, apply_record, join_key, shared_state
+from headrace.regions.exchange.intake import units_of
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.files.batch import Batch
+from headrace.regions.knowledge.records import is_numbered
+from headrace.regions.lanes.stream import RegionalStream
 from support.client import WireError
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.near_regions import Link, NearRegion, linked, named, replayed, sync

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.server.regions.promising import look_at_promises
-from headrace.server.regions.stability import forget
-from headrace.storage.regions.promises import FOLLOWED_MS
+from headrace.regions.exchange.promising import look_at_promises
+from headrace.regions.exchange.stability import forget
+from headrace.regions.knowledge.promises import FOLLOWED_MS
 from support.faults import Rule
 from support.faulty_mesh import FaultyMesh
 from support.mesh import Mesh, RegionProcess, wait_until

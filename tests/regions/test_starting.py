@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headrace.compat.errors import AASTART, AASYNCING
-from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
-from headrace.server.regions.catching import Catching, new_nonce, refusal_of, replaced_nonce
-from headrace.server.regions.conversation import Conversation
-from headrace.server.regions.starting import (
+from headrace.regions.exchange.asking import HELLO_BYTES, Asking, Inquiry
+from headrace.regions.exchange.catching import Catching, new_nonce, refusal_of, replaced_nonce
+from headrace.regions.exchange.conversation import Conversation
+from headrace.regions.exchange.starting import (
     ADOPTED,
     CUT,
     EPOCHS_SINCE_MS,
@@ -21,7 +21,7 @@ from headrace.server.regions.starting import (
     Start,
     decide,
 )
-from headrace.storage.regions.region import Region, begun_in
+from headrace.regions.knowledge.region import Region, begun_in
 from headrace.storage.vectors import Numbers
 
 SECONDS = 700

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from headrace.server.tools.region_facts import Facts
-from headrace.server.tools.regions import Look, lines_of
+from headrace.regions.tools.facts import Facts
+from headrace.regions.tools.overview import Look, lines_of
 from support import build
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import ServerProcess, free_port

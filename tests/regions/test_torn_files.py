@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.persistence.aof.reader import AofReader
+from headrace.regions.exchange.asker import Giver
+from headrace.regions.exchange.effects import apply_local, apply_record, begin_region, region_of
+from headrace.regions.exchange.intake import Intake
+from headrace.regions.exchange.numbered import EffectsDoor
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.fingerprint import fingerprint
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import SLICE_NS, Loader
-from headrace.server.loading.numbered import EffectsDoor
-from headrace.server.regions.asker import Giver
-from headrace.server.regions.effects import apply_local, apply_record, begin_region, region_of
-from headrace.server.regions.intake import Intake
-from headrace.server.regions.pieces import Piece
 from headrace.server.state import Server
 from headrace.storage.entry import Entry
-from headrace.storage.regions.region import Region
-from headrace.storage.stream.regional.fingerprint import fingerprint
 from headrace.storage.vectors import Numbers
 from support.lanes import regional
 from support.regions import RegionInProcess

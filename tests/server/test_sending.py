@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.persistence.aof.backlog import Backlog
-from headrace.persistence.aof.journal import Journal, RegionLog
 from headrace.protocol.outgoing import request
+from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.journal import Journal, RegionLog
+from headrace.regions.knowledge.region import Region
 from headrace.server.config.config import Config
 from headrace.server.durability.commit import PATIENCE_S
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
-from headrace.storage.regions.region import Region
 from support.file_limit import file_limit
 from support.waiting import DEADLINE_S
 

@@ -94,6 +94,23 @@ def test_what_an_emergency_needs_is_imported_early(imported: set[str], module: s
     assert module in imported, EARLY[module]
 
 
+def test_a_server_that_is_alone_imports_nothing_of_regions(imported: set[str]) -> None:
+    assert [module for module in imported if module.startswith("headrace.regions")] == []
+
+
+def test_a_region_imports_all_of_them_at_its_start() -> None:
+    with TellingServer("--appendonly", "yes", "--aa-region-id", "1") as server:
+        server.stop()
+        imported = (server.directory / "modules.txt").read_text().split()
+    wing = [path.relative_to(build.ROOT) for path in (build.ROOT / "regions").rglob("*.py")]
+    wanted = {
+        f"headrace.{'.'.join(path.with_suffix('').parts)}"
+        for path in wing
+        if path.name != "__init__.py" and "tools" not in path.parts
+    }
+    assert wanted - set(imported) == set()
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells what is resident")
 def test_an_empty_server_is_small(fresh_server: Factory) -> None:
     """Python and the machine have a part in it; a pure build holds Python code of all modules."""

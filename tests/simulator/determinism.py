@@ -11,11 +11,11 @@ import gc
 import importlib
 from typing import Final
 
-from headrace.server.regions.regions import SLICE_NS
+from headrace.regions.exchange.regions import SLICE_NS
 from simulator.process import InlinePool
 
-TIMED: Final = [f"headrace.server.regions.{name}" for name in ("intake", "replaying")]
-STEPPED: Final = "headrace.server.regions.joining"
+TIMED: Final = [f"headrace.regions.exchange.{name}" for name in ("intake", "replaying")]
+STEPPED: Final = "headrace.regions.exchange.joining"
 THREADS: Final = "headrace.server.durability.worker"
 
 

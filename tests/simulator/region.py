@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import headrace.regions.wing  # noqa: F401  (importing it registers regions)
+from headrace.regions.exchange.catching import replaced_nonce
+from headrace.regions.exchange.conversation import Conversation
+from headrace.regions.exchange.door import RegionDoor
+from headrace.regions.exchange.effects import begin_region, publish_all
+from headrace.regions.exchange.peers import Connector
+from headrace.regions.exchange.regions import TICK_MS, Regions
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.clients.session import OF_REGION
 from headrace.server.config.kinds import PeerAddress
 from headrace.server.gate import HALF_JOINED
-from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
-from headrace.server.regions.catching import replaced_nonce
-from headrace.server.regions.conversation import Conversation
-from headrace.server.regions.effects import begin_region, publish_all
-from headrace.server.regions.peers import Connector
-from headrace.server.regions.regions import TICK_MS, Regions
-from headrace.storage.stream.regional.stream import RegionalStream
 from simulator.ledger import Ledger, Numbers, Record, Shelf, Violated, region_of
 from simulator.oracle import ID, View, view_of
 from simulator.process import Client, Process

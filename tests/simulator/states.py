@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.regions.lanes.stream import RegionalStream
 from simulator.checks import LOOKER, Checks, ascends, field
 from simulator.ledger import Violated
 from simulator.oracle import KeyView, show_id

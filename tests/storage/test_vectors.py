@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.storage.regions.region import STEP, Region, latest_epoch
+from headrace.regions.knowledge.region import STEP, Region, latest_epoch
 from headrace.storage.vectors import (
     BadVector,
     covers,

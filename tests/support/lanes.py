@@ -6,18 +6,19 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from headrace.storage.regions.region import Region
+import headrace.regions.wing  # noqa: F401  (importing it registers regions)
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.births import Births, Create
+from headrace.regions.lanes.grave import opened
+from headrace.regions.lanes.intervals import Intervals
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.registers import Register, Setting
+from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Tombstone, Top
+from headrace.regions.lanes.start import start_after, start_after_seen
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
-from headrace.storage.stream.regional.births import Births, Create
-from headrace.storage.stream.regional.grave import opened
-from headrace.storage.stream.regional.intervals import Intervals
-from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.registers import Register, Setting
-from headrace.storage.stream.regional.removals import DEL, EXPIRE, Removal, Tombstone, Top
-from headrace.storage.stream.regional.start import start_after, start_after_seen
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.vectors import Dot
 from support.snapshots import plain_group, plain_stream
 

@@ -7,11 +7,11 @@ with all notes that the process has heard of, loaded ones included.
 import sys
 
 from headrace.protocol.replies import OK
+from headrace.regions.exchange.effects import Effect, effect, emit
+from headrace.regions.knowledge.records import EFFECTS
 from headrace.server.cli import main
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, WRITE, command
-from headrace.server.regions.effects import Effect, effect, emit
-from headrace.storage.regions.records import EFFECTS
 from headrace.storage.sharing import AA
 
 EFFECTS[b"NOTE"] = 2

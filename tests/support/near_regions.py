@@ -12,11 +12,24 @@ from pathlib import Path
 
 import hiredis
 
+import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  # the commands
-from headrace.persistence.aof.backlog import Backlog
-from headrace.persistence.aof.batch import Batch
-from headrace.persistence.aof.journal import Journal
 from headrace.persistence.aof.reader import AofReader
+from headrace.regions.exchange.asker import Giver
+from headrace.regions.exchange.effects import (
+    apply_local,
+    apply_record,
+    begin_region,
+    publish_all,
+    region_of,
+)
+from headrace.regions.exchange.intake import Intake
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.promising import look_at_promises, note_promise
+from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.batch import Batch
+from headrace.regions.files.journal import Journal
+from headrace.regions.knowledge.records import is_numbered
 from headrace.server.clients.session import Peer, Session
 from headrace.server.clock import Clock
 from headrace.server.config.config import Config
@@ -25,19 +38,7 @@ from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.replayer import Replayer
-from headrace.server.regions.asker import Giver
-from headrace.server.regions.effects import (
-    apply_local,
-    apply_record,
-    begin_region,
-    publish_all,
-    region_of,
-)
-from headrace.server.regions.intake import Intake
-from headrace.server.regions.pieces import Piece
-from headrace.server.regions.promising import look_at_promises, note_promise
 from headrace.server.state import Server
-from headrace.storage.regions.records import is_numbered
 from headrace.storage.sharing import AA, FROM, MODES
 from headrace.storage.vectors import Numbers
 from headrace.storage.vectors import region_of as region_in

@@ -10,17 +10,17 @@ from headrace.compat.errors import CommandError
 from headrace.protocol.incoming import ReplyReader
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import ErrorReply, encode
-from headrace.server.regions.asker import Giver
-from headrace.server.regions.caller import Caller
-from headrace.server.regions.exchange import (
+from headrace.regions.exchange.asker import Giver
+from headrace.regions.exchange.caller import Caller
+from headrace.regions.exchange.exchange import (
     Inlet,
     Puller,
     PullerStatistics,
     RecordLog,
     Source,
 )
-from headrace.server.regions.pieces import Piece
-from headrace.storage.regions.region import Region
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.knowledge.region import Region
 from headrace.storage.vectors import Numbers
 
 BOUND = 1 << 20

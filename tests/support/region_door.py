@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.persistence.aof.identity import Life
-from headrace.server.loading.numbered import EffectsDoor
-from headrace.storage.regions.region import Region
+from headrace.regions.exchange.numbered import EffectsDoor
+from headrace.regions.files.identity import Life
+from headrace.regions.knowledge.region import Region
 
 Words = list[bytes]
 

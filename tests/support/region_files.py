@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from headrace.persistence.aof.backlog import Backlog
-from headrace.persistence.aof.batch import Batch, joined
-from headrace.persistence.aof.journal import Journal, RegionLog
 from headrace.persistence.aof.reader import AofReader
 from headrace.protocol.outgoing import request
 from headrace.protocol.requests import RequestParser
-from headrace.storage.regions.records import is_numbered
-from headrace.storage.regions.region import Region
+from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.batch import Batch, joined
+from headrace.regions.files.journal import Journal, RegionLog
+from headrace.regions.knowledge.records import is_numbered
+from headrace.regions.knowledge.region import Region
 from support.file_limit import file_limit
 
 Words = list[bytes]

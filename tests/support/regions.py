@@ -6,20 +6,21 @@ from pathlib import Path
 
 import hiredis
 
+import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
-from headrace.persistence.aof.backlog import Backlog
-from headrace.persistence.aof.journal import Journal
+from headrace.regions.exchange.effects import apply_record, begin_region, emit, region_of
+from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.journal import Journal
+from headrace.regions.knowledge.records import is_numbered
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.clients.session import Peer, Session
 from headrace.server.config.config import Config
 from headrace.server.config.parameters import BY_NAME
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.durability.durability import Durability
-from headrace.server.regions.effects import apply_record, begin_region, emit, region_of
 from headrace.server.settings import Settings
 from headrace.server.state import Server
-from headrace.storage.regions.records import is_numbered
-from headrace.storage.stream.regional.stream import RegionalStream
 from support.lanes import regional
 
 Record = tuple[bytes, int, list[bytes]]  # origin, number, words

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.births import Create
+from headrace.regions.lanes.garbage import collect
+from headrace.regions.lanes.join import join
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.registers import Setting
+from headrace.regions.lanes.removals import DEL, Removal, Tombstone, Top
+from headrace.regions.lanes.start import Start, start_after
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.trimming import lanes_by_length
 from headrace.storage.freeable import Freeable
-from headrace.storage.regions.region import Region
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import lag
-from headrace.storage.stream.regional.births import Create
-from headrace.storage.stream.regional.garbage import collect
-from headrace.storage.stream.regional.join import join
-from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.registers import Setting
-from headrace.storage.stream.regional.removals import DEL, Removal, Tombstone, Top
-from headrace.storage.stream.regional.start import Start, start_after
-from headrace.storage.stream.regional.stream import RegionalStream
-from headrace.storage.stream.regional.trimming import lanes_by_length
 from headrace.storage.vectors import Dot, Numbers, raise_numbers
 
 ID = tuple[int, int]

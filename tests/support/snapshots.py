@@ -11,11 +11,11 @@ from xxhash import xxh3_64_intdigest
 from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, VERSION, Records
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
+from headrace.regions.knowledge.region import Region
 from headrace.storage.expiring import Expiring
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.regions.region import Region
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group

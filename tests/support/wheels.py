@@ -18,6 +18,7 @@ USERS = {
     "persistence.py": 'WHOSE = "the user\'s persistence"\n',
     "protocol/__init__.py": "",
     "protocol/requests.py": 'WHOSE = "the user\'s protocol"\n',
+    "regions.py": 'WHOSE = "the user\'s regions"\n',
     "server/__init__.py": "",
     "server/cli.py": 'WHOSE = "the user\'s server"\n',
     "server/commands/__init__.py": "raise SystemExit('the user\\'s commands ran')\n",

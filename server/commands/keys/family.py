@@ -6,7 +6,6 @@ from headrace.server.commands.keys import (  # noqa: F401
     expire,
     keys,
     migrate,
-    regional,
     scan,
 )
 

@@ -14,7 +14,6 @@ from headrace.server.commands.streams import (  # noqa: F401
     pending,
     ranks,
     reading,
-    regional,
     writing,
 )
 

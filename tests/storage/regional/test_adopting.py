@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.adopting import adopted
+from headrace.regions.lanes.alone import alone
+from headrace.regions.lanes.lane import Lane
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.regional.adopting import adopted
-from headrace.storage.stream.regional.alone import alone
-from headrace.storage.stream.regional.lane import Lane
-from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 from support.lanes import LIMITS, random_stream
 from support.snapshots import make_stream, odd_streams, plain_group

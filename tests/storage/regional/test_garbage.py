@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import tracemalloc
 
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.fingerprint import shared_state
+from headrace.regions.lanes.garbage import collect
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.registers import Setting
+from headrace.regions.lanes.removals import DEL, Removal, Top
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.regional.fingerprint import shared_state
-from headrace.storage.stream.regional.garbage import collect
-from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.registers import Setting
-from headrace.storage.stream.regional.removals import DEL, Removal, Top
-from headrace.storage.stream.regional.stream import RegionalStream
 from support.replicas import Logs, Replica, catch_up_all, give, sync
 
 

@@ -6,18 +6,18 @@ from random import Random
 
 import pytest
 
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.births import Create
+from headrace.regions.lanes.fingerprint import fingerprint, shared_state
+from headrace.regions.lanes.garbage import collect
+from headrace.regions.lanes.grave import bury, opened, outlasts
+from headrace.regions.lanes.registers import Setting
+from headrace.regions.lanes.removals import DEL, EXPIRE, Awaited, Removal, Top
+from headrace.regions.lanes.start import start_after
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
-from headrace.storage.stream.regional.births import Create
-from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
-from headrace.storage.stream.regional.garbage import collect
-from headrace.storage.stream.regional.grave import bury, opened, outlasts
-from headrace.storage.stream.regional.registers import Setting
-from headrace.storage.stream.regional.removals import DEL, EXPIRE, Awaited, Removal, Top
-from headrace.storage.stream.regional.start import start_after
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.vectors import NO_ID, Dot, Numbers, lane_name, origin_of
 from support.lanes import plain_lanes, random_stream
 from support.snapshots import records_of

@@ -6,21 +6,21 @@ from itertools import permutations
 
 import pytest
 
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.births import Create
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.removals import EXPIRE, Tombstone
+from headrace.regions.lanes.start import (
+    decode_start,
+    start_after,
+    start_after_seen,
+)
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import Group, lag
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.references import is_referenced
-from headrace.storage.stream.regional.births import Create
-from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.removals import EXPIRE, Tombstone
-from headrace.storage.stream.regional.start import (
-    decode_start,
-    start_after,
-    start_after_seen,
-)
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.vectors import Dot, raise_numbers
 from support.replicas import ENTRY, LIMITS, ZERO, Replica, give, sync
 

@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from headrace.regions.lanes.fingerprint import fingerprint, shared_state
+from headrace.regions.lanes.removals import DEL, EXPIRE
+from headrace.regions.lanes.start import start_after, start_after_seen
 from headrace.storage.digest import Digest
 from headrace.storage.sharing import SEMI_STRICT
-from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
-from headrace.storage.stream.regional.removals import DEL, EXPIRE
-from headrace.storage.stream.regional.start import start_after, start_after_seen
 from headrace.storage.vectors import Numbers, raise_numbers
 from support.replicas import Logs, Replica, sync
 

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from headrace.persistence.forms.stream.soundness import check_stream
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.join import Join
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.regional.join import Join
-from headrace.storage.stream.regional.stream import RegionalStream
 
 SMALL_NODES = NodeLimits(4096, 4)
 

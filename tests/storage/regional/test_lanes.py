@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.garbage import forget_lanes
+from headrace.regions.lanes.lane import LaneError
+from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Top
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import LIBERAL, SEMI_STRICT, STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.regional.garbage import forget_lanes
-from headrace.storage.stream.regional.lane import LaneError
-from headrace.storage.stream.regional.removals import DEL, EXPIRE, Removal, Top
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.vectors import Dot, Numbers
 
 ID = tuple[int, int]

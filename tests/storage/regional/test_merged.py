@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.ids import ID_MAX
@@ -18,7 +19,6 @@ from headrace.storage.stream.lookup import Lookup
 from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.ranks import count_between, share_by_rows, share_evenly
-from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.vectors import lane_key
 
 ID = tuple[int, int]

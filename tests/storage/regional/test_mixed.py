@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.storage.regions.region import Region
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.merged import lane_of, reached_by
+from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.regional.merged import lane_of, reached_by
-from headrace.storage.stream.regional.stream import RegionalStream
 
 ID = tuple[int, int]
 ROWS = st.sampled_from([[b"f", b"1"], [b"f", b"2"], [b"f", b"1", b"g", b"2"], [b"h", b"3"]])

@@ -5,20 +5,20 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.storage.regions.region import Region
-from headrace.storage.sharing import SEMI_STRICT
-from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.references import ACKED, DELREF, Trim, trim
-from headrace.storage.stream.regional.births import Create
-from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.start import start_after
-from headrace.storage.stream.regional.stream import RegionalStream
-from headrace.storage.stream.regional.trimming import (
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.births import Create
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.start import start_after
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.trimming import (
     entries_to_trim,
     lanes_below,
     lanes_by_length,
 )
+from headrace.storage.sharing import SEMI_STRICT
+from headrace.storage.stream.appending import NodeLimits
+from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.references import ACKED, DELREF, Trim, trim
 from headrace.storage.stream.stream import Stream
 
 ID = tuple[int, int]

@@ -1,1 +1,0 @@
-"""Streams that several regions write, as records."""

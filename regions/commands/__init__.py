@@ -1,0 +1,1 @@
+"""What commands do in a region, and the functions of the effects that they make."""

@@ -1,0 +1,121 @@
+"""What commands on keys do in a region, where a key holds what other regions have, too.
+
+A key is renamed, copied or restored by effects that remove what the new name held, and add what it
+is to hold. Other regions may add to the old name meanwhile: what they have added stays there.
+"""
+
+from __future__ import annotations
+
+from headrace.compat.errors import CommandError
+from headrace.regions.exchange import effects
+from headrace.regions.exchange.effects import check_transaction, delete_all, rebuild, set_deadline
+from headrace.server.changes.events import DELETED
+from headrace.server.clients.session import IN_MULTI
+from headrace.server.commands.deadlines import is_replicated, remove_everywhere
+from headrace.server.commands.keys.events import COPIED_TO, RENAMED_FROM, RENAMED_TO, RESTORED
+from headrace.server.commands.shared_keys import SharedKeys, shares_keys
+from headrace.server.dispatch.call import Call
+from headrace.server.state import Server
+from headrace.storage.entry import NO_EXPIRY, Entry
+from headrace.storage.faces import face
+from headrace.storage.sharing import Replicated
+from headrace.storage.value import Value
+
+
+class RegionalKeys(SharedKeys):
+    """What it means here to delete a key, to rename it, and so on; see ``SharedKeys``."""
+
+    def delete(self, server: Server, key: bytes, value: Replicated) -> None:
+        """See ``SharedKeys``."""
+        effects.delete(server, key, value)
+
+    def delete_all(self, server: Server, found: list[Entry], in_multi: bool) -> None:
+        """See ``SharedKeys``."""
+        delete_all(server, found, in_multi)
+
+    def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
+        """See ``SharedKeys``."""
+        set_deadline(server, key, moment_ms)
+
+    def delete_named(self, call: Call, name: bytes) -> int:
+        """See ``SharedKeys``."""
+        db = call.db
+        replicated: dict[bytes, Entry] = {}
+        others: dict[bytes, None] = {}
+        for key in call.argv[1:]:
+            found = db.entry(key, call.now_ms)
+            if found is None:
+                continue
+            if isinstance(found.value, Replicated):
+                replicated[key] = found
+            else:
+                others[key] = None
+        delete_all(call.server, list(replicated.values()), bool(call.session.special & IN_MULTI))
+        for key in others:
+            call.server.data.free_later(db.remove(key))
+            call.changed(key, DELETED, None)
+        if others:
+            call.record([name, *others])
+        return len(replicated) + len(others)
+
+    def rename(self, call: Call, found: Entry) -> bool:
+        """See ``SharedKeys``."""
+        source, target = call.argv[1], call.argv[2]
+        value = found.value
+        if not isinstance(value, Replicated):
+            remove_everywhere(call, target)
+            return False
+        moment_ms = found.expire_ms
+        plain = _checked(call, value.plain())
+        remove_everywhere(call, source)
+        _put(call, target, plain, moment_ms)
+        call.changed(source, RENAMED_FROM, None)
+        call.changed(target, RENAMED_TO, None, count=0)
+        return True
+
+    def copy(self, call: Call, value: object, moment_ms: int) -> bool:
+        """See ``SharedKeys``."""
+        target = call.argv[2]
+        if not isinstance(value, Replicated):
+            call.refuse_other_keys()
+            remove_everywhere(call, target)
+            return False
+        _put(call, target, _checked(call, value.plain()), moment_ms)
+        call.changed(target, COPIED_TO, None)
+        return True
+
+    def restore(self, call: Call, key: bytes, value: object, moment_ms: int) -> bool:
+        """See ``SharedKeys``."""
+        if not isinstance(value, Value) or face(value).type_name() != b"stream":
+            call.refuse_other_keys()
+            remove_everywhere(call, key)
+            return False
+        _put(call, key, _checked(call, value), moment_ms or NO_EXPIRY)
+        call.changed(key, RESTORED, None)
+        return True
+
+
+shares_keys(RegionalKeys())
+
+
+def _checked(call: Call, value: Value) -> Value:
+    """``value``, if it fits into one transaction.
+
+    Raises:
+        CommandError: it does not.
+    """
+    line = check_transaction(call.server, value.used_bytes(0))
+    if line:
+        raise CommandError(line)
+    return value
+
+
+def _put(call: Call, key: bytes, value: Value, moment_ms: int) -> None:
+    """Let a key hold a plain value, in all regions."""
+    server = call.server
+    if not remove_everywhere(call, key) and call.db.entry(key, call.now_ms) is not None:
+        server.data.free_later(call.db.remove(key))
+        call.record([b"DEL", key])
+    rebuild(server, key, value)
+    if moment_ms != NO_EXPIRY and is_replicated(call, key):
+        set_deadline(server, key, moment_ms)

@@ -1,0 +1,137 @@
+"""XREAD STABLE: entries up to where nothing can come any more, so that a reader skips none.
+
+Entries of other regions come late, and may have lower IDs than what has been read. Those who read
+with STABLE are given what is stable alone (``Region.stable_ms``). They wait while there is more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.stream_ids import format_id
+from headrace.protocol.replies import NULL_ARRAY
+from headrace.regions.commands.info import stable_id
+from headrace.regions.exchange.effects import region_of
+from headrace.regions.exchange.promising import ask_for_stable
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.server.commands.streams.args import strict_id
+from headrace.server.commands.streams.read_options import ReadOptions
+from headrace.server.commands.streams.waiting import EntryAfter, Readers
+from headrace.server.dispatch.call import Call
+from headrace.server.state import Server
+from headrace.server.waiting.waiters import Line, Parked, Queue, Waiter
+from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.part import Part
+from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID, NO_ID
+
+_NAME: Final = b"stable entries"
+
+
+def bound_of(call: Call, stream: Stream | None) -> ID:
+    """Up to which ID a stream may be read; (0, 0) while that is not known.
+
+    Raises:
+        CommandError: callers have given it IDs that may come late.
+    """
+    ask_for_stable(call.server)
+    if not isinstance(stream, RegionalStream):
+        return NO_ID
+    found = stable_id(call.server, stream)
+    if found is None:
+        raise CommandError(errors.NO_STABLE_IDS)
+    return found
+
+
+def first_after(text: bytes, stream: Stream | None, bound: ID) -> ID:
+    """The ID after which entries are wanted: an ID, ``$`` (the bound) or ``+`` (the last one)."""
+    if text == b"$":
+        return bound
+    if text == b"+":
+        last = NO_ID if stream is None else _last_up_to(stream, bound)
+        if last == NO_ID:
+            return bound
+        return (last[0], last[1] - 1) if last[1] else (last[0] - 1, ID_MAX)
+    if text == b">":
+        raise CommandError(errors.XREAD_NEW_ID)
+    return strict_id(text)
+
+
+def _last_up_to(stream: Stream, bound: ID) -> ID:
+    """The ID of the last entry up to a bound; (0, 0) where there is none."""
+    for part in stream.parts(NO_ID, bound, 1, True):
+        for number in range(part.high - 1, part.low - 1, -1):
+            if part.dead is None or not part.dead[number]:
+                return part.run.ms[number], part.run.seq[number]
+    return NO_ID
+
+
+def parts_up_to(
+    stream: Stream, after: ID, bound: ID, count: int, most_bytes: int = 0
+) -> list[Part]:
+    """Where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
+    if after >= bound or not stream.length:
+        return []
+    return stream.parts(following(after[0], after[1]), bound, count, False, most_bytes)
+
+
+def wait_for_stable(
+    call: Call, options: ReadOptions, keys: list[bytes], after: list[ID], bounds: list[ID]
+) -> Parked:
+    """Wait until more is stable; ``$`` is from now on what it stands for, if that is known."""
+    argv = call.argv.copy()
+    at = options.streams_at + len(keys)
+    for number, entry_id in enumerate(after):
+        if argv[at + number] == b"$" and bounds[number] != NO_ID:
+            argv[at + number] = format_id(*entry_id)
+    wanted = StableEntryAfter(call.server, after)
+    return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, wanted)
+
+
+class StableEntryAfter(EntryAfter):
+    """An entry after an ID, once nothing can come before it."""
+
+    def __init__(self, server: Server, after: list[ID]) -> None:
+        super().__init__(after, _NAME)
+        self.server: Final = server
+
+    def new_line(self, queue: Queue) -> Line:
+        """See ``Interest``."""
+        return StableReaders(queue, self)
+
+
+class StableReaders(Readers):
+    """Those who wait for stable entries at one key."""
+
+    def __init__(self, queue: Queue, interest: StableEntryAfter) -> None:
+        super().__init__(queue, interest)
+        self._server: Final = interest.server
+
+    def add(self, waiter: Waiter, number: int) -> None:
+        """See ``Line``."""
+        super().add(waiter, number)
+        region_of(self._server).stable_readers[self.queue.key] = None
+
+    def remove(self, waiter: Waiter, number: int) -> None:
+        """See ``Line``."""
+        super().remove(waiter, number)
+        if self.is_empty():
+            region_of(self._server).stable_readers.pop(self.queue.key, None)
+
+    def candidates(self, value: object | None) -> list[Waiter]:
+        """See ``SharedLine``; where the stream has no stable IDs, all get that for an answer."""
+        if not isinstance(value, RegionalStream):
+            return []
+        bound = stable_id(self._server, value)
+        found: list[Waiter] = []
+        for after, same in self.by_id.items():
+            if bound is None or parts_up_to(value, after, bound, 1):
+                found.extend(same.values())
+        found.sort(key=_ticket)
+        return found
+
+
+def _ticket(waiter: Waiter) -> int:
+    return waiter.ticket

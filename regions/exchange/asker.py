@@ -1,0 +1,217 @@
+"""One region asks another one, up to the point where both know who the other is.
+
+What it asks then, and what it makes of the answers, is up to a subclass.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.compat import errors
+from headrace.protocol.incoming import ReplyError
+from headrace.regions.exchange.hello import BadHello, Hello, hello_of, read_reply, refusal
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.secret import answering_code, asking_code, is_nonce, new_nonce, same
+from headrace.regions.knowledge.region import Region
+from headrace.storage.vectors import Numbers
+
+AA: Final = b"AA"
+
+# Errors of a peer that pass. AAAHEAD is one of them: a peer that has lost something begins another
+# epoch.
+_PASSING: Final = (b"LOADING", b"AANOLOG", b"AANOBASE", b"AANOCOPY", b"AAAHEAD")
+
+# How requests of many words are refused at a port where the secret has to be shown first.
+_UNPROVEN: Final = b"unauthenticated multibulk length"
+
+# How far it has come
+STARTING: Final = 0
+CHALLENGED: Final = 1
+PROVING: Final = 2
+GREETING: Final = 3
+MET: Final = 4
+OVER: Final = 5
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Giver:
+    """Who has offered a piece of records."""
+
+    def consumed(self, piece: Piece) -> None:
+        """The piece has been applied, and room is there for another one."""
+
+    def spoiled(self, reason: str) -> None:
+        """A record of the piece cannot be applied; nothing behind it is."""
+
+    def dropped(self, reason: str) -> None:
+        """The piece is not applied; another connection may bring it again."""
+
+    def is_outlived(self) -> bool:
+        """Whether it gives what a life of a region had that is known to be over."""
+        return False
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Asker(Giver):
+    """Asks one peer over one connection.
+
+    The owner sends ``out`` and empties it, passes each reply to ``received``, and closes the
+    connection once ``failure`` is set.
+
+    Attributes:
+        peer_region: whom it expects at the other side.
+        state: of the constants above.
+        hello: who answers; None so far.
+        known: what the peer has said last that it knows.
+        failure: why the connection is of no use; empty while it is.
+        refused: an error of the peer, or a reason to refuse it, that trying again does not mend.
+        behind: the peer's log begins later than what is needed.
+        ahead: the peer knows more of this region than the region does itself.
+        twin: the peer has met another server that is this region in the same epoch.
+        rival: the peer is being asked by another server that is this region in another epoch.
+        forgotten: up to which epoch the peer has forgotten this region; -1: it has not said so.
+    """
+
+    def __init__(self, region: Region, peer_region: int, secret: bytes) -> None:
+        self.out: list[list[bytes]] = []
+        self.state = STARTING
+        self.hello: Hello | None = None
+        self.known: Numbers = {}
+        self.failure = ""
+        self.refused = False
+        self.behind = False
+        self.ahead = False
+        self.twin = False
+        self.rival = False
+        self.forgotten = -1
+        self.peer_region: Final = peer_region
+        self._region: Final = region
+        self._secret: Final = secret
+        self._nonce = b""
+        self._peer_nonce = b""
+
+    # For subclasses
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Both know each other: ask."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def answered(self, reply: object) -> None:
+        """Take the answer to the oldest request since then that is not answered."""
+        raise NotImplementedError
+
+    # For the owner
+
+    def connected(self) -> None:
+        """The connection is there."""
+        if self._secret:
+            self._nonce = new_nonce()
+            self.state = CHALLENGED
+            self.out.append([AA, b"AUTH", self._nonce])
+        else:
+            self._greet()
+
+    def received(self, reply: object) -> None:
+        """Take the reply to the oldest request that is not answered."""
+        if self.state == OVER:
+            return
+        if isinstance(reply, ReplyError):
+            self._refused(reply.line)
+        elif self.state == CHALLENGED:
+            self._prove(reply)
+        elif self.state == PROVING:
+            self._check(reply)
+        elif self.state == GREETING:
+            self._met(reply)
+        elif self.state == MET:
+            self.answered(reply)
+        else:
+            self.fail("a reply came that nobody asked for")
+
+    def fail(self, reason: str) -> None:
+        """Give the connection up."""
+        if self.state != OVER:
+            self.state = OVER
+            self.failure = reason
+
+    def damaged(self, reason: str) -> None:
+        """Give the connection up, because of something that no region sends."""
+        self.fail(reason)
+
+    # Steps
+
+    def _greet(self) -> None:
+        self.state = GREETING
+        region = self._region
+        words = hello_of(region, region.known()).words()
+        if region.process:
+            words.append(region.process)
+        self.out.append([AA, b"HELLO", *words])
+
+    def _prove(self, reply: object) -> None:
+        if not isinstance(reply, bytes) or not is_nonce(reply):
+            self.damaged("the challenge of the peer is none")
+            return
+        self._peer_nonce = reply
+        self.state = PROVING
+        code = asking_code(self._secret, self._nonce, reply)
+        self.out.append([AA, b"AUTH", b"PROOF", code])
+
+    def _check(self, reply: object) -> None:
+        expected = answering_code(self._secret, self._nonce, self._peer_nonce)
+        if not isinstance(reply, bytes) or not same(reply, expected):
+            self.refused = True
+            self.fail("the peer has not shown that it has the secret (aa-secret)")
+            return
+        self._greet()
+
+    def _met(self, reply: object) -> None:
+        region = self._region
+        try:
+            hello = read_reply(reply)
+        except BadHello as error:
+            self.damaged(f"the peer does not introduce itself: {error}")
+            return
+        line = refusal(region, hello, 0, False)
+        if not line and hello.region != self.peer_region:
+            line = b"region %d answers instead of region %d" % (hello.region, self.peer_region)
+        if not line and hello.remembered and region.nonce not in (b"", hello.remembered):
+            line = errors.aa_twin(region.origin)
+            self.twin = True
+        if line:
+            self.refused = True
+            self.fail(line.decode("utf-8", "replace"))
+            return
+        region.meet(hello.region, hello.begun)
+        self.known = hello.numbers
+        if region.is_outdone(hello.numbers):
+            self.ahead = True
+            self.fail("the peer knows more of this region than it does itself")
+            return
+        region.note_met(hello.origin, hello.nonce, hello.version)
+        self.hello = hello
+        self.state = MET
+        self.begin()
+
+    def _refused(self, line: bytes) -> None:
+        if line.endswith(_UNPROVEN):
+            line = errors.NO_AUTH
+        code = line.partition(b" ")[0]
+        if code == b"AABEHIND":
+            self.behind = True
+        elif code == b"AATWIN":
+            self.twin = line == errors.aa_twin(self._region.origin)
+            self.rival = not self.twin
+            self.refused = True
+        elif code == b"AAFORGOTTEN":
+            epoch = line.rpartition(b" ")[2]
+            self.forgotten = int(epoch) if epoch.isdigit() else 0
+            self.refused = True
+        elif code not in _PASSING:
+            self.refused = True
+        self.fail(line.decode("utf-8", "replace"))

@@ -1,0 +1,101 @@
+"""Regions compare what they have, all the time, to notice a bug before anybody is hurt by it.
+
+Regions that know the same records have the same state. So whoever has come to the end of its log
+now and then adds a key and its fingerprint to that answer. Whoever has asked compares it with its
+own, if both know exactly the same at that moment; else nothing can be said, and nothing is. Of long
+values the newest parts are compared, because the event loop must not stand still for this.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.persistence.errors import shown
+from headrace.regions.exchange.effects import fingerprint, region_of
+from headrace.server.gate import HALF_JOINED
+from headrace.server.state import Server
+from headrace.storage.sharing import Replicated
+from headrace.storage.vectors import Numbers
+
+log: Final = logging.getLogger("headrace")
+
+NEWEST: Final = 200  # entries that are compared of each lane
+_KEYS_LOOKED_AT: Final = 100  # for one that is shared
+_BEATS: Final = 10  # between two fingerprints that are sent
+
+Check = tuple[bytes, bytes]  # a key, and its fingerprint
+
+
+class _Turn:
+    """What another region is sent next.
+
+    Attributes:
+        next_ms: not before this moment, of the clock that only measures.
+        place: of the key that was looked at last.
+    """
+
+    def __init__(self) -> None:
+        self.next_ms = 0
+        self.place = 0
+
+
+class Checking:
+    """What this region sends and receives of fingerprints.
+
+    Attributes:
+        made: how many fingerprints of others were compared.
+        mismatches: how many of these differed.
+        key: the last one that did.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.made = 0
+        self.mismatches = 0
+        self.key = b""
+        self._server: Final = server
+        self._turns: Final[dict[int, _Turn]] = {}
+
+    def next_for(self, peer: int, given_away: Numbers) -> list[object]:
+        """What is added to an answer that says up to where the log goes; mostly nothing.
+
+        Args:
+            peer: the region that is answered.
+            given_away: what the answer says is known here.
+        """
+        server = self._server
+        turn = self._turns.setdefault(peer, _Turn())
+        now_ms = server.clock.monotonic_ms()
+        is_half = server.gate.reasons & HALF_JOINED
+        if is_half or now_ms < turn.next_ms or given_away != region_of(server).known():
+            return []
+        turn.next_ms = now_ms + _BEATS * server.config.aa_beat_ms
+        db = server.data.dbs[0]
+        for _ in range(min(len(db), _KEYS_LOOKED_AT)):
+            turn.place = (turn.place + 1) % len(db)
+            entry = db.at(turn.place)
+            if isinstance(entry.value, Replicated):
+                return [entry.key, fingerprint(entry.value, NEWEST)]
+        return []
+
+    def heard(self, peer: int, known: Numbers, check: Check) -> None:
+        """A peer that knows this has sent a fingerprint, and all that it wrote has been applied."""
+        server = self._server
+        key, theirs = check
+        if server.gate.reasons & HALF_JOINED or known != region_of(server).known():
+            return
+        found = server.data.dbs[0].peek(key)
+        value = None if found is None else found.value
+        ours = fingerprint(value, NEWEST) if isinstance(value, Replicated) else b""
+        self.made += 1
+        if ours == theirs:
+            return
+        self.mismatches += 1
+        self.key = key
+        log.error(
+            "Region %d: the stream %s is not the same there and here, although both know the same "
+            "changes. That must never be. Keep a copy of both folders, and compare what "
+            "AA STREAM says of it in both regions",
+            peer,
+            shown(key),
+        )

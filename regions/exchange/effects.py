@@ -1,0 +1,493 @@
+"""Effects: what a command did to data that all regions share, in words that each of them applies.
+
+An effect is deterministic, and commutes with the effects that other regions make meanwhile. There
+is one function for each, which every effect goes through: one of this region, when a command makes
+it; one of another region, when it arrives; and both again, when the append-only file is loaded. So
+the state is the same wherever the same effects have been applied. XADD alone has a shorter way for
+entries of this region, to the same end.
+
+A family of commands declares the functions of its effects with ``@effect``. They check all of their
+words before they change anything.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat.errors import TRANSACTION_TOO_LARGE, CommandError, aa_unaware
+from headrace.regions.knowledge.records import EFFECTS, LOWEST_VERSION, OF_FILES, XADD
+from headrace.regions.knowledge.region import Region, region_as
+from headrace.server.changes.changes import Expiries
+from headrace.server.data import HELD_BY_REFUSAL
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import finish_own
+from headrace.server.gate import (
+    LOADING_DATA,
+    NO_REPLICAS,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    REGION_REFUSES,
+    SAVE_FAILED,
+    WRITES_REFUSED,
+)
+from headrace.server.state import Server
+from headrace.storage.entry import Entry
+from headrace.storage.sharing import AA, Replicated
+from headrace.storage.value import Value
+from headrace.storage.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
+
+Words = list[bytes]
+_TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves nobody meanwhile
+_WIRE_BYTES: Final = 12  # of a word, beside itself, at most
+_NO_WRITES: Final = (
+    LOADING_DATA
+    | PAUSED_WRITES
+    | PAUSED_ALL
+    | WRITES_REFUSED
+    | SAVE_FAILED
+    | NO_REPLICAS
+    | REGION_REFUSES
+)
+
+
+class EffectError(Exception):
+    """A record that no region has written; the text says why. Nothing has changed."""
+
+
+class Effect:
+    """One effect at work.
+
+    Attributes:
+        words: all of it.
+        origin, number: who made it, and its number.
+        own: this region is about to make it.
+        replaying: it is read from a file; what follows from it stands there, too.
+        now_ms: the time of day.
+        following: effects of this region that belong to the arrival of this one.
+    """
+
+    def __init__(
+        self, server: Server, words: Words, origin: bytes, number: int, own: bool, replaying: bool
+    ) -> None:
+        self.server: Final = server
+        self.words: Final = words
+        self.origin: Final = origin
+        self.number: Final = number
+        self.own: Final = own
+        self.replaying: Final = replaying
+        self.now_ms: Final = server.clock.now_ns // 1_000_000
+        self.following: Final[list[Words]] = []
+
+    @property
+    def dot(self) -> Dot:
+        """Its name among all effects."""
+        return self.origin, self.number
+
+
+EffectHandler = Callable[[Effect], object]
+LocalHandler = Callable[[Server, Words], None]
+_EFFECTS: Final[dict[bytes, EffectHandler]] = {}
+_LOCAL: Final[dict[bytes, LocalHandler]] = {}
+
+
+def effect(name: bytes) -> Callable[[EffectHandler], EffectHandler]:
+    """Declare the function of an effect: ``XADD``, or the word behind ``AA``."""
+
+    def declare(handler: EffectHandler) -> EffectHandler:
+        _EFFECTS[name] = handler
+        return handler
+
+    return declare
+
+
+def local(name: bytes) -> Callable[[LocalHandler], LocalHandler]:
+    """Declare the function of a record ``AA name`` that concerns this region alone."""
+
+    def declare(handler: LocalHandler) -> LocalHandler:
+        _LOCAL[name] = handler
+        return handler
+
+    return declare
+
+
+def region_of(server: Server) -> Region:
+    """The region that a server is; it must be one."""
+    return region_as(server.data.region)
+
+
+def may_write(server: Server) -> bool:
+    """Whether this region may make effects by itself now."""
+    return not server.gate.reasons & _NO_WRITES
+
+
+def refuse_writes(server: Server, line: bytes) -> None:
+    """Take no writes of clients, for a reason; an empty line takes them again."""
+    region_of(server).refusal = line
+    server.data.hold_expiry(HELD_BY_REFUSAL, bool(line))
+    server.gate.set(REGION_REFUSES, bool(line))
+
+
+def require_known(server: Server, name: bytes) -> None:
+    """See that all regions know effects of a kind, before anything is changed.
+
+    Raises:
+        CommandError: one of them may not.
+    """
+    since = EFFECTS.get(name, LOWEST_VERSION)
+    if since > LOWEST_VERSION:
+        member = region_of(server).unaware(since)
+        if member:
+            raise CommandError(aa_unaware(name, since, member))
+
+
+def emit(server: Server, words: Words) -> object:
+    """Make an effect of this region: it is numbered, recorded and applied.
+
+    Returns: what its function returns.
+
+    Raises:
+        CommandError: see ``require_known``; nothing has changed.
+    """
+    name = words[1] if words[0] == AA else words[0]
+    require_known(server, name)
+    changes = server.changes
+    if changes.expired:
+        changes.report_expired()
+    region = region_of(server)
+    origin, number = region.next_dot()
+    changes.record(0, words)
+    region.learned(origin, number)
+    region.emitted[name] = region.emitted.get(name, 0) + 1
+    return _handler_of(words)(Effect(server, words, origin, number, True, False))
+
+
+def apply_record(
+    server: Server, origin: bytes, number: int, words: Words, replaying: bool
+) -> list[Words]:
+    """Apply a record of another region, or one that stands in a file.
+
+    It is the next one of its origin.
+
+    Returns: effects of this region that belong to it, to be made and recorded with it.
+
+    Raises:
+        EffectError: it is none.
+    """
+    handler = _handler_of(words)
+    found = Effect(server, words, origin, number, False, replaying)
+    try:
+        handler(found)
+    except BadVector as error:
+        raise EffectError(f"{error} is no vector, lane or ID") from None
+    region_of(server).learned(origin, number)
+    return found.following
+
+
+def apply_local(server: Server, words: Words) -> None:
+    """Do again what a record says that concerns this region alone.
+
+    Raises:
+        EffectError: it is none.
+    """
+    handler = _LOCAL.get(words[1]) if len(words) > 1 else None
+    if handler is None:
+        raise EffectError("not known here: start the version that has written it, or a later one")
+    try:
+        handler(server, words)
+    except BadVector as error:
+        raise EffectError(f"{error} is no vector, lane or ID") from None
+
+
+def is_local(name: bytes) -> bool:
+    """Whether ``AA name`` concerns one region alone."""
+    return name in _LOCAL or name in OF_FILES
+
+
+def _handler_of(words: Words) -> EffectHandler:
+    name = words[0]
+    if name == AA and len(words) > 1:
+        name = words[1]
+    elif name != XADD:
+        raise EffectError("an unknown effect")
+    handler = _EFFECTS.get(name)
+    if handler is None:
+        raise EffectError("an unknown effect")
+    return handler
+
+
+# Keys, whatever they hold
+
+
+class KeyJoin:
+    """A key on its way to be joined with a copy of it."""
+
+    @abstractmethod
+    def step(self) -> bool:
+        """Do the next piece, about a millisecond's work; False when nothing is left."""
+        raise NotImplementedError
+
+
+class Replication:
+    """What a type of values does so that all regions have the same."""
+
+    @abstractmethod
+    def rebuild(self, server: Server, key: bytes, value: object) -> None:
+        """Make effects that put a plain value under a key that is free."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
+        """Make the effect that gives a key that is there a deadline, or with -1 none."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def expiries(self, server: Server) -> Expiries:
+        """What makes effects of keys that expire."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
+        """Forget what all regions know of a key; whether something is left to be forgotten."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
+        """What a plain value of this type is in the region that takes it over.
+
+        Args:
+            deadline_ms: of its key; -1 for none.
+
+        Returns: None where it is of another type. ``value`` is of no use afterwards.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def alone(self, value: Value) -> Value:
+        """What a value of this type is outside of regions; ``value`` is of no use afterwards."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def loaded(self, server: Server) -> None:
+        """All has been loaded: note what is to be forgotten, or published."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def remembered(self, server: Server, key: bytes) -> Replicated | None:
+        """What is remembered of a key that is gone, not to be changed."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def join(
+        self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
+    ) -> KeyJoin | None:
+        """Make of what is here of a key, and of a copy, what knows all that either does.
+
+        Args:
+            copy: it is of no use afterwards; None where the other side has nothing of the key.
+            mine, theirs: what both sides know.
+
+        Returns: what does that; None where there is nothing to do.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
+        """Let what is here of a key give way to a copy, which knows ``theirs``."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
+        """Have a group of readers read in another region, or with 0 in all.
+
+        Raises:
+            CommandError: it cannot be moved.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def publish(self, server: Server) -> None:
+        """Make the effects that have waited for ``aa-ack-interval-ms``."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def shared_state(self, value: object) -> list[bytes]:
+        """All that regions have to agree on about a value, as lines."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def fingerprint(self, value: object, newest: int) -> bytes:
+        """Some bytes that are equal where regions agree.
+
+        Args:
+            newest: look at so many of the newest parts alone, and count the others; 0 looks at all.
+        """
+        raise NotImplementedError
+
+
+class _Types:
+    """The types of which regions have copies: there is one."""
+
+    def __init__(self) -> None:
+        self.only: Replication | None = None
+
+    def get(self) -> Replication:
+        found = self.only
+        assert found is not None
+        return found
+
+
+_types: Final = _Types()
+
+
+def replicates(replication: Replication) -> None:
+    """Declare what a type of values does."""
+    _types.only = replication
+
+
+def adopted(region: Region, value: object, deadline_ms: int) -> Value | None:
+    """What a plain value is in the region that takes it over; None where it cannot be."""
+    return _types.get().adopted(region, value, deadline_ms)
+
+
+def alone(value: Value) -> Value:
+    """What a value is outside of regions; ``value`` itself is of no use afterwards."""
+    return _types.get().alone(value) if isinstance(value, Replicated) else value
+
+
+def note_loaded(server: Server) -> None:
+    """All has been loaded: note what is to be forgotten, or published."""
+    _types.get().loaded(server)
+
+
+def begin_region(server: Server) -> None:
+    """Let a server that is a region make effects of what expires."""
+    if server.data.region is not None:
+        lazy = server.changes.expiries.lazy
+        server.changes.expiries = _types.get().expiries(server)
+        server.changes.expiries.lazy = lazy
+
+
+def rebuild(server: Server, key: bytes, value: object) -> None:
+    """Put a plain value under a key that is free, in all regions."""
+    server.data.dbs[0].end_held(key, server.clock.now_ns // 1_000_000)
+    if server.changes.expired:
+        server.changes.report_expired()
+    _types.get().rebuild(server, key, value)
+
+
+def set_deadline(server: Server, key: bytes, moment_ms: int) -> None:
+    """Give a key that is there a deadline in all regions; -1 takes it away."""
+    _types.get().set_deadline(server, key, moment_ms)
+
+
+def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
+    """Have a group of readers read in another region, or with 0 in all.
+
+    Raises:
+        CommandError: it cannot be moved.
+    """
+    _types.get().move_group(server, key, name, to, force)
+
+
+def collect(server: Server, key: bytes, stable: Numbers) -> bool:
+    """Forget what all regions know of a key; whether something is left to be forgotten later."""
+    return _types.get().collect(server, key, stable)
+
+
+def remembered(server: Server, key: bytes) -> Replicated | None:
+    """What is remembered of a key that is gone, not to be changed."""
+    return _types.get().remembered(server, key)
+
+
+def join_key(
+    server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
+) -> KeyJoin | None:
+    """What makes of a key here, and of a copy, what knows all that either does; see ``join``."""
+    return _types.get().join(server, key, copy, mine, theirs)
+
+
+def replace_key(server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
+    """Let what is here of a key give way to a copy; what is local stays."""
+    _types.get().replace(server, key, copy, theirs)
+
+
+def shared_state(value: Replicated) -> list[bytes]:
+    """All that regions have to agree on about a value, as lines. Complexity: O(its size)."""
+    return _types.get().shared_state(value)
+
+
+def fingerprint(value: Replicated, newest: int = 0) -> bytes:
+    """Some bytes that are equal where regions agree. Complexity: O(its size).
+
+    Args:
+        newest: look at so many of the newest parts alone, and count the others; 0 looks at all.
+    """
+    return _types.get().fingerprint(value, newest)
+
+
+def publish_all(dispatcher: Dispatcher) -> None:
+    """Make the effects that have waited for more of their kind."""
+    server = dispatcher.server
+    if region_of(server).unpublished and may_write(server):
+        _types.get().publish(server)
+        finish_own(server)
+
+
+def delete(server: Server, key: bytes, value: Replicated) -> None:
+    """Delete what this region knows of a key that is there."""
+    emit(server, _deletion(server, key, value))
+
+
+def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
+    """Delete what this region knows of several keys that are there, in one step.
+
+    Each deletion can stand alone, and no link would carry those of millions of keys as one
+    transaction. So for other regions, and in the file, they are several.
+
+    Args:
+        found: all of them hold what other regions have, too.
+        in_multi: they are part of a client's transaction, so they have to be one.
+
+    Raises:
+        CommandError: they would have to be one, and are too large; nothing has changed.
+    """
+    if in_multi:
+        size_bytes = sum([size_of(_deletion_of(server, entry)) for entry in found])
+        line = check_transaction(server, size_bytes)
+        if line:
+            raise CommandError(line)
+    size_bytes = 0
+    for entry in found:
+        words = _deletion_of(server, entry)
+        size_bytes += size_of(words)
+        if size_bytes > _TRANSACTION_BYTES and not in_multi:
+            server.changes.end_command()
+            size_bytes = size_of(words)
+        emit(server, words)
+
+
+def _deletion_of(server: Server, entry: Entry) -> Words:
+    value = entry.value
+    assert isinstance(value, Replicated)
+    return _deletion(server, entry.key, value)
+
+
+def _deletion(server: Server, key: bytes, value: Replicated) -> Words:
+    return removal(b"DEL", key, value, region_of(server))
+
+
+def removal(name: bytes, key: bytes, value: Replicated, region: Region) -> Words:
+    """The effect that removes what this region knows of a key."""
+    return [AA, name, key, encode_lanes(value.seen()), encode_numbers(region.known())]
+
+
+def size_of(words: Words) -> int:
+    """How many bytes an effect takes in a file and on a link, at most."""
+    return sum([len(word) + _WIRE_BYTES for word in words])
+
+
+def check_transaction(server: Server, size_bytes: int) -> bytes:
+    """The error line for what is too large to be one transaction between regions; else empty."""
+    return TRANSACTION_TOO_LARGE if size_bytes > server.config.aa_transaction_max_bytes else b""

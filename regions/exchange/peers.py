@@ -1,0 +1,203 @@
+"""The other regions: how each is reached, what has come from it, and when it is tried again."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.regions.exchange.advice import advice
+from headrace.regions.exchange.conversation import Conversation
+from headrace.regions.exchange.exchange import Puller, PullerStatistics
+from headrace.regions.exchange.hello import Hello
+from headrace.server.config.kinds import PeerAddress
+from headrace.storage.vectors import Numbers
+
+log: Final = logging.getLogger("headrace")
+
+FIRST_DELAY_MS: Final = 100  # before a peer is tried again
+MOST_DELAY_MS: Final = 2000
+LOADING: Final = "LOADING "
+ANSWERS: Final = "it answers"
+REFUSED_DELAY_MS: Final = 5000  # where trying again will hardly mend it
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Connector:
+    """What makes connections, and has things done soon."""
+
+    @abstractmethod
+    def connect(self, address: PeerAddress, conversation: Conversation) -> None:
+        """Connect to a peer; the conversation hears what becomes of it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def apply_soon(self) -> None:
+        """Have what waits applied, after this turn of the event loop."""
+        raise NotImplementedError
+
+
+class Peer:
+    """One other region.
+
+    Attributes:
+        region: its number.
+        address: where it is.
+        paused: an operator has asked to leave it alone.
+        conversation: the connection that pulls in the background; None while there is none.
+        inquiry: another one, which asks it once more who takes part; mostly None.
+        asked_ms: when the latest of these began.
+        hello: how it has introduced itself last.
+        known: what it has said last that it knows.
+        failure: why it could not be reached, or was left; empty while all is well.
+        refused: trying again will hardly mend that.
+        behind: its log begins later than what is needed here: a full copy is.
+        met_ms: when it answered last, of the clock that only measures; 0 for never.
+        level_ms: when nothing of it was missing here last, or when this region has come to know it.
+        copies: full copies that were taken from it; is_copied: one is being taken.
+    """
+
+    def __init__(self, address: PeerAddress, now_ms: int) -> None:
+        self.region: Final = address.region
+        self.address = address
+        self.statistics: Final = PullerStatistics()
+        self.paused = False
+        self.conversation: Conversation | None = None
+        self.inquiry: Conversation | None = None
+        self.asked_ms = 0
+        self.hello: Hello | None = None
+        self.known: Numbers = {}
+        self.failure = ""
+        self.refused = False
+        self.behind = False
+        self.met_ms = 0
+        self.level_ms = now_ms
+        self.since_ms: Final = now_ms  # known since then
+        self.copies = 0
+        self.is_copied = False
+        self._delay_ms = FIRST_DELAY_MS
+        self._next_ms = 0  # not to be tried before
+        self._logged = ""  # the failure that was logged last
+        self._in_vain = False  # the last connection has ended, and nothing has come since then
+        self._records = 0  # that had come by then
+
+    @property
+    def state(self) -> bytes:
+        """As INFO shows it."""
+        conversation = self.conversation
+        if self.paused:
+            return b"paused"
+        if self.is_copied:
+            return b"copying"
+        if conversation is not None and conversation.is_up:
+            return b"up"
+        if self.behind:
+            return b"behind"
+        if self.refused:
+            return b"refused: " + self.failure.encode()
+        return b"down"
+
+    @property
+    def puller(self) -> Puller | None:
+        """What pulls from it now."""
+        return None if self.conversation is None else pulling(self.conversation)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether to connect to it now."""
+        if self.conversation is not None or self.paused or self.is_copied:
+            return False
+        return now_ms >= self._next_ms
+
+    def is_silent(self, now_ms: int, after_ms: int) -> bool:
+        """Whether it has not answered for so long."""
+        if self.conversation is not None and self.conversation.is_up:
+            return now_ms - self.conversation.heard_ms >= after_ms
+        return now_ms - max(self.met_ms, self.since_ms) >= after_ms
+
+    def try_now(self) -> None:
+        """Wait no longer."""
+        self._delay_ms = FIRST_DELAY_MS
+        self._next_ms = 0
+
+    def moved(self, conversation: Conversation, now_ms: int) -> None:
+        """Take note of what a conversation with it has come to."""
+        asker = conversation.puller
+        if conversation is self.inquiry:
+            if asker.hello is not None and self.hello is not None:
+                self.hello.members = asker.hello.members
+            return
+        if asker.hello is not None:
+            self.hello = asker.hello
+            self.known = asker.known
+            self.met_ms = conversation.heard_ms
+        puller = pulling(conversation)
+        if puller is not None and puller.is_level:
+            self.level_ms = now_ms
+        if conversation is not self.conversation:
+            return
+        if conversation.is_up:
+            if (self.refused or self.behind) and not (puller is not None and puller.is_level):
+                return  # it has answered before, and then it was of no use
+            if self._in_vain and puller is not None and not self._is_of_use(puller):
+                return
+            self._in_vain = False
+            if self._logged != ANSWERS:
+                log.info("Region %d answers", self.region)
+            self._logged = ANSWERS
+            self.failure = ""
+            self.refused = False
+            self.behind = False
+            self._delay_ms = FIRST_DELAY_MS
+        elif conversation.over:
+            self.conversation = None
+            self._lost(conversation, now_ms)
+
+    def _is_of_use(self, puller: Puller) -> bool:
+        """Whether more has come of it than an introduction, or nothing more is wanted."""
+        return puller.is_level or puller.resting or self.statistics.records > self._records
+
+    def _lost(self, conversation: Conversation, now_ms: int) -> None:
+        puller = conversation.puller
+        if isinstance(puller, Puller) and puller.anew:
+            self.try_now()
+            return
+        self._in_vain = True
+        self._records = self.statistics.records
+        self.failure = conversation.reason
+        self.refused = puller.refused
+        self.behind = puller.behind
+        delay_ms = REFUSED_DELAY_MS if puller.refused or puller.behind else self._delay_ms
+        self._next_ms = now_ms + delay_ms
+        self._delay_ms = min(2 * self._delay_ms, MOST_DELAY_MS)
+        if self.paused or conversation.reason.startswith(LOADING):
+            return  # it will be over in a moment
+        if conversation.reason != self._logged:
+            self._logged = conversation.reason
+            what_to_do = advice(conversation.reason)
+            if what_to_do:
+                log.warning("Region %d: %s. %s", self.region, conversation.reason, what_to_do)
+            else:
+                log.warning("Region %d: %s", self.region, conversation.reason)
+
+    def leave(self) -> None:
+        """End the conversation with it, if there is one."""
+        conversation = self.conversation
+        self.conversation = None  # so that its end is no failure
+        if conversation is not None:
+            conversation.end("it is left alone")
+        self.end_inquiry()
+
+    def end_inquiry(self) -> None:
+        """It has been asked, or need not be."""
+        inquiry = self.inquiry
+        self.inquiry = None
+        if inquiry is not None:
+            inquiry.end("it has been asked")
+
+
+def pulling(conversation: Conversation) -> Puller | None:
+    """What pulls in a conversation; None where something else is asked for."""
+    asker = conversation.puller
+    return asker if isinstance(asker, Puller) else None

@@ -1,0 +1,662 @@
+"""Everything that a server has as a region among others: who is there, and what comes and goes.
+
+There is one of these for each server that is a region. It has no socket of its own: a
+``Connector`` makes the connections, calls ``tick`` some times a second, and ``apply`` where it was
+asked to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.persistence.errors import PersistenceError
+from headrace.protocol.replies import OK
+from headrace.regions.exchange.advice import warn_refused
+from headrace.regions.exchange.asking import HELLO_BYTES, Asking, Inquiry
+from headrace.regions.exchange.callers import Callers
+from headrace.regions.exchange.catching import Catching, note_caught, safe_generation
+from headrace.regions.exchange.checking import Checking
+from headrace.regions.exchange.conversation import Conversation
+from headrace.regions.exchange.copier import PIECE_MAX_BYTES, Copier
+from headrace.regions.exchange.copying import CopyFile, Copying
+from headrace.regions.exchange.effects import publish_all, refuse_writes, region_of
+from headrace.regions.exchange.exchange import Puller
+from headrace.regions.exchange.giving import Giving
+from headrace.regions.exchange.intake import Intake
+from headrace.regions.exchange.keeping import Keeping
+from headrace.regions.exchange.lives import Lives
+from headrace.regions.exchange.meeting import keep_met
+from headrace.regions.exchange.peers import Connector, Peer, pulling
+from headrace.regions.exchange.promising import look_at_promises, note_promise
+from headrace.regions.exchange.records import JournalRecords
+from headrace.regions.exchange.retention import Retention
+from headrace.regions.exchange.stability import Stability
+from headrace.regions.exchange.synced import SyncedNumbers
+from headrace.regions.exchange.syncing import Sync, Wait
+from headrace.regions.knowledge.region import Region
+from headrace.server.clients.session import Session
+from headrace.server.data import HELD_BY_LAG
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import finish_own
+from headrace.server.dispatch.serving import serve_ready
+from headrace.server.gate import (
+    LENGTHY_AT_WORK,
+    LOADING_DATA,
+    MEMORY_LIMITED,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    WRITES_REFUSED,
+)
+from headrace.server.state import Neighbours, Server
+from headrace.server.waiting.waiters import Parked
+from headrace.storage.vectors import Numbers
+
+log: Final = logging.getLogger("headrace")
+
+SLICE_NS: Final = 1_000_000  # of applying, while clients are at work
+IDLE_SLICE_NS: Final = 3_000_000
+AT_WORK_MS: Final = 100  # since a client has sent something
+MEMBERS_MS: Final = 1000  # before a peer is asked once more who takes part
+TICK_MS: Final = 100  # how often ``tick`` is to be called, about
+LAG_TOLD_EVERY_MS: Final = 3_600_000
+MEMORY_RESERVE: Final = 20  # the part of maxmemory that records of others may take beyond it
+HELD_BY: Final = (
+    (LOADING_DATA, "data is being loaded"),
+    (WRITES_REFUSED, "the append-only file cannot be written"),
+    (PAUSED_ALL | PAUSED_WRITES, "writes are paused (CLIENT PAUSE)"),
+    (LENGTHY_AT_WORK, "a long request is being run"),
+)
+
+
+class Regions(Neighbours):
+    """A region among others.
+
+    Attributes:
+        peers: the other regions, by number.
+        checks: whether regions that know the same have the same.
+        callers: those that pull from here; giving: the full copies that they take.
+        keeping: keeps what they are sent from.
+        copying: the full copy that is taken from one of the others.
+        intake: what has come and waits to be applied.
+        resting: why nothing is applied now; mostly empty.
+        is_introduced: this region has read from its files who it is; until then it answers none of
+            the others.
+        catching: what it has still to learn before it takes writes; None where it takes them.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, connector: Connector) -> None:
+        server = dispatcher.server
+        self.keeping: Final = Keeping(server.config, dispatcher.durability)
+        kept = self.keeping.open(region_of(server))
+        kept.backlog.on_more = self.grown
+        self.region: Final[Region] = region_of(server)
+        self.peers: Final[dict[int, Peer]] = {}
+        self.checks: Final = Checking(server)
+        self.callers: Final = Callers(server, self.region, JournalRecords(kept), self.checks)
+        self.giving: Final = Giving(server, dispatcher.durability, self.callers.worker)
+        self.copying: Final = Copying(
+            server,
+            dispatcher.durability,
+            self.callers.worker,
+            self._copy_from,
+            self._apply_soon,
+            self._begin_anew,
+        )
+        self.intake: Final = Intake(dispatcher)
+        self.resting = ""
+        self.is_introduced = False
+        self.catching: Catching | None = None
+        self._asking: Asking | None = None  # at the start
+        self._server: Final[Server] = server
+        self._dispatcher: Final = dispatcher
+        self._stability: Final = Stability(server)
+        self._connector: Final = connector
+        self._retention: Final = Retention(
+            self.region, dispatcher.durability, self.keeping, self.callers
+        )
+        self._synced: Final = SyncedNumbers(self.region, server.config, dispatcher.durability)
+        self.callers.on_call = self._called
+        self._is_open = False
+        self._applying = False
+        self._seen_bytes = 0  # of input, at the last slice
+        self._seen_ms = 0  # when there was more of it for the last time
+        self._syncs: list[Sync] = []
+        self._waits: list[Wait] = []
+        self._lag_told_ms: dict[int, int] = {}
+        self._lives: Final = Lives(server, self.keeping)
+        self.region.process = server.run_id
+        server.neighbours = self
+        server.config.on_change["aa-peers"] = self.configure
+
+    # Life
+
+    def configure(self) -> str | None:
+        """Take the peers that the configuration names."""
+        now_ms = self._server.clock.monotonic_ms()
+        wanted = {address.region: address for address in self._server.config.aa_peers}
+        for number in [number for number in self.peers if number not in wanted]:
+            self.peers.pop(number).leave()
+        for number, address in wanted.items():
+            peer = self.peers.get(number)
+            if peer is None:
+                self.peers[number] = Peer(address, now_ms)
+            elif peer.address != address:
+                peer.address = address
+                peer.leave()
+                peer.try_now()
+        self.region.peers = set(wanted)
+        return None
+
+    def open(self) -> None:
+        """Begin to pull: what the files hold is here, and it is known who this region is."""
+        self._is_open = True
+        self._asking = None
+        self.is_introduced = True
+        self.region.count_from_here()
+        self._lives.begun()
+        self.copying.find_old()
+        self.tick()
+
+    def ask(self) -> Asking:
+        """Ask all others what they know, and pull nothing: who this region is comes next."""
+        self.configure()
+        self.is_introduced = True
+        members = self.region.members()
+        calling = [n for n in members if n != self.region.id and n not in self.peers]
+        asked = [number for number in self.peers if not self.region.is_forgotten(number)]
+        self._asking = Asking(asked, calling, self._ask)
+        return self._asking
+
+    def _ask(self, number: int) -> Conversation:
+        peer = self.peers[number]
+        inquiry = Inquiry(self.region, number, self._server.config.aa_secret)
+        now_ms = self._server.clock.monotonic_ms()
+        conversation = Conversation(inquiry, HELLO_BYTES, now_ms, self._moved)
+        self._connector.connect(peer.address, conversation)
+        return conversation
+
+    def close(self) -> None:
+        """Leave all others alone."""
+        self._is_open = False
+        for sync in self._syncs:
+            sync.end()
+        for peer in self.peers.values():
+            peer.leave()
+        self.copying.close()
+        self.callers.close()
+
+    def reconnect(self) -> None:
+        """Introduce this region to all others anew, because it has begun another epoch."""
+        for peer in self.peers.values():
+            peer.leave()
+            peer.try_now()
+
+    def _begin_anew(self) -> None:
+        """Forget what the others have sent: what is here is another state than it was."""
+        self.reconnect()
+        self.intake.drop_all()
+        self._synced.restart()
+        if self.catching is not None:
+            self.catching.refusal = self.region.refusal
+
+    def tick(self) -> None:
+        """Do what time asks for."""
+        now_ms = self._server.clock.monotonic_ms()
+        self.callers.beat(now_ms)
+        self.giving.forget_closed()
+        self._retention.look(now_ms)
+        if not self._is_open:
+            return
+        if not self._server.gate.reasons & LENGTHY_AT_WORK:
+            if self.copying.joining is None:
+                self._synced.look(now_ms)
+            self._stability.look(now_ms)
+            self._keep_met()
+            if self.region.unpublished:  # from before the start, or while no writes were taken
+                self._server.host.publish_soon()
+            finish_own(self._server)
+            look_at_promises(self._dispatcher)
+        for peer in self.peers.values():
+            if peer.conversation is not None:
+                peer.conversation.look(now_ms)
+            if peer.is_due(now_ms):
+                conversation = self._conversation(peer, self._relayed)
+                peer.conversation = conversation
+                self._connector.connect(peer.address, conversation)
+            if peer.behind:
+                self.copying.begin(peer, now_ms)
+            self._look_at_members(peer, now_ms)
+            self._tell_lag(peer, now_ms)
+        self._hold_expiry()
+        if self.region.is_forgotten(self.region.id):
+            self._lives.left_out()
+            self.catching = None
+        self._begin_later()
+        self.copying.tick(now_ms)
+        self._look_at_syncs(now_ms)
+        self.rest_or_go_on()
+        if self.catching is not None:
+            self._look_at_catching(self.catching)
+
+    def _keep_met(self) -> None:
+        """Let the file say whom this region has met."""
+        reasons = self._server.gate.reasons
+        if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.copying.joining is None:
+            keep_met(self._server)
+
+    def _look_at_members(self, peer: Peer, now_ms: int) -> None:
+        """Ask a peer once more who takes part, where it has last said something else."""
+        inquiry = peer.inquiry
+        if inquiry is not None:
+            inquiry.look(now_ms)
+            if inquiry.over or inquiry.is_up:
+                peer.end_inquiry()
+        elif self.members_differ(peer) and now_ms - peer.asked_ms >= MEMBERS_MS:
+            peer.asked_ms = now_ms
+            peer.inquiry = self._ask(peer.region)
+
+    def members_differ(self, peer: Peer) -> bool:
+        """Whether a peer that answers has said that others take part than is known here."""
+        hello = peer.hello
+        if hello is None or not self._is_up(peer.region):
+            return False
+        return sorted(hello.members) != self.region.members()
+
+    def _hold_expiry(self) -> None:
+        """Remove no key for its deadline while records are coming that may have put it off."""
+        most_ms = self._server.config.aa_join_lag_ms
+        is_late = any(
+            self._is_up(peer.region) and self.lag_ms(peer) > most_ms for peer in self.peers.values()
+        )
+        self._server.data.hold_expiry(HELD_BY_LAG, is_late)
+
+    def _begin_later(self) -> None:
+        """Begin another epoch where others know more of this one."""
+        if self.copying.joining is not None or self._server.gate.reasons & LENGTHY_AT_WORK:
+            return
+        catching = self._lives.begin_later()
+        if catching is not None:
+            self.catching = catching
+            self.reconnect()
+
+    def _look_at_catching(self, catching: Catching) -> None:
+        """Take writes again once all is here that the others know, or nearly."""
+        if catching.lacking() or self.copying.joining is not None:
+            return
+        most_ms = self._server.config.aa_join_lag_ms
+        for peer in self.peers.values():
+            if not self.region.is_forgotten(peer.region) and self.lag_ms(peer) > most_ms:
+                return
+        if not self._has_safe_generation():
+            return
+        self.catching = None
+        refuse_writes(self._server, b"")
+        note_caught(self._server)
+        finish_own(self._server)
+        log.info("All is here that the other regions know: writes are taken")
+
+    def _has_safe_generation(self) -> bool:
+        """See that no earlier life has made the IDs that come; False when that has to wait."""
+        region = self.region
+        generation = safe_generation(region)
+        if generation <= region.generation:
+            return True
+        try:
+            return self.keeping.begin_epoch(region.epoch, generation, region.nonce)
+        except (OSError, PersistenceError) as error:
+            log.warning("Writes are refused still, for the files cannot be written: %s", error)
+            return False
+
+    def _called(self, member: int, numbers: Numbers) -> None:
+        """Another region has called, and said what it knows."""
+        if self._asking is not None:
+            self._asking.called(member, numbers)
+        if self.catching is not None:
+            self.catching.heard(member, numbers)
+        if self._is_open and self.region.is_outdone(numbers):
+            self._lives.outdone(member, numbers)
+            if self._lives.is_stopped:
+                self.catching = None
+
+    # The backlog
+
+    def grown(self) -> None:
+        """More records may be given away."""
+        self.callers.grown()
+
+    # Conversations
+
+    def _conversation(self, peer: Peer, relayed: Callable[[], frozenset[int]]) -> Conversation:
+        """A conversation with a peer, which is still to be connected."""
+        config = self._server.config
+        most_bytes = max(config.aa_transaction_max_bytes, config.proto_max_bulk_len) + (1 << 20)
+        puller = Puller(
+            self.region,
+            peer.region,
+            config.aa_secret,
+            self.intake,
+            peer.statistics,
+            relayed,
+            self._on_disk,
+            most_bytes,
+        )
+        puller.resting = bool(self.resting)
+        now_ms = self._server.clock.monotonic_ms()
+        return Conversation(puller, most_bytes, now_ms, self._moved)
+
+    def _copy_from(self, peer: Peer, file: CopyFile) -> Conversation:
+        """A conversation in which a copy is taken."""
+        secret = self._server.config.aa_secret
+        copier = Copier(self.region, peer.region, secret, file)
+        now_ms = self._server.clock.monotonic_ms()
+        conversation = Conversation(copier, PIECE_MAX_BYTES, now_ms, self._moved)
+        self._connector.connect(peer.address, conversation)
+        return conversation
+
+    def _relayed(self) -> frozenset[int]:
+        """The regions that do not answer, so that others are asked for their records."""
+        now_ms = self._server.clock.monotonic_ms()
+        after_ms = self._server.config.aa_relay_after_ms
+        silent = [number for number, peer in self.peers.items() if peer.is_silent(now_ms, after_ms)]
+        return frozenset([*silent, *[n for n in self.region.joined if n not in self.peers]])
+
+    def _not_up(self) -> frozenset[int]:
+        """The regions that nothing comes from in the background."""
+        return frozenset([number for number in range(1, 16) if not self._is_up(number)])
+
+    def _is_up(self, number: int) -> bool:
+        peer = self.peers.get(number)
+        return peer is not None and peer.state == b"up"
+
+    def _on_disk(self) -> Numbers:
+        return self.region.synced
+
+    def _moved(self, conversation: Conversation) -> None:
+        """Something has come, or a conversation is over."""
+        now_ms = self._server.clock.monotonic_ms()
+        peer = self.peers.get(conversation.puller.peer_region)
+        if peer is not None:
+            peer.moved(conversation, now_ms)
+        if self._is_open:
+            self._lives.look_at(conversation.puller, now_ms)
+            if self._lives.is_stopped:
+                self.catching = None
+        puller = pulling(conversation)
+        if puller is not None:
+            self._note_level(puller)
+            if peer is not None and puller.told_ms:
+                ahead_ms = puller.told_ms - self._server.clock.read_ns() // 1_000_000
+                peer.statistics.clock_ahead_ms = ahead_ms
+                puller.told_ms = 0
+            if self.catching is not None and puller.hello is not None:
+                self.catching.heard(puller.peer_region, puller.hello.numbers)
+        if not self.intake.is_empty:
+            self._hold_expiry()
+            self._apply_soon()
+        if self._syncs:
+            self._look_at_syncs(now_ms)
+
+    def _note_level(self, puller: Puller) -> None:
+        """A promise holds once everything before it has been applied, and so does a fingerprint."""
+        number = puller.peer_region
+        if puller.is_level and puller.check is not None:
+            check = puller.check
+            puller.check = None
+            self.checks.heard(number, puller.known, check)
+        hello = puller.hello
+        if hello is not None and puller.is_level:
+            note_promise(self.region, number, hello.epoch, puller.known, puller.promise_ms)
+
+    # Applying
+
+    def rest_or_go_on(self) -> None:
+        """Take no more from others while it could not be kept."""
+        reason = self._obstacle()
+        if reason != self.resting:
+            self.resting = reason
+            for puller in self._pullers():
+                puller.rest(bool(reason))
+            for conversation in self._conversations():
+                conversation.go_on()
+        if not reason and not self.intake.is_empty:
+            self._apply_soon()
+
+    def _obstacle(self) -> str:
+        if self.copying.joining is not None:
+            return "a copy is being joined"
+        server = self._server
+        reasons = server.gate.reasons
+        if not reasons:
+            return ""
+        for bits, text in HELD_BY:
+            if reasons & bits:
+                return text
+        if reasons & MEMORY_LIMITED:
+            # Graves hold nothing up: what the others have to say is what lets them go.
+            limit = server.config.maxmemory + server.account.graves_bytes()
+            if server.account.used() > limit + server.config.maxmemory // MEMORY_RESERVE:
+                return "the memory is above maxmemory"
+        return ""
+
+    def _apply_soon(self) -> None:
+        if not self._applying and not self._server.stopping:
+            self._applying = True
+            self._connector.apply_soon()
+
+    def apply(self) -> None:
+        """Apply some of what waits, and go on soon where that was not all."""
+        if self._server.stopping:
+            return
+        self._applying = True  # what moves meanwhile need not ask for it
+        try:
+            more = self._apply_some()
+        finally:
+            self._applying = False
+        if more:
+            self._apply_soon()
+
+    def _apply_some(self) -> bool:
+        """One slice; whether more can be applied."""
+        server = self._server
+        if self.copying.has_work:
+            self.copying.step(SLICE_NS)
+            finish_own(server)
+            if server.blocking.ready:
+                serve_ready(self._dispatcher)
+            if self.copying.joining is not None:
+                return self.copying.has_work
+        self.rest_or_go_on()
+        if self.resting:
+            return self.copying.has_work
+        self.intake.step(self._slice_ns())
+        for conversation in self._conversations():
+            if conversation.puller.out or conversation.puller.failure:
+                conversation.go_on()
+        for puller in self._pullers():
+            self._note_level(puller)
+        self._look_at_waits()
+        self._look_at_syncs(server.clock.monotonic_ms())
+        return self.copying.has_work or not self.intake.is_empty
+
+    def _slice_ns(self) -> int:
+        """How long clients may have to wait for a slice: less while they are at work."""
+        now_ms = self._server.clock.monotonic_ms()
+        seen_bytes = self._server.statistics.counters.net_input_bytes
+        if seen_bytes != self._seen_bytes:
+            self._seen_bytes = seen_bytes
+            self._seen_ms = now_ms
+        return SLICE_NS if now_ms - self._seen_ms < AT_WORK_MS else IDLE_SLICE_NS
+
+    def _conversations(self) -> list[Conversation]:
+        found: list[Conversation] = []
+        for peer in self.peers.values():
+            if peer.conversation is not None:
+                found.append(peer.conversation)
+        for sync in self._syncs:
+            found += sync.conversations.values()
+        return found
+
+    def _pullers(self) -> list[Puller]:
+        found = [pulling(conversation) for conversation in self._conversations()]
+        return [puller for puller in found if puller is not None]
+
+    # Operators
+
+    def pause(self, word: bytes, paused: bool) -> object:
+        """Leave a peer, or ``ALL``, alone; or pull from it again.
+
+        Raises:
+            CommandError: there is no such peer.
+        """
+        for peer in self._named(word):
+            peer.paused = paused
+            if paused:
+                peer.leave()
+            else:
+                peer.try_now()
+        self.tick()
+        return OK
+
+    def _named(self, word: bytes) -> list[Peer]:
+        if word.upper() == b"ALL":
+            return list(self.peers.values())
+        peer = self.peers.get(int(word)) if word.isdigit() and len(word) < 3 else None
+        if peer is None:
+            raise CommandError(errors.AA_NO_SUCH_PEER)
+        return [peer]
+
+    def publish(self) -> None:
+        """Make known at once what was acknowledged so far: somebody wants all that is here."""
+        if not self._server.changes.unfinished:
+            publish_all(self._dispatcher)
+
+    def sync(self, session: Session, argv: list[bytes], timeout_ms: int) -> object:
+        """Pull all that each peer has now, and let the client wait for it."""
+        self.publish()
+        now_ms = self._server.clock.monotonic_ms()
+        sync = Sync(session, now_ms + timeout_ms)
+        for number, peer in self.peers.items():
+            if self.region.is_forgotten(number):
+                continue
+            conversation = self._conversation(peer, self._not_up)
+            sync.conversations[number] = conversation
+            self._connector.connect(peer.address, conversation)
+        if not sync.conversations:
+            return sync.reply(self.region, True)
+        sync.parked = Parked([], 0, argv, [], None)
+        self._syncs.append(sync)
+        return sync.parked
+
+    def _look_at_syncs(self, now_ms: int) -> None:
+        """Answer those who have what they wait for, or have waited long enough."""
+        for sync in list(self._syncs):
+            if sync.parked is None or sync not in self._syncs:
+                continue
+            for conversation in sync.conversations.values():
+                if not conversation.over and sync in self._syncs:
+                    conversation.look(now_ms)
+            self._look_at_level(sync, now_ms)
+            is_caught = self.catching is None
+            done = sync.over or now_ms >= sync.deadline_ms or sync.is_done(self.region, is_caught)
+            if not done or sync not in self._syncs:
+                continue
+            self._syncs.remove(sync)
+            reply = sync.reply(self.region, is_caught)
+            sync.end()
+            if not sync.over:
+                self._server.end_wait(sync.session, reply)
+
+    def _look_at_level(self, sync: Sync, now_ms: int) -> None:
+        """Who has been caught up with is not lagged behind, though its link may be paused."""
+        for number in sync.level(self.region):
+            peer = self.peers.get(number)
+            if peer is not None:
+                peer.level_ms = now_ms
+        if self.catching is not None:
+            self._look_at_catching(self.catching)
+
+    def wait(
+        self, session: Session, argv: list[bytes], numbers: Numbers, deadline_ms: int
+    ) -> object:
+        """Let a client wait until some records are here."""
+        if self._covers(numbers):
+            return 1
+        parked = Parked([], deadline_ms, argv, 0, None)
+        self._waits.append(Wait(session, parked, numbers))
+        return parked
+
+    def _look_at_waits(self) -> None:
+        still: list[Wait] = []
+        waits = self._waits
+        self._waits = []
+        for wait in waits:
+            if wait.over:
+                continue
+            if self._covers(wait.numbers):
+                self._server.end_wait(wait.session, 1)
+            else:
+                still.append(wait)
+        self._waits += still
+
+    def _covers(self, numbers: Numbers) -> bool:
+        return all(self.region.number_of(origin) >= numbers[origin] for origin in numbers)
+
+    # For people
+
+    def refused(self, host: str, reason: str) -> None:
+        """See ``Neighbours``."""
+        warn_refused(self._server, host, reason)
+
+    def state_of(self, peer: Peer) -> bytes:
+        """As INFO shows it: one that takes part no more may still be among the peers."""
+        return b"forgotten" if self.region.is_forgotten(peer.region) else peer.state
+
+    def lag_ms(self, peer: Peer) -> int:
+        """How old the oldest record of a peer is that is not applied here; 0 where it is level."""
+        puller = peer.puller
+        if puller is not None and puller.is_level:
+            return 0
+        if puller is not None and puller.lag_since_ms:
+            there_ms = self._server.clock.now_ns // 1_000_000 + peer.statistics.clock_ahead_ms
+            return max(0, there_ms - puller.lag_since_ms)
+        return self._server.clock.monotonic_ms() - peer.level_ms
+
+    def answered_ms_ago(self, peer: Peer) -> int:
+        """How long ago a peer answered last; -1 where it never has."""
+        if not peer.met_ms:
+            return -1
+        return self._server.clock.monotonic_ms() - peer.met_ms
+
+    def _tell_lag(self, peer: Peer, now_ms: int) -> None:
+        """Say so in the log, now and then, where a peer is far ahead or has long been away."""
+        most_ms = self._server.config.aa_max_lag_ms
+        if not most_ms or self.lag_ms(peer) <= most_ms or peer.paused:
+            return
+        if self.region.is_forgotten(peer.region):
+            return
+        told_ms = self._lag_told_ms.get(peer.region)
+        if told_ms is None or now_ms - told_ms >= LAG_TOLD_EVERY_MS:
+            self._lag_told_ms[peer.region] = now_ms
+            log.warning(
+                "Region %d: this region is %d seconds behind it (%s). Nothing is lost; look at "
+                "that server and at the link",
+                peer.region,
+                self.lag_ms(peer) // 1000,
+                peer.state.decode("utf-8", "replace"),
+            )
+
+
+def regions_of(server: Server) -> Regions:
+    """What a server has as a region.
+
+    Raises:
+        CommandError: it is none.
+    """
+    neighbours = server.neighbours
+    if not isinstance(neighbours, Regions):
+        raise CommandError(errors.AA_NO_REGION)
+    return neighbours

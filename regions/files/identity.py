@@ -1,0 +1,149 @@
+"""Who writes an incr file of a region, and whether a file is the one that it wrote.
+
+The first line of such a file is ``AA FILE version database region epoch generation nonce boot
+file``. ``boot`` names the time since the system was started, ``file`` the place of the file on its
+device: an inode, and how often that was given to a file, where the file system counts it. A file
+that was copied or restored lies elsewhere than it says, even if it has the inode of the one that it
+took the place of.
+
+The last line is ``AA CLOSED nonce`` where the region came to its end in order. The nonce stands
+there because any value of a client could end like a mark without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+from typing import Final
+
+from headrace.persistence.errors import PersistenceError, shown
+from headrace.protocol.outgoing import request
+from headrace.regions.files.scan import IDENTITY, BrokenBytes, Scanner
+from headrace.regions.knowledge.region import Region
+from headrace.storage.sharing import AA, CLOSED, FILE
+
+VERSION: Final = 1
+_HEAD_BYTES: Final = 4096
+_GET_VERSION: Final = 0x80087601  # FS_IOC_GETVERSION of Linux
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+
+
+def boot_id() -> bytes:
+    """What names the time since the system was started; it never comes again."""
+    with contextlib.suppress(OSError), open(_BOOT_ID, "rb") as file:
+        return file.read(64).strip()
+    return os.urandom(16).hex().encode()  # no system that says it: each start is one of its own
+
+
+def place_of(fd: int) -> bytes:
+    """Where an open file lies, as ``AA FILE`` says it."""
+    found = os.fstat(fd)
+    version = bytearray(8)
+    with contextlib.suppress(OSError):  # not all file systems have it
+        fcntl.ioctl(fd, _GET_VERSION, version)
+    return b"%d:%d:%d" % (found.st_dev, found.st_ino, int.from_bytes(version[:4], sys.byteorder))
+
+
+def file_words(region: Region, fd: int) -> list[bytes]:
+    """The first line of a file that a region writes, and that is open."""
+    return [
+        AA,
+        FILE,
+        b"%d" % VERSION,
+        region.database,
+        b"%d" % region.id,
+        b"%d" % region.epoch,
+        b"%d" % region.generation,
+        region.nonce,
+        boot_id(),
+        place_of(fd),
+    ]
+
+
+class Identity:
+    """What the first line of a file says.
+
+    Attributes:
+        database, region, epoch, generation, nonce: who wrote it.
+        boot, place: see ``file_words``.
+    """
+
+    def __init__(self, words: list[bytes]) -> None:
+        if len(words) != 10 or words[0] != AA or words[1] != FILE:
+            raise ValueError("no AA FILE")
+        if words[2] != b"%d" % VERSION:
+            raise ValueError(f"version {shown(words[2])}")
+        self.database: Final = words[3]
+        self.region: Final = _number(words[4])
+        self.epoch: Final = _number(words[5])
+        self.generation: Final = _number(words[6])
+        self.nonce: Final = words[7]
+        self.boot: Final = words[8]
+        self.place: Final = words[9]
+
+
+class Life:
+    """How the one who wrote a folder last has ended.
+
+    Attributes:
+        identity: who it was.
+        is_same_file: the file lies where it was written, and was neither copied nor restored.
+        is_same_boot: the system has been up since, so that what was written is there.
+        is_closed: it ended in order, so that nothing is missing.
+    """
+
+    def __init__(self, identity: Identity, path: bytes) -> None:
+        self.identity: Final = identity
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            mark = request([AA, CLOSED, identity.nonce])
+            file.seek(max(0, found.st_size - len(mark)))
+            self.is_closed: Final = file.read() == mark
+            self.is_same_file: Final = identity.place == place_of(file.fileno())
+        self.is_same_boot: Final = identity.boot == boot_id()
+
+
+def read_identity(path: bytes) -> Identity | None:
+    """Who writes a file; None where the first line does not say it.
+
+    Raises:
+        OSError: it cannot be read.
+        PersistenceError: it is of a version that is not known.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_BYTES)
+    scanner = Scanner(head)
+    try:
+        if scanner.scan(0) < 0 or scanner.kind != IDENTITY:
+            return None
+        return Identity(scanner.words(0))
+    except BrokenBytes:
+        return None
+    except ValueError as error:
+        raise PersistenceError(
+            f"{os.fsdecode(path)} belongs to a region, and cannot be read: {error}"
+        ) from None
+
+
+def last_life(paths: list[bytes]) -> Life | None:
+    """How the one who wrote these files last has ended; None where none was a region.
+
+    Args:
+        paths: incr files, oldest first. The last ones may be empty: nobody came to write to them.
+
+    Raises:
+        OSError, PersistenceError: a file cannot be read.
+    """
+    for path in reversed(paths):
+        if os.path.getsize(path):
+            identity = read_identity(path)
+            return None if identity is None else Life(identity, path)
+    return None
+
+
+def _number(text: bytes) -> int:
+    if not text.isdigit() or len(text) > 19:
+        raise ValueError(f"{shown(text)} is no number")
+    return int(text)

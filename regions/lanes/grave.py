@@ -1,0 +1,221 @@
+"""A stream that is gone, in few bytes, for as long as it has to be remembered.
+
+Where another region is away for long, every key that is deleted meanwhile is remembered. Nearly all
+that is left of such streams is alike: lanes without entries, and the removals that cover them. That
+is packed into one text of numbers, each in as many bytes as it needs, lower bits first:
+
+- how many removals there are, and whether something can be forgotten;
+- the removals: their kind and origin, their number, and what their maker knew;
+- the lanes: their name, how far they came, what was removed of them, and how many entries came;
+- the highest ID deleted, and what is known of the IDMP map, if that is anything.
+
+An origin that is the same as the one before stands there as 0. A stream that has more to be
+remembered stays as it is.
+
+There may be millions of graves. So a grave is the text itself, and no object that holds it. It is
+distinguished from a string by where it lies.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.lane import Lane
+from headrace.regions.lanes.removals import Removal
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.vectors import (
+    NO_ID,
+    Dot,
+    Numbers,
+    covers,
+    lane_name,
+    origin_key,
+    origin_of,
+)
+
+_REGION_BITS: Final = 4
+_MANUAL: Final = 1
+_CURRENT: Final = 2
+_COVERED: Final = 4  # it was deleted up to its last ID
+_TRIMMED: Final = 8
+_HAS_GARBAGE: Final = 1
+_NO_REST: Final = (0, 0, IDMP_DURATION_S, IDMP_MAXSIZE, 0, 0)
+
+
+def opened(grave: bytes, region: Region) -> RegionalStream:
+    """An equal stream, as ``region`` has it."""
+    packed = _Unpacker(grave)
+    stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
+    for _ in range(packed.next() >> 1):
+        kind, dot = packed.kind_and_dot()
+        stream.know_removal(Removal(kind, dot, packed.numbers()))
+    for _ in range(packed.next()):
+        stream.insert(packed.lane())
+    if packed.next():
+        stream.max_deleted_ms = packed.next()
+        stream.max_deleted_seq = packed.next()
+        stream.idmp_duration_s = packed.next()
+        stream.idmp_maxsize = packed.next()
+        stream.iids_added = packed.next()
+        stream.iids_duplicates = packed.next()
+    stream.restored()
+    return stream
+
+
+def outlasts(grave: bytes, stable: Numbers) -> bool:
+    """Whether ``garbage.collect`` would find nothing that may be forgotten."""
+    packed = _Unpacker(grave)
+    counted = packed.next()
+    if not counted & _HAS_GARBAGE:
+        return True
+    removals = counted >> 1
+    for _ in range(removals):
+        _, dot = packed.kind_and_dot()
+        if covers(stable, dot):
+            return False
+        packed.numbers()
+    return removals > 0
+
+
+def bury(stream: RegionalStream) -> bytes | None:
+    """What is left of a stream that does not exist; None where that is more than usual."""
+    if stream.groups or stream.births or stream.tops or stream.awaited or stream.idmp is not None:
+        return None
+    if stream.ttl.settings or stream.limits.settings:
+        return None
+    for lane in stream.lanes:
+        log = lane.log
+        if log.tail is not None or log.index.blocks or lane.early:
+            return None
+    packed = _Packer()
+    packed.add(len(stream.removals) << 1 | (_HAS_GARBAGE if stream.has_garbage() else 0))
+    for removal in stream.removals:
+        packed.add(removal.kind)
+        packed.add_origin(removal.dot[0])
+        packed.add(removal.dot[1])
+        packed.add(len(removal.numbers))
+        for origin, upto in removal.numbers.items():
+            packed.add_origin(origin)
+            packed.add(upto)
+    packed.add(len(stream.lanes))
+    for lane in stream.lanes:
+        packed.add_lane(lane)
+    rest = (
+        *(stream.max_deleted_ms, stream.max_deleted_seq, stream.idmp_duration_s),
+        *(stream.idmp_maxsize, stream.iids_added, stream.iids_duplicates),
+    )
+    if rest == _NO_REST:
+        packed.add(0)
+    else:
+        packed.add(1)
+        for number in rest:
+            packed.add(number)
+    return bytes(packed.text)
+
+
+class _Packer:
+    """Writes the numbers of a grave, one after the other."""
+
+    def __init__(self) -> None:
+        self.text: Final = bytearray()
+        self._origin = b""
+
+    def add(self, number: int) -> None:
+        """One number."""
+        text = self.text
+        while number > 0x7F:
+            text.append(number & 0x7F | 0x80)
+            number >>= 7
+        text.append(number)
+
+    def add_origin(self, origin: bytes) -> None:
+        """An origin."""
+        if origin == self._origin:
+            self.add(0)
+            return
+        self._origin = origin
+        region, epoch = origin_key(origin)
+        self.add(epoch << _REGION_BITS | region)
+
+    def add_lane(self, lane: Lane) -> None:
+        """A lane, without entries."""
+        log = lane.log
+        is_covered = lane.deleted == lane.last()
+        self.add_origin(lane.origin)
+        self.add(lane.key[2])
+        marks = (_MANUAL if lane.manual else 0) | (_CURRENT if lane.is_current else 0)
+        marks |= _TRIMMED if lane.trimmed != NO_ID else 0
+        self.add(marks | (_COVERED if is_covered else 0))
+        self.add(log.last_ms)
+        self.add(log.last_seq)
+        if not is_covered:
+            self.add(lane.deleted[0])
+            self.add(lane.deleted[1])
+        if lane.trimmed != NO_ID:
+            self.add(lane.trimmed[0])
+            self.add(lane.trimmed[1])
+        self.add(log.entries_added)
+
+
+@mypyc_attr(acyclic=True)
+class _Unpacker:
+    """Reads the numbers of a grave, one after the other."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._packed: Final = packed
+        self._at: i64 = 0
+        self._origin = b""
+
+    def next(self) -> int:
+        """The next number."""
+        packed = self._packed
+        at = self._at
+        byte: int = packed[at]
+        at += 1
+        number = byte & 0x7F
+        shift = 7
+        while byte > 0x7F:
+            byte = packed[at]
+            at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+        self._at = at
+        return number
+
+    def kind_and_dot(self) -> tuple[int, Dot]:
+        """The kind of a removal, and the record that says so."""
+        return self.next(), (self.origin(), self.next())
+
+    def origin(self) -> bytes:
+        """An origin."""
+        mixed = self.next()
+        if mixed:
+            self._origin = origin_of(mixed & ((1 << _REGION_BITS) - 1), mixed >> _REGION_BITS)
+        return self._origin
+
+    def numbers(self) -> Numbers:
+        """A number vector."""
+        found: Numbers = {}
+        for _ in range(self.next()):
+            origin = self.origin()
+            found[origin] = self.next()
+        return found
+
+    def lane(self) -> Lane:
+        """A lane, without entries."""
+        origin = self.origin()
+        lane = Lane(lane_name(origin, self.next()))
+        marks = self.next()
+        log = lane.log
+        lane.manual = marks & _MANUAL != 0
+        lane.is_current = marks & _CURRENT != 0
+        log.last_ms = self.next()
+        log.last_seq = self.next()
+        lane.deleted = lane.last() if marks & _COVERED else (self.next(), self.next())
+        lane.trimmed = (self.next(), self.next()) if marks & _TRIMMED else NO_ID
+        log.entries_added = self.next()
+        return lane

@@ -1,0 +1,398 @@
+"""Two states of one stream made into one that knows all that either of them knows.
+
+This is for regions that were apart for longer than their files reach back: records that one of them
+lacks cannot be had any more, but the state to which they led. Of each lane, either state knows how
+far it has come. What a state lacks though it has come so far was removed there. What lies beyond is
+news. Likewise of groups, by the numbers that either state knows: what is known, and is not there,
+has gone.
+
+Joining gives what exchanging the records would have given. It is commutative, and twice is as good
+as once. Places, consumers and what is pending stay what they are here, but for what the other side
+knows to be acknowledged.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.regions.lanes.births import Births, Create
+from headrace.regions.lanes.garbage import forget_lanes
+from headrace.regions.lanes.lane import Lane
+from headrace.regions.lanes.places import ALL_IDS, acknowledged
+from headrace.regions.lanes.registers import Register
+from headrace.regions.lanes.removals import Top
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.storage.stream.appending import NodeLimits
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.idempotence import Record
+from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import ID, NO_ID, Dot, Numbers, covers
+
+_BLOCKS: Final = 32  # that are looked at in one piece
+_LAST: Final[ID] = (ID_MAX, ID_MAX)
+
+
+class Join:
+    """Two states on their way to become one, in pieces between which the stream can be read.
+
+    Nothing else may change it meanwhile. A key that one side has not got is to be joined, too, with
+    an empty stream: what the other side knows of it may have gone.
+
+    Args:
+        mine: becomes the join of both.
+        copy: of no use afterwards.
+        my_numbers, copy_numbers: what the sides know.
+        limits: when a lane starts a new node.
+    """
+
+    def __init__(
+        self,
+        mine: RegionalStream,
+        copy: RegionalStream,
+        my_numbers: Numbers,
+        copy_numbers: Numbers,
+        limits: NodeLimits,
+    ) -> None:
+        self._mine: Final = mine
+        self._copy: Final = copy
+        self._my_numbers: Final = my_numbers
+        self._copy_numbers: Final = copy_numbers
+        self._limits: Final = limits
+        self._has_begun = False
+        self._next_lane = 0
+        self._lanes: _LaneJoin | None = None
+
+    def step(self) -> bool:
+        """Do the next piece, about a millisecond's work; False when nothing is left."""
+        mine = self._mine
+        lanes = self._copy.lanes
+        if not self._has_begun:
+            self._has_begun = True
+            self._forget_gone()
+        elif self._lanes is not None:
+            if not self._lanes.step():
+                self._lanes = None
+        elif self._next_lane < len(lanes):
+            lane = lanes[self._next_lane]
+            self._next_lane += 1
+            self._lanes = _LaneJoin(mine.lane(lane.name), lane, self._limits)
+        else:
+            self._join_rest()
+            return False
+        mine.recount()
+        return True
+
+    def _forget_gone(self) -> None:
+        """Take out what the other side has known and forgotten."""
+        gone_there = _gone(self._mine, self._copy, self._my_numbers, self._copy_numbers)
+        gone_here = _gone(self._copy, self._mine, self._copy_numbers, self._my_numbers)
+        forget_lanes(self._mine, gone_there)
+        forget_lanes(self._copy, gone_here)
+
+    def _join_rest(self) -> None:
+        """All lanes are joined."""
+        mine = self._mine
+        copy = self._copy
+        _join_current(mine, copy, self._my_numbers, self._copy_numbers)
+        _join_removals(mine, copy, self._my_numbers, self._copy_numbers)
+        for name in copy.births:
+            mine.births_of(name)
+        nothing = Births()
+        for name in list(mine.births):
+            other = copy.births.get(name, nothing)
+            _join_births(mine, mine.births[name], other, self._my_numbers, self._copy_numbers)
+            mine.settle_group(name)
+        known = {(one.winner_lane, one.winner_id, one.lane, one.entry_id) for one in mine.awaited}
+        for one in copy.awaited:
+            if (one.winner_lane, one.winner_id, one.lane, one.entry_id) not in known:
+                mine.wait_for(one)
+        mine.remove_awaited()
+        _join_deleted(mine, copy)
+        join_pairs(mine, copy)
+        mine.restored()
+        for group in mine.groups.values():
+            acknowledged(mine, group, ALL_IDS)
+
+
+def join(
+    mine: RegionalStream,
+    copy: RegionalStream,
+    my_numbers: Numbers,
+    copy_numbers: Numbers,
+    limits: NodeLimits,
+) -> None:
+    """Make ``mine`` the join of both at once; see ``Join``."""
+    joining = Join(mine, copy, my_numbers, copy_numbers, limits)
+    while joining.step():
+        pass
+
+
+def _gone(
+    stream: RegionalStream, other: RegionalStream, numbers: Numbers, other_numbers: Numbers
+) -> list[Lane]:
+    """Lanes that the other side has known and forgotten, so that nothing of them lives.
+
+    A lane that is here for a removal alone, which came before its entries, may be news to both.
+    """
+    found: list[Lane] = []
+    for lane in stream.lanes:
+        if other.find_lane(lane.name) is not None:
+            continue
+        origin = lane.origin
+        knows_all = other_numbers.get(origin, 0) >= numbers.get(origin, 0)
+        has_come = lane.last() != NO_ID and knows_all
+        if has_come or covers(other_numbers, (origin, max(1, lane.key[2]))):
+            found.append(lane)
+    return found
+
+
+class _LaneJoin:
+    """Two states of one lane on their way to become one."""
+
+    def __init__(self, mine: Lane, copy: Lane, limits: NodeLimits) -> None:
+        self._mine: Final = mine
+        self._copy: Final = copy
+        self._limits: Final = limits
+        self._my_last: Final = mine.last()
+        self._both: Final = min(mine.last(), copy.last())
+        self._place: ID | None = NO_ID  # in ``mine``, up to where those gone have been dropped
+        self._start = mine.last()  # up to where news has been appended
+        if not mine.log.length:
+            _take_over(mine, copy, self._my_last)
+            self._place = None
+            self._start = _LAST
+
+    def step(self) -> bool:
+        """Do the next piece; False when nothing is left."""
+        if self._place is not None:
+            self._place = _drop_those_gone(self._mine.log, self._copy.log, self._place, self._both)
+        elif self._start < self._copy.log.last_entry_id():
+            self._append_news()
+        else:
+            self._end()
+            return False
+        return True
+
+    def _append_news(self) -> None:
+        """Append what the other side has beyond where this one has come: some blocks of it.
+
+        A block that lies beyond as a whole comes as it is.
+        """
+        mine = self._mine.log
+        copy = self._copy.log
+        for _ in range(_BLOCKS):
+            if self._start >= copy.last_entry_id():
+                break
+            ms, seq = following(self._start[0], self._start[1])
+            block = copy.block_from(ms, seq)
+            assert block is not None
+            end = (block.last_ms, block.last_seq)
+            if (block.first_ms, block.first_seq) > self._start:
+                mine.take_block(block)
+            else:
+                self._append_some((ms, seq), end)
+            self._start = end
+
+    def _append_some(self, start: ID, end: ID) -> None:
+        mine = self._mine.log
+        for part in self._copy.log.parts(start, end, 0, False):
+            run = part.run
+            for number in range(part.low, part.high):
+                if part.dead is None or not part.dead[number]:
+                    row = run.row(number)
+                    mine.append(run.ms[number], run.seq[number], row, 0, self._limits)
+
+    def _end(self) -> None:
+        mine = self._mine
+        copy = self._copy
+        last = max(self._my_last, copy.last())
+        if copy.last() > self._my_last:
+            mine.log.entries_added = copy.log.entries_added
+        mine.log.last_ms, mine.log.last_seq = last
+        mine.manual |= copy.manual
+        early = mine.early | copy.early
+        for entry_id in early:
+            if entry_id <= last:
+                mine.log.discard(*entry_id)
+        mine.remember_only({entry_id for entry_id in early if entry_id > last})
+        mine.trim(max(mine.trimmed, copy.trimmed))
+        mine.cover(max(mine.deleted, copy.deleted))
+
+
+def _take_over(mine: Lane, copy: Lane, my_last: ID) -> None:
+    """There is nothing here: what the other side has beyond that comes as it is."""
+    log = copy.log
+    if my_last != NO_ID and my_last != _LAST:
+        ms, seq = following(my_last[0], my_last[1])
+        log.trim_below(ms, seq, False, 0, False)
+    elif my_last == _LAST:
+        log = copy.clear()
+    mine.log = log
+
+
+def _drop_those_gone(mine: Stream, copy: Stream, start: ID, both: ID) -> ID | None:
+    """Remove what the other side lacks, up to where both have come: some blocks from ``start`` on.
+
+    Blocks that are alike on both sides, as most are, are not decoded.
+
+    Returns: from where on to go on; None at the end.
+    """
+    gone: list[ID] = []
+    following_id: ID | None = start
+    for _ in range(_BLOCKS):
+        if following_id is None:
+            break
+        block = mine.block_from(following_id[0], following_id[1])
+        if block is None or (block.first_ms, block.first_seq) > both:
+            following_id = None
+            break
+        other = copy.block_from(block.first_ms, block.first_seq)
+        if other is None or not _are_alike(block, other):
+            for entry_id in block.live_ids():
+                if entry_id <= both and not copy.contains(*entry_id):
+                    gone.append(entry_id)
+        last = (block.last_ms, block.last_seq)
+        following_id = None if last == _LAST else following(last[0], last[1])
+    for entry_id in gone:
+        mine.discard(*entry_id)
+    return following_id
+
+
+def _are_alike(block: Block, other: Block) -> bool:
+    """Whether two sealed blocks are known to have the same live entries."""
+    return bool(block.payload) and block.payload == other.payload and block.dead == other.dead
+
+
+def _join_current(
+    mine: RegionalStream, copy: RegionalStream, my_numbers: Numbers, copy_numbers: Numbers
+) -> None:
+    """An origin writes the lane that the side says that knows more of it."""
+    for lane in copy.current_lanes():
+        origin = lane.origin
+        knows_more = copy_numbers.get(origin, 0) > my_numbers.get(origin, 0)
+        if knows_more or mine.current(origin) is None:
+            mine.go_on_with(mine.lane(lane.name))
+
+
+def _join_removals(
+    mine: RegionalStream, copy: RegionalStream, my_numbers: Numbers, copy_numbers: Numbers
+) -> None:
+    """Unite removals; tops and settings that either side has seen go are gone."""
+    theirs = {top.dot for top in copy.tops}
+    tops = [top for top in mine.tops if top.dot in theirs or not covers(copy_numbers, top.dot)]
+    ours = {top.dot for top in mine.tops}
+    for top in copy.tops:
+        if top.dot not in ours and not covers(my_numbers, top.dot):
+            tops.append(top)
+    mine.tops = _unseen(tops, mine, copy)
+    _join_register(mine.ttl, copy.ttl, my_numbers, copy_numbers)
+    _join_register(mine.limits, copy.limits, my_numbers, copy_numbers)
+    known = {removal.dot for removal in mine.removals}
+    news = [removal for removal in copy.removals if removal.dot not in known]
+    for removal in list(mine.removals):
+        for register in (mine.ttl, mine.limits):
+            register.drop_seen(removal.numbers)
+    for removal in news:
+        mine.add_removal(removal)
+    mine.apply_limits()
+
+
+def _unseen(tops: list[Top], mine: RegionalStream, copy: RegionalStream) -> list[Top]:
+    removals = mine.removals + copy.removals
+    return [top for top in tops if not any(each.has_seen(top.dot) for each in removals)]
+
+
+def _join_register(
+    mine: Register, copy: Register, my_numbers: Numbers, copy_numbers: Numbers
+) -> None:
+    settings = mine.settings
+    gone = [name for name in settings if covers(copy_numbers, settings[name].dot)]
+    mine.drop([origin for origin in gone if origin not in copy.settings])
+    for origin, setting in copy.settings.items():
+        if origin in mine.settings or not covers(my_numbers, setting.dot):
+            mine.add(setting)
+
+
+def _join_deleted(mine: RegionalStream, copy: RegionalStream) -> None:
+    """The greatest ID that was deleted, of either side."""
+    deleted = NO_ID
+    if mine.seen():
+        deleted = (mine.max_deleted_ms, mine.max_deleted_seq)
+        deleted = max(deleted, (copy.max_deleted_ms, copy.max_deleted_seq))
+    mine.max_deleted_ms, mine.max_deleted_seq = deleted
+
+
+def join_pairs(mine: RegionalStream, other: RegionalStream) -> None:
+    """Know the messages of producers that either side knows; what both know stays as it is here.
+
+    So a producer that adds one of them again is answered with the entry that is there. Where both
+    sides have an entry for one message, both entries stay.
+    """
+    mine.iids_added = max(mine.iids_added, other.iids_added)
+    ours = mine.idmp
+    records = [] if ours is None else [*ours.records()]
+    kept = [record for record in records if mine.may_have(record[2], record[3])]
+    known = {(record[0], record[1]) for record in kept}
+    news: list[Record] = []
+    if other.idmp is not None:
+        for record in other.idmp.records():
+            if (record[0], record[1]) not in known and mine.may_have(record[2], record[3]):
+                news.append(record)
+    if not news and len(kept) == len(records):
+        return
+    mine.set_pairs(sorted(kept + news, key=_added_ms))
+
+
+def _added_ms(record: Record) -> int:
+    return record[4]
+
+
+def _join_births(
+    stream: RegionalStream,
+    mine: Births,
+    copy: Births,
+    my_numbers: Numbers,
+    copy_numbers: Numbers,
+) -> None:
+    kept: list[Create] = []
+    theirs = {create.dot: create for create in copy.known()}
+    ours = {create.dot for create in mine.known()}
+    for create in mine.known():
+        other = theirs.get(create.dot)
+        if other is not None:
+            for lane, intervals in other.intervals.items():
+                create.intervals_of(lane).unite(intervals)
+            kept.append(create)
+        elif not covers(copy_numbers, create.dot):
+            kept.append(create)
+    mine.keep(kept)
+    tombstones = {tombstone.dot for tombstone in mine.tombstones}
+    for tombstone in copy.tombstones:
+        if tombstone.dot not in tombstones:
+            mine.add_tombstone(tombstone)
+    for removal in stream.removals:
+        mine.add_removal(removal)
+    _join_register(mine.mode, copy.mode, my_numbers, copy_numbers)
+    _join_register(mine.home, copy.home, my_numbers, copy_numbers)
+    for register in (mine.mode, mine.home):
+        for tombstone in mine.tombstones:
+            register.drop_seen(tombstone.numbers)
+        for removal in stream.removals:
+            register.drop_seen(removal.numbers)
+    for create in copy.known():
+        if create.dot not in ours and not covers(my_numbers, create.dot):
+            mine.add_create(create.copy(), stream.removals)
+    _join_acks(mine, copy, my_numbers, copy_numbers)
+
+
+def _join_acks(mine: Births, copy: Births, my_numbers: Numbers, copy_numbers: Numbers) -> None:
+    """Acknowledgements for creates that one side did not have."""
+    for births in (mine, copy):
+        waiting: dict[Dot, None] = dict.fromkeys(births.acks)
+        for dot in waiting:
+            acks = births.acks.pop(dot)
+            come = covers(my_numbers, dot) or covers(copy_numbers, dot)
+            for lane, intervals in acks.items():
+                for after, upto in intervals.pairs():
+                    mine.acknowledge(dot, lane, after, upto, come)

@@ -1,0 +1,340 @@
+"""How far a group has read a stream of several lanes.
+
+Of each lane, the group has been given all up to its **place**, or it is not for the group because
+it is not above the **start**, or it is **acknowledged** elsewhere: that is held as intervals, which
+are the same in every region (``births.Create``). New entries of a lane have higher IDs than all
+that came of it. So nothing comes behind the place, however late it is.
+
+The **prefix** is what this region may report to the others as acknowledged. Of each lane it ends at
+the place, or below the lowest pending ID whose entry is still there. It begins where the group
+began to be given entries of the lane: what lies below that, this region knows nothing about. What
+goes with its consumer was given and not acknowledged, so the prefix begins above it (``release``).
+
+This is local, but for the intervals. It hangs on one create of the group; if that dies and another
+one lives, it begins anew.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from headrace.regions.lanes.births import ANYWHERE, Births, Create
+from headrace.regions.lanes.intervals import GREATEST
+from headrace.regions.lanes.lane import Lane
+from headrace.regions.lanes.lanes import Lanes
+from headrace.regions.lanes.merged import Source, merged, reached_by
+from headrace.regions.lanes.start import Start
+from headrace.storage.stream.entry_log import EntryLog
+from headrace.storage.stream.groups import HERE, ON_ITS_WAY, UNKNOWN, Group, Position
+from headrace.storage.stream.ids import following
+from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import NacksById
+from headrace.storage.vectors import ID, NO_ID, Dot, LaneVector
+
+Interval = tuple[bytes, ID, ID]  # a lane, after which ID, up to which
+
+ALL_IDS: Final[list[tuple[ID, ID]]] = [(NO_ID, GREATEST)]
+_PLACES_BYTES: Final = 500  # about
+_PLACE_BYTES: Final = 200
+_EVER: Final = 2**62  # a moment that never comes
+_FEW: Final = 64  # pending entries that are looked at together
+_MANY: Final = 1000  # of which it is not looked up any more which lanes they are in
+
+
+class Places(Position):
+    """How far a group has read.
+
+    Attributes:
+        anchor: the create that this hangs on.
+        start: where reading begins; that of the create, or what XGROUP SETID says.
+        place: up to where entries were given, of each lane.
+        begun: above which ID all entries of a lane that were given are pending, or acknowledged.
+        again: up to where acknowledged entries are given all the same, as XGROUP SETID may say.
+        births: the creates of the group.
+        is_whole: all is known to be here that the places say was given.
+    """
+
+    def __init__(self, births: Births, create: Create) -> None:
+        self.anchor: Dot = create.dot
+        self.start: Start = create.start
+        self.place: LaneVector = {}
+        self.begun: LaneVector = {}
+        self.again: LaneVector = {}
+        self.births = births
+        self.is_whole = False
+
+    def floor(self, lane: bytes) -> ID:
+        """The ID of a lane up to which there is nothing to be given."""
+        return max(self.place.get(lane, NO_ID), self.start.floor(lane))
+
+    def set(self, start: Start, again: LaneVector) -> None:
+        """Begin anew, here alone.
+
+        Args:
+            again: up to where entries are given even if they are acknowledged; mostly empty.
+        """
+        self.start = start
+        self.place = {}
+        self.begun = {}
+        self.again = again
+
+    def is_unread(self) -> bool:
+        """Whether nothing was given, and reading begins where the group was made to begin."""
+        if self.place or self.again:
+            return False
+        create = self.births.create(self.anchor)
+        return create is not None and create.start.encode() == self.start.encode()
+
+    def put(self, lane: bytes, entry_id: ID) -> None:
+        """Entries of a lane up to an ID have been given."""
+        if lane not in self.begun:
+            self.begun[lane] = self.floor(lane)
+        if entry_id > self.place.get(lane, NO_ID):
+            self.place[lane] = entry_id
+
+    def begin_above(self, lane: bytes, entry_id: ID) -> None:
+        """Of a lane up to an ID, it is not known any more what is acknowledged."""
+        reached = min(entry_id, self.place[lane])
+        self.begun[lane] = max(self.begun[lane], reached)
+
+    def forget(self, lanes: list[bytes]) -> None:
+        """Some lanes are there no more."""
+        for vector in (self.place, self.begun, self.again):
+            for lane in lanes:
+                vector.pop(lane, None)
+
+    def is_acked(self, lane: bytes, entry_id: ID) -> bool:
+        """Whether an entry is acknowledged, here or elsewhere, for any of the creates."""
+        intervals = self.births.intervals(lane)
+        return intervals is not None and intervals.holds(entry_id)
+
+    def to_come(self, lane: bytes) -> list[tuple[ID, ID]]:
+        """What of a lane is to be given: first and last ID of each stretch."""
+        floor = self.floor(lane)
+        intervals = self.births.intervals(lane)
+        if floor >= GREATEST:
+            return []
+        if intervals is None:
+            return [(following(floor[0], floor[1]), GREATEST)]
+        again = self.again.get(lane, NO_ID)
+        if again <= floor:
+            return intervals.gaps(floor)
+        ranges = [(following(floor[0], floor[1]), again)]
+        ranges.extend(intervals.gaps(again))
+        return ranges
+
+    # What a group asks
+
+    def has_new(self, log: EntryLog) -> bool:
+        """See ``Position``."""
+        for lane in _lanes(log).filled_lanes():
+            ranges = self.to_come(lane.name)
+            if ranges and _has_any(lane, ranges):
+                return True
+        return False
+
+    def lag(self, log: EntryLog) -> int:
+        """See ``Position``. Complexity: O(lanes and intervals, times log n)."""
+        count = 0
+        for lane in _lanes(log).filled_lanes():
+            for start, end in self.to_come(lane.name):
+                count += _count(lane, start, end)
+        return count
+
+    def parts(self, log: EntryLog, count: int, most_bytes: int = 0) -> list[Part]:
+        """See ``Position``; each of the parts knows its lane.
+
+        Args:
+            count: the most entries; 0 is all of them.
+            most_bytes: see ``EntryLog.parts``.
+        """
+        sources: list[Source] = []
+        for lane in _lanes(log).filled_lanes():
+            ranges = self.to_come(lane.name)
+            if ranges:
+                sources.append(Source(lane, ranges))
+        return merged(sources, count, False, most_bytes)
+
+    def with_namesakes(self, log: EntryLog, part: Part) -> list[Part]:
+        """See ``Position``."""
+        return _lanes(log).with_namesakes(part)
+
+    def deliver(self, parts: list[Part]) -> None:
+        """See ``Position``."""
+        reached = reached_by(parts)
+        for name in reached:
+            self.put(name, reached[name])
+
+    def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
+        """See ``Position``; an ID that is not there is to come if it is above all places."""
+        stream = _lanes(log)
+        entry_id = (ms, seq)
+        holders = stream.holders(ms, seq)
+        for lane in holders:
+            if entry_id > self.floor(lane.name) and not self.is_acked(lane.name, entry_id):
+                return True
+        if holders:
+            return False
+        highest = max(self.start.highest(), max(self.place.values(), default=NO_ID))
+        return entry_id > highest
+
+    def elsewhere(self, log: EntryLog) -> int:
+        """See ``Position``.
+
+        Where the group has come to may be known before all that it has come past: what was given in
+        another region, and is pending, may still have to arrive.
+        """
+        if not self.births.home.settings:
+            return HERE
+        stream = _lanes(log)
+        home = self.births.home_region()
+        if home not in (ANYWHERE, stream.region_id):
+            return home
+        if not self.is_whole:
+            for name, entry_id in self.place.items():
+                lane = stream.find_lane(name)
+                if lane is None or max(lane.last(), lane.deleted) < entry_id:
+                    return ON_ITS_WAY
+            self.is_whole = True
+        return HERE
+
+    # Acknowledgements
+
+    def prefix(self, stream: Lanes, group: Group) -> list[Interval]:
+        """What is acknowledged in a row from the beginning, and what the others do not know yet."""
+        lowest = lowest_pending(stream, group)
+        found: list[Interval] = []
+        for lane_name in sorted(self.place):
+            lane = stream.find_lane(lane_name)
+            if lane is None or lane.is_covered():  # nothing of it is there
+                continue
+            after = self.begun[lane_name]
+            upto = min(self.place[lane_name], lane.last())  # it may have read more elsewhere
+            if lowest is not None and lowest <= upto:
+                upto = lane.log.last_before(lowest)
+            if upto <= after:
+                continue
+            intervals = self.births.intervals(lane_name)
+            if intervals is None or not intervals.covers(after, upto):
+                found.append((lane_name, after, upto))
+        return found
+
+    # Copies
+
+    def copy(self) -> Places:
+        """See ``Position``; the creates are shared."""
+        twin = Places(self.births, Create(self.anchor, self.start, {}))
+        twin.place = self.place.copy()
+        twin.begun = self.begun.copy()
+        twin.again = self.again.copy()
+        twin.is_whole = self.is_whole
+        return twin
+
+    def used_bytes(self) -> int:
+        """See ``Position``."""
+        return _PLACES_BYTES + _PLACE_BYTES * (len(self.place) + len(self.begun))
+
+
+def places_of(group: Group) -> Places:
+    """How far a group of a stream of lanes has read."""
+    places = group.places
+    assert places is not None
+    return cast("Places", places)
+
+
+def new_group(name: bytes, births: Births, create: Create) -> Group:
+    """A group that begins to read where a create says."""
+    ms, seq = create.start.highest()
+    group = Group(name, ms, seq, UNKNOWN)
+    group.max_pending = births.max_pending()
+    group.places = Places(births, create)
+    return group
+
+
+def acknowledged(stream: Lanes, group: Group, ranges: list[tuple[ID, ID]]) -> int:
+    """Take what has been acknowledged elsewhere out of what is pending; how many that was.
+
+    An ID that several entries have stays pending until all of them are acknowledged.
+
+    Args:
+        ranges: first and last ID of each stretch in which entries of some lane may have been
+            acknowledged; ``ALL_IDS`` looks at all that is pending.
+    """
+    if not stream.length:
+        return 0
+    places = places_of(group)
+    first = stream.first_id()  # what is pending below has no entry any more
+    cleared = 0
+    for start, end in ranges:
+        for nack in group.pel.between(max(start, first), end, group.pel.size, _EVER):
+            entry_id = (nack.ms, nack.seq)
+            holders = stream.holders(nack.ms, nack.seq)
+            if not holders:
+                continue
+            open_ones = [lane for lane in holders if not places.is_acked(lane.name, entry_id)]
+            if not open_ones:
+                group.drop(nack)
+                cleared += 1
+    return cleared
+
+
+def lowest_pending(stream: Lanes, group: Group) -> ID | None:
+    """The lowest pending ID whose entry is still there."""
+    if not stream.length:
+        return None
+    ms, seq = stream.first_id()
+    while True:
+        nacks = group.pel.from_id(ms, seq, _FEW)
+        for nack in nacks:
+            if stream.contains(nack.ms, nack.seq):
+                return nack.ms, nack.seq
+        if len(nacks) < _FEW:
+            return None
+        ms, seq = following(nacks[-1].ms, nacks[-1].seq)
+
+
+def release(stream: Lanes, group: Group, held: NacksById) -> None:
+    """What a consumer holds is to be pending no more, and nobody has acknowledged it.
+
+    The others must not hear that it is acknowledged: where they read, it is given again.
+    """
+    places = places_of(group)
+    names = list(places.place)
+    looked = 0
+    for chunk in reversed(held.chunks):
+        for nack in reversed(list(chunk.live())):
+            if not names:
+                return
+            entry_id = (nack.ms, nack.seq)
+            if looked == _MANY:
+                for name in names:
+                    places.begin_above(name, entry_id)
+                return
+            looked += 1
+            for lane in stream.holders(nack.ms, nack.seq):
+                if lane.name in names and entry_id <= places.place[lane.name]:
+                    places.begin_above(lane.name, entry_id)
+                    names.remove(lane.name)
+
+
+def _lanes(log: EntryLog) -> Lanes:
+    return cast("Lanes", log)
+
+
+def _has_any(lane: Lane, ranges: list[tuple[ID, ID]]) -> bool:
+    start, end = ranges[-1]
+    if end == GREATEST and lane.log.last_entry_id() >= start:
+        return True
+    for start, end in ranges:
+        if _count(lane, start, end):
+            return True
+    return False
+
+
+def _count(lane: Lane, start: ID, end: ID) -> int:
+    """How many live entries of a lane lie from ``start`` to ``end``, both included."""
+    log = lane.log
+    if end >= log.last_entry_id():
+        return log.length - log.count_before(start[0], start[1])
+    above = following(end[0], end[1])
+    return log.count_before(above[0], above[1]) - log.count_before(start[0], start[1])

@@ -1,0 +1,656 @@
+"""One stream that several regions write.
+
+The state of a stream is the same in all regions that know the same records, in whatever order the
+records of different origins came. What is local is kept in its groups and in its IDMP map.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.regions.knowledge.region import (
+    STEP,
+    Region,
+)
+from headrace.regions.lanes.births import Births, Create, Home
+from headrace.regions.lanes.frozen import FrozenRegionalStream
+from headrace.regions.lanes.intervals import GREATEST
+from headrace.regions.lanes.lane import Lane, LaneError
+from headrace.regions.lanes.own import OwnLanes
+from headrace.regions.lanes.places import (
+    Interval,
+    acknowledged,
+    new_group,
+    places_of,
+)
+from headrace.regions.lanes.registers import NO_DEADLINE, Register, Setting
+from headrace.regions.lanes.removals import Awaited, Removal, Tombstone, Top
+from headrace.storage.freeable import Freeable
+from headrace.storage.sharing import STRICT, Replicated
+from headrace.storage.stream.appending import NodeLimits, size_of
+from headrace.storage.stream.entry_log import (
+    ENTRY_BYTES_MAX,
+    ElementsTooLarge,
+)
+from headrace.storage.stream.idempotence import IdmpMap, Record
+from headrace.storage.stream.ids import following
+from headrace.storage.stream.iids import iid_of
+from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import (
+    ID,
+    NO_ID,
+    Dot,
+    LaneVector,
+    lane_name,
+    region_of,
+)
+
+PATIENCE_MS: Final = 10_000  # that a deadline of another region is waited for
+_USUAL_NODES: Final = NodeLimits(4096, 100)
+_PAGE: Final = 1000  # entries looked at together
+_SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
+# Most streams have nothing of these, so nothing is ever put into these lists.
+_NO_TOPS: Final[list[Top]] = []
+_NO_REMOVALS: Final[list[Removal]] = []
+_NO_AWAITED: Final[list[Awaited]] = []
+
+
+class RegionalStream(OwnLanes, Replicated):
+    """One stream.
+
+    Args:
+        region: who this is; it gives names to lanes and says which IDs are made.
+        idmp_duration_s, idmp_maxsize: the limits of its IDMP map, as long as nothing else is set.
+
+    Attributes:
+        tops: what XSETID has set, as far as no deletion has seen it.
+        removals: deletions of the key that not everybody is known to have seen.
+        awaited: entries that are to be removed once others have come.
+        births: what is known of the creates of groups, by name.
+        ttl, limits: the deadline of the key, and the limits of the IDMP map.
+    """
+
+    def __init__(self, region: Region, idmp_duration_s: int, idmp_maxsize: int) -> None:
+        super().__init__(region, idmp_duration_s, idmp_maxsize)
+        self.tops = _NO_TOPS
+        self.removals = _NO_REMOVALS
+        self.awaited = _NO_AWAITED
+        self.births: dict[bytes, Births] = {}
+        self.ttl = Register(True)
+        self.limits = Register()
+        self._usual_duration_s: Final = idmp_duration_s
+        self._usual_maxsize: Final = idmp_maxsize
+
+    # Entries of other regions, and own ones that are read back
+
+    def arrive(
+        self,
+        origin: bytes,
+        new_lane: int,
+        manual: bool,
+        ms: int,
+        seq: int,
+        words: list[bytes],
+        at: int,
+        limits: NodeLimits,
+    ) -> bool:
+        """Add the next entry of an origin; False when it had been removed before it came.
+
+        Args:
+            new_lane: the number of the lane that it begins; 0 where it goes on with one.
+            manual: whether its lane has no stable IDs from now on.
+
+        Raises:
+            LaneError: it cannot be the next one of its lane. Nothing has changed.
+            ElementsTooLarge: nor has it then.
+        """
+        lane = self._lane_of_next(origin, new_lane, (ms, seq))
+        if size_of(words, at) > ENTRY_BYTES_MAX:
+            raise ElementsTooLarge
+        if new_lane:
+            if lane is None:
+                lane = self.lane(lane_name(origin, new_lane))
+            self.go_on_with(lane)
+            self.region.met_lane(origin, new_lane)
+        assert lane is not None
+        was_covered = lane.is_covered()
+        lane.manual |= manual
+        is_deleted = bool(lane.early) and (ms, seq) in lane.early
+        lives = lane.takes((ms, seq))
+        if lives:
+            lane.log.append(ms, seq, words, at, limits)
+            self.length += 1
+            self.note(lane)
+        else:
+            lane.pass_over(ms, seq)
+            if is_deleted and (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
+                self.max_deleted_ms = ms
+                self.max_deleted_seq = seq
+        if not lane.is_covered():
+            self.entries_added += lane.log.entries_added if was_covered else 1
+            if (ms, seq) > (self.last_ms, self.last_seq):
+                self.last_ms = ms
+                self.last_seq = seq
+        if lane.key[0] == self.region.id and lane is not self.own:
+            self.find_own()
+        if self.awaited:
+            self.remove_awaited()
+        return lives
+
+    def _lane_of_next(self, origin: bytes, new_lane: int, entry_id: ID) -> Lane | None:
+        if new_lane:
+            lane = self.find_lane(lane_name(origin, new_lane))
+        else:
+            lane = self.current(origin)
+            if lane is None:
+                raise LaneError
+        if entry_id == NO_ID or (lane is not None and entry_id <= lane.last()):
+            raise LaneError
+        return lane
+
+    def foreign_seen(self) -> LaneVector:
+        """``seen`` of the lanes of other regions."""
+        number = self.region.id
+        return {name: last for name, last in self.seen().items() if region_of(name) != number}
+
+    # IDs that callers gave below what this region has promised
+
+    def mark_manual(self) -> None:
+        """The last own entry has such an ID."""
+        lane = self.current(self.region.origin)
+        assert lane is not None
+        lane.manual = True
+
+    def is_manual(self) -> bool:
+        """Whether a lane has such IDs."""
+        for lane in self.lanes:
+            if lane.manual and not lane.is_covered():
+                return True
+        return False
+
+    def has_made_ids(self) -> bool:
+        """Whether there may be entries that have been promised to come in order."""
+        for lane in self.lanes:
+            if not lane.manual and not lane.is_covered():
+                return True
+        return False
+
+    # Removing entries
+
+    def remove_entry(self, lane_name: bytes, entry_id: ID) -> bool:
+        """Remove an entry of a lane; whether it lived. One that is still to come is remembered."""
+        lane = self.lane(lane_name)
+        if entry_id > lane.last():
+            if entry_id > lane.deleted and entry_id > lane.trimmed:
+                lane.remember(entry_id)
+            return False
+        return self._delete_in(lane, entry_id[0], entry_id[1])
+
+    def remove_for(self, winner_lane: bytes, winner_id: ID, lane_name: bytes, entry_id: ID) -> bool:
+        """As ``remove_entry``, once another entry has come, which says the same."""
+        winner = self.find_lane(winner_lane)
+        if winner is not None and winner.last() >= winner_id:
+            return self.remove_entry(lane_name, entry_id)
+        self.wait_for(Awaited(winner_lane, winner_id, lane_name, entry_id))
+        return False
+
+    def wait_for(self, one: Awaited) -> None:
+        """Something is to be removed once something else has come."""
+        if self.awaited:
+            self.awaited.append(one)
+        else:
+            self.awaited = [one]
+
+    def remove_awaited(self) -> None:
+        """Remove what was to be removed once something came, as far as that has."""
+        waiting = self.awaited
+        self.awaited = _NO_AWAITED
+        for one in waiting:
+            self.remove_for(one.winner_lane, one.winner_id, one.lane, one.entry_id)
+
+    def is_awaiting(self, one: Awaited) -> bool:
+        """Whether there may be something to be removed then."""
+        lane = self.find_lane(one.lane)
+        if lane is None:
+            return True
+        if one.entry_id <= lane.last():
+            return lane.log.contains(*one.entry_id)
+        gone = one.entry_id <= max(lane.deleted, lane.trimmed) or one.entry_id in lane.early
+        return not gone
+
+    def delete(self, ms: int, seq: int) -> bool:
+        """See ``EntryLog``: all entries with this ID, here alone."""
+        holders = self.holders(ms, seq)
+        for lane in holders:
+            self._delete_in(lane, ms, seq)
+        return bool(holders)
+
+    def discard(self, ms: int, seq: int) -> bool:
+        """See ``EntryLog``: all entries with this ID, here alone."""
+        holders = self.holders(ms, seq)
+        for lane in holders:
+            lane.log.discard(ms, seq)
+            self.length -= 1
+            self.note(lane)
+        return bool(holders)
+
+    def _delete_in(self, lane: Lane, ms: int, seq: int) -> bool:
+        if not lane.log.delete(ms, seq):
+            return False
+        self.length -= 1
+        self.note(lane)
+        if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
+            self.max_deleted_ms = ms
+            self.max_deleted_seq = seq
+        return True
+
+    def trim_to(self, vector: LaneVector) -> int:
+        """Remove all up to an ID of each lane, and what of that is still to come.
+
+        Returns: how many entries were removed.
+        """
+        removed = 0
+        for name in vector:
+            removed += self.lane(name).trim(vector[name])
+        self.recount()
+        return removed
+
+    def cover(self, vector: LaneVector) -> list[Freeable]:
+        """As ``trim_to``, because the key was deleted, or has expired; see ``add_removal``.
+
+        Returns: what is to be freed.
+        """
+        freed: list[Freeable] = []
+        for name in vector:
+            old = self.lane(name).cover(vector[name])
+            if old is not None:
+                freed.append(old)
+        self.recount()
+        self.find_own()
+        self._find_top()
+        if self.seen():
+            self._forget_pairs(freed)
+        else:
+            self.max_deleted_ms = 0
+            self.max_deleted_seq = 0
+            if self.idmp is not None:
+                freed.append(self.idmp)
+                self.idmp = None
+        return freed
+
+    def outlived(self) -> list[Lane]:
+        """Lanes of which nothing is left, and whose region has written later ones above them.
+
+        What such a lane says, the later one says as well: that the stream is there, from where on
+        its IDs go on, and which of them its region has used.
+        """
+        found: list[Lane] = []
+        if len(self.lanes) < 2:
+            return found
+        later: Lane | None = None
+        for lane in reversed(self.lanes):
+            if lane.is_covered():
+                continue
+            if later is None or later.key[0] != lane.key[0] or later.last() < lane.last():
+                later = lane
+            elif later.key[1] > lane.key[1] and not lane.log.length and not lane.early:
+                found.append(lane)
+        return found
+
+    def end_lanes(self, vector: LaneVector) -> list[Freeable]:
+        """As ``cover``, of lanes that were ``outlived`` where this was decided.
+
+        Nothing is deleted by that: messages stay known, and how many entries were added.
+        """
+        freed: list[Freeable] = []
+        for name in vector:
+            lane = self.lane(name)
+            heirs = [each for each in self.lanes if each.key > lane.key and not each.is_covered()]
+            if not lane.is_covered() and heirs and heirs[0].key[0] == lane.key[0]:
+                heirs[0].log.entries_added += lane.log.entries_added
+            old = lane.cover(vector[name])
+            if old is not None:
+                freed.append(old)
+            for group in self.groups.values():
+                places_of(group).forget([name])
+        self.restored()
+        return freed
+
+    def _forget_pairs(self, freed: list[Freeable]) -> None:
+        """Forget the iids of entries that deletions cover."""
+        idmp = self.idmp
+        if idmp is None:
+            return
+        kept = [record for record in idmp.records() if self.may_have(record[2], record[3])]
+        if len(kept) == idmp.count:
+            return
+        freed.append(idmp)
+        self.set_pairs(kept)
+
+    def set_pairs(self, records: list[Record]) -> None:
+        """Know these messages of producers alone, oldest first."""
+        self.idmp = None
+        for pid, iid, ms, seq, added_ms in records:
+            self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
+
+    def may_have(self, ms: int, seq: int) -> bool:
+        """Whether an entry with an ID has come, or may have, that no deletion covers."""
+        strict = self.region.mode == STRICT
+        for lane in self.lanes:
+            made_here = strict and lane.key[2] and not lane.manual  # the ID names its region
+            if made_here and lane.key[0] != seq & (STEP - 1):
+                continue
+            if lane.deleted < (ms, seq) <= lane.last():
+                return True
+        return False
+
+    # Where new IDs begin
+
+    def top(self) -> ID:
+        """The ID that new ones have to be above."""
+        return self.last_ms, self.last_seq
+
+    def add_top(self, top: Top) -> None:
+        """New IDs are to be above that of ``top``, unless the key was deleted since."""
+        for removal in self.removals:
+            if removal.has_seen(top.dot):
+                return
+        self.know_top(top)
+        self._find_top()
+
+    def know_top(self, top: Top) -> None:
+        """Remember what XSETID has set."""
+        if self.tops:
+            self.tops.append(top)
+        else:
+            self.tops = [top]
+
+    def _find_top(self) -> None:
+        found = max((top.entry_id for top in self.tops), default=NO_ID)
+        for lane in self.lanes:
+            if not lane.is_covered():
+                found = max(found, lane.last())
+        self.last_ms, self.last_seq = found
+
+    # Deleting the key
+
+    def add_removal(self, removal: Removal) -> list[Freeable]:
+        """The key was deleted, or has expired: groups and settings go. ``cover`` says what else.
+
+        Returns: what is to be freed: groups that are gone.
+        """
+        self.know_removal(removal)
+        self.tops = [top for top in self.tops if not removal.has_seen(top.dot)]
+        self._find_top()
+        self.ttl.drop_seen(removal.numbers)
+        freed: list[Freeable] = []
+        if self.limits.drop_seen(removal.numbers):
+            old = self.apply_limits()
+            if old is not None:
+                freed.append(old)
+        for name in list(self.births):
+            self.births[name].add_removal(removal)
+            freed.extend(self.settle_group(name))
+        return freed
+
+    def know_removal(self, removal: Removal) -> None:
+        """Remember a deletion."""
+        if self.removals:
+            self.removals.append(removal)
+        else:
+            self.removals = [removal]
+
+    def exists(self) -> bool:
+        """Whether there is a stream: an entry came that no deletion covers, or a group lives.
+
+        So one that was emptied exists, as in Redis, and one that has only groups goes with them.
+        """
+        for lane in self.lanes:
+            if not lane.is_covered():
+                return True
+        return bool(self.groups)
+
+    def is_idle(self) -> bool:
+        """Whether it does not exist, and there is nothing to be remembered of it."""
+        if self.removals or self.tops or self.awaited or self.groups:
+            return False
+        if self.ttl.settings or self.limits.settings:
+            return False
+        for births in self.births.values():
+            if not births.is_idle():
+                return False
+        for lane in self.lanes:
+            if not lane.is_dead():
+                return False
+        return True
+
+    def has_garbage(self) -> bool:
+        """Whether there is something that may be forgotten once all regions have seen it."""
+        if self.removals:
+            return True
+        for births in self.births.values():
+            if births.tombstones:
+                return True
+        for lane in self.lanes:
+            if lane.is_dead():
+                return True
+        return bool(self.outlived()) or bool(self.left_over())
+
+    def left_over(self) -> list[Dot]:
+        """The records that set something of a stream that has gone, made without knowing that.
+
+        Empty where the stream exists, or where a removal is remembered that may matter to them.
+        """
+        if self.removals or self.exists():
+            return []
+        settings = [*self.ttl.settings.values(), *self.limits.settings.values()]
+        for births in self.births.values():
+            settings += [*births.mode.settings.values(), *births.home.settings.values()]
+        return [top.dot for top in self.tops] + [setting.dot for setting in settings]
+
+    # Groups
+
+    def births_of(self, name: bytes) -> Births:
+        """What is known of the creates of a group."""
+        births = self.births.get(name)
+        if births is None:
+            births = Births()
+            self.births[name] = births
+        return births
+
+    def add_create(self, name: bytes, create: Create) -> bool:
+        """A group was made; whether that create lives."""
+        lives = self.births_of(name).add_create(create, self.removals)
+        self.settle_group(name)
+        return lives
+
+    def add_tombstone(self, name: bytes, tombstone: Tombstone) -> list[Freeable]:
+        """A group was destroyed.
+
+        Returns: what is to be freed: the group.
+        """
+        self.births_of(name).add_tombstone(tombstone)
+        return self.settle_group(name)
+
+    def settle_group(self, name: bytes) -> list[Freeable]:
+        """Make a group that lives, and take out one that does not.
+
+        Returns: the group that was taken out, to be freed.
+        """
+        births = self.births_of(name)
+        freed: list[Freeable] = []
+        group = self.groups.get(name)
+        if group is not None and births.create(places_of(group).anchor) is None:
+            del self.groups[name]
+            freed.append(group)
+            group = None
+        anchor = births.anchor()
+        if group is None and anchor is not None:
+            group = new_group(name, births, anchor)
+            self.groups[name] = group
+        if group is not None:
+            group.max_pending = births.max_pending()
+        elif births.is_idle():
+            del self.births[name]
+        return freed
+
+    def acknowledge(self, name: bytes, dots: list[Dot], intervals: list[Interval]) -> int:
+        """Entries of a group are acknowledged elsewhere, for some of its creates.
+
+        Returns: how many are pending no more.
+        """
+        births = self.births_of(name)
+        news = False
+        ranges: list[tuple[ID, ID]] = []
+        for lane, after, upto in intervals:
+            ranges.extend(births.not_acked(lane, after, upto))
+        for dot in dots:
+            come = self.region.knows(dot)
+            for lane, after, upto in intervals:
+                if births.acknowledge(dot, lane, after, upto, come):
+                    news = True
+        group = self.groups.get(name)
+        if group is None and births.is_idle():
+            del self.births[name]
+        return 0 if group is None or not news else acknowledged(self, group, ranges)
+
+    # Settings
+
+    def add_ttl(self, setting: Setting) -> bool:
+        """The deadline of the key was set; whether that stands. See ``deadline_ms``."""
+        return not self._is_removed(setting) and self.ttl.add(setting)
+
+    def deadline_ms(self) -> int:
+        """When the key expires; ``NO_DEADLINE`` when it does not."""
+        setting = self.ttl.winner()
+        return NO_DEADLINE if setting is None else setting.first
+
+    def removed_after_ms(self, deadline_ms: int) -> int:
+        """See ``Value``: whoever set a deadline may put it off, and others hear of it late."""
+        setting = self.ttl.winner()
+        if setting is None or region_of(setting.dot[0]) == self.region.id:
+            return deadline_ms
+        return deadline_ms + PATIENCE_MS
+
+    def add_limits(self, setting: Setting) -> list[Freeable]:
+        """The limits of the IDMP map were set.
+
+        Returns: what is to be freed: a map with other limits.
+        """
+        if self._is_removed(setting):
+            return []
+        self.limits.add(setting)
+        old = self.apply_limits()
+        return [] if old is None else [old]
+
+    def add_mode(self, name: bytes, setting: Setting) -> None:
+        """The most pending entries of a group were set."""
+        self.births_of(name).add_mode(setting, self.removals)
+        self.settle_group(name)
+
+    def add_home(self, name: bytes, setting: Home) -> None:
+        """A group has moved to a region."""
+        self.births_of(name).add_home(setting, self.removals)
+        self.settle_group(name)
+
+    def _is_removed(self, setting: Setting) -> bool:
+        for removal in self.removals:
+            if removal.has_seen(setting.dot):
+                return True
+        return False
+
+    def apply_limits(self) -> IdmpMap | None:
+        """Give the IDMP map the limits that stand.
+
+        Returns: a map with other limits, to be freed.
+        """
+        setting = self.limits.winner()
+        if setting is None:
+            return self.limit_idmp(self._usual_duration_s, self._usual_maxsize)
+        return self.limit_idmp(setting.first, setting.second)
+
+    # As a value
+
+    def used_bytes(self, samples: int) -> int:
+        """See ``Stream``."""
+        total = super().used_bytes(samples)
+        for births in self.births.values():
+            total += births.used_bytes()
+        small = len(self.removals) + len(self.tops) + len(self.awaited)
+        return total + _SMALL_BYTES * (small + len(self.ttl.settings) + len(self.limits.settings))
+
+    def plain(self) -> Stream:
+        """See ``Replicated``: the entries, each ID once, without groups and iids."""
+        plain = Stream(self.idmp_duration_s, self.idmp_maxsize)
+        while (plain.last_ms, plain.last_seq) < self.last_entry_id():
+            start = following(plain.last_ms, plain.last_seq)
+            for part in self.parts(start, GREATEST, _PAGE, False):
+                run = part.run
+                for number in range(part.low, part.high):
+                    entry_id = (run.ms[number], run.seq[number])
+                    is_dead = part.dead is not None and part.dead[number]
+                    if not is_dead and entry_id > (plain.last_ms, plain.last_seq):
+                        plain.append(*entry_id, run.row(number), 0, _USUAL_NODES)
+        if not plain.length:
+            plain.last_ms, plain.last_seq = self.top()
+        return plain
+
+    def free_some(self, most: int) -> bool:
+        """See ``Stream``."""
+        if self.frozen is not None:
+            self.frozen.abandon()
+            return True
+        if self.groups or self.idmp is not None:
+            done = super().free_some(most)
+            if done and not self.groups:
+                self.idmp = None
+            return False
+        lanes = self.lanes
+        if lanes and lanes[-1].log.free_some(most):
+            lanes.pop()
+        return not lanes
+
+    def freeze(self) -> FrozenRegionalStream:
+        """See ``Value``."""
+        return FrozenRegionalStream(
+            self,
+            self.tops,
+            self.removals,
+            self.awaited,
+            self.births,
+            self.ttl,
+            self.limits,
+        )
+
+    def restored(self) -> None:
+        """All that it consists of has been put in: make of it what follows."""
+        self.recount()
+        self.find_own()
+        self._find_top()
+
+    def copy(self, region: Region | None = None) -> RegionalStream:
+        """See ``Stream``: an equal one, of the same region unless another is given."""
+        region = self.region if region is None else region
+        twin = RegionalStream(region, self._usual_duration_s, self._usual_maxsize)
+        for lane in self.lanes:
+            twin.insert(lane.copy())
+        for lane in self.current_lanes():
+            twin.go_on_with(twin.lane(lane.name))
+        twin.tops = self.tops.copy()
+        twin.removals = self.removals.copy()
+        twin.awaited = self.awaited.copy()
+        twin.births = {name: births.copy() for name, births in self.births.items()}
+        twin.ttl = self.ttl.copy()
+        twin.limits = self.limits.copy()
+        twin.idmp_duration_s = self.idmp_duration_s
+        twin.idmp_maxsize = self.idmp_maxsize
+        for name, group in self.groups.items():
+            twin.groups[name] = group.copy()
+            places_of(twin.groups[name]).births = twin.births[name]
+        twin.idmp = None if self.idmp is None else self.idmp.copy()
+        twin.iids_added = self.iids_added
+        twin.iids_duplicates = self.iids_duplicates
+        twin.max_deleted_ms = self.max_deleted_ms
+        twin.max_deleted_seq = self.max_deleted_seq
+        twin._find_top()
+        return twin

@@ -1,0 +1,1 @@
+"""The subcommands of ``headrace`` that look at regions."""

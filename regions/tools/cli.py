@@ -1,0 +1,90 @@
+"""``headrace regions``: what it takes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from headrace.regions.tools.asking import Address
+
+if TYPE_CHECKING:
+    from headrace.regions.tools.encrypting import Encryption
+
+    Tools = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_tool(tools: Tools) -> None:
+    """Let ``headrace regions`` be known."""
+    regions = tools.add_parser(
+        "regions",
+        help="show how regions are",
+        description="Asks regions how they and the links between them are, and compares "
+        "fingerprints of their streams where they know the same changes.",
+        epilog="Exit codes: 0 all is well; 1 something needs a person; 2 wrong arguments.",
+    )
+    regions.add_argument(
+        "--url",
+        dest="urls",
+        action="append",
+        required=True,
+        type=_address,
+        metavar="URL",
+        help="redis://[[user]:password@]host[:port] of a region; once for each of them. With "
+        "rediss:// all connections are encrypted",
+    )
+    regions.add_argument("--watch", action="store_true", help="go on until it is interrupted")
+    regions.add_argument(
+        "--every", type=float, default=2.0, metavar="SECONDS", help="with --watch; default: 2"
+    )
+    _add_encryption(regions)
+
+
+def _add_encryption(tool: argparse.ArgumentParser) -> None:
+    """Let a tool take the options for encrypted connections that redis-cli has."""
+    group = tool.add_argument_group("encrypted connections, as redis-cli makes them")
+    group.add_argument("--tls", action="store_true", help="encrypt")
+    group.add_argument("--sni", default="", metavar="HOST", help="what the server is called")
+    group.add_argument("--cacert", default="", metavar="FILE", help="authorities that are trusted")
+    group.add_argument("--cacertdir", default="", metavar="DIR", help="a folder of such files")
+    group.add_argument("--insecure", action="store_true", help="trust every server")
+    group.add_argument("--cert", default="", metavar="FILE", help="the certificate to show")
+    group.add_argument("--key", default="", metavar="FILE", help="its private key")
+
+
+def _encryption(arguments: argparse.Namespace) -> Encryption | None:
+    """How connections are encrypted, if they are.
+
+    Raises: OSError where a file cannot be used.
+    """
+    if not arguments.tls and not any(url.encrypted for url in arguments.urls):
+        return None
+    from headrace.regions.tools.encrypting import Encryption
+
+    return Encryption(
+        arguments.cacert,
+        arguments.cacertdir,
+        arguments.cert,
+        arguments.key,
+        arguments.insecure,
+        arguments.sni,
+    )
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("a URL such as redis://:password@host:6379") from None
+
+
+def run_tool(arguments: argparse.Namespace) -> int:
+    """Run it; the exit code."""
+    from headrace.regions.tools.overview import show_regions
+
+    try:
+        encryption = _encryption(arguments)
+    except OSError as error:
+        print(f"A certificate cannot be used: {error.strerror or error}", file=sys.stderr)
+        return 2
+    return show_regions(arguments.urls, encryption, arguments.watch, arguments.every)

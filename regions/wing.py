@@ -1,0 +1,84 @@
+"""What is behind the face of the wing; importing this module registers all that is in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.persistence.aof.peer_log import RecordCount
+from headrace.regions.commands import (  # noqa: F401  (each registers what it does)
+    asking,
+    keys,
+    operating,
+    section,
+    streams,
+    whole,
+)
+from headrace.regions.exchange.door import RegionDoor, RegionRecords
+from headrace.regions.exchange.effects import alone, begin_region, publish_all, region_of
+from headrace.regions.exchange.link import SocketConnector
+from headrace.regions.exchange.regions import Regions
+from headrace.regions.files import lanes_form, region_form  # noqa: F401  (these, too)
+from headrace.regions.files.counting import OriginCount
+from headrace.regions.files.owner import owner_of
+from headrace.server.active_active import ActiveActive, Encrypt, RegionAtWork
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.loading.region_files import RegionFiles
+from headrace.server.state import Server
+from headrace.storage.value import Value
+
+
+class _AtWork(RegionAtWork):
+    def __init__(self, dispatcher: Dispatcher, encrypt: Encrypt) -> None:
+        server = dispatcher.server
+        self._dispatcher: Final = dispatcher
+        self._connector: Final = SocketConnector(server.config, server.clock, encrypt)
+        self._regions: Final = Regions(dispatcher, self._connector)
+
+    def files(self) -> RegionFiles:
+        """See ``RegionAtWork``."""
+        return RegionDoor(self._dispatcher.server, self._regions)
+
+    def open(self) -> None:
+        """See ``RegionAtWork``."""
+        self._regions.open()
+        self._connector.start(self._regions)
+
+    def close(self) -> None:
+        """See ``RegionAtWork``."""
+        self._connector.stop()
+
+    def publish(self) -> None:
+        """See ``RegionAtWork``."""
+        publish_all(self._dispatcher)
+
+
+class Wing(ActiveActive):
+    """All that regions bring with them."""
+
+    def work(self, dispatcher: Dispatcher, encrypt: Encrypt) -> RegionAtWork:
+        """See ``ActiveActive``."""
+        begin_region(dispatcher.server)
+        return _AtWork(dispatcher, encrypt)
+
+    def files_alone(self, server: Server) -> RegionFiles:
+        """See ``ActiveActive``."""
+        return RegionRecords(server, region_of(server))
+
+    def leave(self, server: Server, files: RegionFiles) -> None:
+        """See ``ActiveActive``."""
+        assert isinstance(files, RegionRecords)
+        files.take_up()
+        db = server.data.dbs[0]
+        now_ms = server.clock.now_ns // 1_000_000
+        for entry in db.every():
+            value = entry.value
+            if isinstance(value, Value):
+                db.put(entry.key, alone(value), now_ms)
+
+    def owner_of(self, paths: list[bytes]) -> tuple[int, bytes] | None:
+        """See ``ActiveActive``."""
+        return owner_of(paths)
+
+    def count(self) -> RecordCount:
+        """See ``ActiveActive``."""
+        return OriginCount()

@@ -1,0 +1,76 @@
+"""What a process, and tools, ask of the wing of regions: its face.
+
+``server.wing`` imports what is behind it, where a server is a region or a file may be one's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable
+
+from headrace.persistence.aof.peer_log import RecordCount
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.loading.region_files import RegionFiles
+from headrace.server.state import Server
+
+# Makes the protocol of an encrypted connection: of the one inside, the host, and what is called
+# with the reason where there is none.
+Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
+
+
+class RegionAtWork:
+    """One server as a region among others."""
+
+    @abstractmethod
+    def files(self) -> RegionFiles:
+        """What takes its files when they are loaded, and begins its life."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def open(self) -> None:
+        """All is loaded: exchange what there is with the others."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the others alone."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def publish(self) -> None:
+        """Make the effects that have waited for more of their kind."""
+        raise NotImplementedError
+
+
+class ActiveActive:
+    """What regions that share a database bring with them."""
+
+    @abstractmethod
+    def work(self, dispatcher: Dispatcher, encrypt: Encrypt) -> RegionAtWork:
+        """Let a server that is a region be one among others; nothing is loaded yet."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def files_alone(self, server: Server) -> RegionFiles:
+        """What takes the files of the region that a server is, for a tool."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def leave(self, server: Server, files: RegionFiles) -> None:
+        """Let all values, which ``files_alone`` has taken, be what a single server has."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def owner_of(self, paths: list[bytes]) -> tuple[int, bytes] | None:
+        """The number and the database of the region that files belong to; None where none does.
+
+        Raises:
+            PersistenceError: one of them cannot be read.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def count(self) -> RecordCount:
+        """What counts the records in a file of commands, which may be a region's."""
+        raise NotImplementedError
