@@ -19,7 +19,7 @@ from headrace.regions.exchange.link import SocketConnector
 from headrace.regions.exchange.regions import Regions
 from headrace.regions.files import lanes_form, region_form  # noqa: F401  (these, too)
 from headrace.regions.files.counting import OriginCount
-from headrace.regions.files.owner import owner_of
+from headrace.regions.files.identity import owner_of
 from headrace.server.active_active import ActiveActive, Encrypt, RegionAtWork
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.loading.region_files import RegionFiles

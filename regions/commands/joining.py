@@ -7,8 +7,7 @@ from typing import Final
 from headrace.regions.commands.moving import note_groups_elsewhere
 from headrace.regions.commands.state import known_state, settle
 from headrace.regions.exchange.effects import KeyJoin, region_of
-from headrace.regions.lanes.join import Join, join
-from headrace.regions.lanes.replacing import keep_local
+from headrace.regions.lanes.join import Join, join, keep_local
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.streams.events import XADDED

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from headrace.protocol.packing import Packer
-from headrace.regions.commands import adding, deleting, grouping, info, stable
-from headrace.regions.commands.removing import delete_everywhere, trim_everywhere
+from headrace.regions.commands import adding, grouping, info, removing, stable
 from headrace.regions.commands.settings import (
     set_id_everywhere,
     set_limits_everywhere,
@@ -55,17 +54,17 @@ class RegionalStreams(SharedStreams):
 
     def trim(self, call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
         """See ``SharedStreams``."""
-        return trim_everywhere(call, key, stream, options)
+        return removing.trim_everywhere(call, key, stream, options)
 
     def delete(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> int:
         """See ``SharedStreams``."""
-        return delete_everywhere(call, key, stream, ids)
+        return removing.delete_everywhere(call, key, stream, ids)
 
     def delete_by_mode(
         self, call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]
     ) -> object:
         """See ``SharedStreams``."""
-        return deleting.delete_by_mode(call, key, stream, mode, ids)
+        return removing.delete_by_mode(call, key, stream, mode, ids)
 
     def set_id(self, call: Call, stream: Stream, new_id: ID) -> object:
         """See ``SharedStreams``."""
@@ -111,7 +110,7 @@ class RegionalStreams(SharedStreams):
         self, call: Call, key: bytes, stream: Stream, group: Group, mode: int, ids: list[ID]
     ) -> object:
         """See ``SharedStreams``."""
-        return deleting.ack_and_delete(call, key, stream, group, mode, ids)
+        return removing.ack_and_delete(call, key, stream, group, mode, ids)
 
     def bound_of(self, call: Call, stream: Stream | None) -> ID:
         """See ``SharedStreams``."""

@@ -21,8 +21,7 @@ from headrace.regions.exchange.effects import (
     replicates,
 )
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.adopting import adopted
-from headrace.regions.lanes.alone import alone
+from headrace.regions.lanes.adopting import adopted, alone
 from headrace.regions.lanes.fingerprint import fingerprint, shared_state
 from headrace.regions.lanes.garbage import collect, lanes_to_end, sweeper
 from headrace.regions.lanes.grave import outlasts

@@ -7,7 +7,10 @@ from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError
+from headrace.regions.exchange.callers import Callers, FileLog
+from headrace.regions.exchange.pieces import Piece
 from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.batch import Batch
 from headrace.regions.files.journal import RegionLog
 from headrace.regions.files.kept import KeptLog
 from headrace.regions.knowledge.region import Region
@@ -15,9 +18,11 @@ from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.files import Files
 from headrace.server.durability.worker import Task
-from headrace.storage.vectors import Numbers
+from headrace.storage.vectors import Numbers, raise_numbers
 
 log: Final = logging.getLogger("headrace")
+
+LOOK_MS: Final = 1000  # between two looks at what the others have
 
 
 def log_of(files: Files) -> KeptLog | None:
@@ -125,3 +130,102 @@ class _Drop(Task):
 
     def done(self) -> None:
         self._keeping.dropped(self.failure)
+
+
+class JournalRecords(FileLog):
+    """What the append-only file of a region holds."""
+
+    def __init__(self, kept: KeptLog) -> None:
+        self._kept: Final = kept
+        self._backlog: Final = kept.backlog
+
+    def ends(self, origin: bytes) -> int:
+        """See ``RecordLog``."""
+        return max(0, self._backlog.next(origin) - 1)
+
+    def begins(self, origin: bytes) -> int:
+        """See ``RecordLog``."""
+        return max(1, self._backlog.reach(origin))
+
+    def reach(self, origin: bytes) -> int:
+        """See ``RecordLog``."""
+        return max(1, self._kept.reach(origin))
+
+    def origins(self) -> list[bytes]:
+        """See ``RecordLog``."""
+        return self._backlog.origins()
+
+    def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
+        """See ``RecordLog``."""
+        return _piece(self._backlog.after(origin, number, most_bytes))
+
+    def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
+        """See ``FileLog``."""
+        return _piece(self._kept.read(origin, number, most_bytes))
+
+
+def _piece(batch: Batch | None) -> Piece | None:
+    if batch is None:
+        return None
+    return Piece(batch.origin, batch.first, batch.count, batch.ms, batch.payload)
+
+
+class Retention:
+    """Lets the log know from time to time what the others have."""
+
+    def __init__(
+        self, region: Region, durability: Durability, keeping: Keeping, callers: Callers
+    ) -> None:
+        self._region: Final = region
+        self._durability: Final = durability
+        self._keeping: Final = keeping
+        self._callers: Final = callers
+        self._next_ms = 0
+        self._reported = 0  # files that have gone
+
+    def look(self, now_ms: int) -> None:
+        """See what they have, if it is time; now_ms is monotonic."""
+        kept = log_of(self._durability.files)
+        if kept is None or now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + LOOK_MS
+        others = [member for member in self._region.members() if member != self._region.id]
+        kept.is_kept = bool(others)
+        self._keeping.acknowledged(least([self._of(member) for member in others]))
+        if kept.dropped > self._reported:
+            self._reported = kept.dropped
+            self._report(kept, others)
+
+    def _report(self, kept: KeptLog, others: list[int]) -> None:
+        """The log has become too long: say who will need a full copy."""
+        own = self._region.origin
+        for member in others:
+            if self._of(member).get(own, 0) + 1 < kept.reach(own):
+                log.warning(
+                    "Region %d will need a full copy when it returns: the log for it is longer "
+                    "than aa-log-max-bytes (%d), so the oldest has gone. Nothing is lost. If it "
+                    "will never return: AA FORGET %d",
+                    member,
+                    kept.most_bytes,
+                    member,
+                )
+
+    def _of(self, member: int) -> Numbers:
+        """What a region has on its disk, as it said on a connection or in its log."""
+        numbers = self._callers.acknowledged.get(member, {}).copy()
+        beat = self._region.beats.get(member)
+        if beat is not None:
+            raise_numbers(numbers, beat.numbers)
+        return numbers
+
+
+def least(vectors: list[Numbers]) -> Numbers:
+    """What all of them know."""
+    if not vectors:
+        return {}
+    found: Numbers = {}
+    for origin, number in vectors[0].items():
+        lowest = min([numbers.get(origin, 0) for numbers in vectors])
+        if lowest:
+            found[origin] = min(lowest, number)
+    return found

@@ -27,13 +27,11 @@ from headrace.regions.exchange.effects import publish_all, refuse_writes, region
 from headrace.regions.exchange.exchange import Puller
 from headrace.regions.exchange.giving import Giving
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.keeping import Keeping
+from headrace.regions.exchange.keeping import JournalRecords, Keeping, Retention
 from headrace.regions.exchange.lives import Lives
 from headrace.regions.exchange.meeting import keep_met
 from headrace.regions.exchange.peers import Connector, Peer, pulling
 from headrace.regions.exchange.promising import look_at_promises, note_promise
-from headrace.regions.exchange.records import JournalRecords
-from headrace.regions.exchange.retention import Retention
 from headrace.regions.exchange.stability import Stability
 from headrace.regions.exchange.synced import SyncedNumbers
 from headrace.regions.exchange.syncing import Sync, Wait

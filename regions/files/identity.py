@@ -18,13 +18,19 @@ import os
 import sys
 from typing import Final
 
-from headrace.persistence.errors import PersistenceError, shown
+from headrace.persistence.errors import PersistenceError, os_refusal, shown
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
+from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
+from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.protocol.outgoing import request
 from headrace.regions.files.scan import IDENTITY, BrokenBytes, Scanner
 from headrace.regions.knowledge.region import Region
 from headrace.storage.sharing import AA, CLOSED, FILE
 
+Owner = tuple[int, bytes]  # a region that files belong to: its number, and what it is a region of
+
 VERSION: Final = 1
+_STEPS: Final = 3  # a frame is read, and then its first records: a header, and a region's
 _HEAD_BYTES: Final = 4096
 _GET_VERSION: Final = 0x80087601  # FS_IOC_GETVERSION of Linux
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -147,3 +153,43 @@ def _number(text: bytes) -> int:
     if not text.isdigit() or len(text) > 19:
         raise ValueError(f"{shown(text)} is no number")
     return int(text)
+
+
+def owner_of(paths: list[bytes]) -> Owner | None:
+    """The region that the first of these files belongs to that is a region's; None without one.
+
+    Raises:
+        PersistenceError: one of them cannot be read.
+    """
+    for path in paths:
+        found = _owner(path)
+        if found is not None:
+            return found
+    return None
+
+
+def _owner(path: bytes) -> Owner | None:
+    if is_rdb_file(path):
+        return None
+    if is_snapshot(path):
+        return _owner_of_snapshot(path)
+    try:
+        identity = read_identity(path)
+    except OSError as error:
+        raise os_refusal(path, "read", error) from error
+    return None if identity is None else (identity.region, identity.database)
+
+
+def _owner_of_snapshot(path: bytes) -> Owner | None:
+    decoder = Decoder([], 0, KEEP_ALL)
+    decoder.accept_databases()
+    decoder.accept_region(None)
+    loader = SnapshotLoader(path, decoder)
+    try:
+        for _ in range(_STEPS):
+            if not loader.step():
+                break
+        region = decoder.region
+        return None if region is None else (region.id, region.database)
+    finally:
+        loader.close()

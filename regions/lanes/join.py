@@ -18,7 +18,7 @@ from typing import Final
 from headrace.regions.lanes.births import Births, Create
 from headrace.regions.lanes.garbage import forget_lanes
 from headrace.regions.lanes.lane import Lane
-from headrace.regions.lanes.places import ALL_IDS, acknowledged
+from headrace.regions.lanes.places import ALL_IDS, acknowledged, places_of
 from headrace.regions.lanes.registers import Register
 from headrace.regions.lanes.removals import Top
 from headrace.regions.lanes.stream import RegionalStream
@@ -396,3 +396,28 @@ def _join_acks(mine: Births, copy: Births, my_numbers: Numbers, copy_numbers: Nu
             for lane, intervals in acks.items():
                 for after, upto in intervals.pairs():
                     mine.acknowledge(dot, lane, after, upto, come)
+
+
+# Giving way
+
+
+def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
+    """Let ``fresh`` have the places, consumers, pending entries and iids of ``mine``.
+
+    A group keeps them if the create on which they hang still lives. ``mine`` is of no use
+    afterwards.
+    """
+    join_pairs(fresh, mine)
+    fresh.iids_duplicates = mine.iids_duplicates
+    for name, group in list(mine.groups.items()):
+        births = fresh.births.get(name)
+        places = places_of(group)
+        if births is None or births.create(places.anchor) is None:
+            continue
+        del mine.groups[name]
+        places.births = births
+        places.is_whole = False  # less may be here than there was
+        places.forget([lane for lane in places.begun if fresh.find_lane(lane) is None])
+        group.max_pending = births.max_pending()
+        fresh.groups[name] = group
+        acknowledged(fresh, group, ALL_IDS)
