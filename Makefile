@@ -8,8 +8,8 @@ PORT ?= 6379
 ARGS ?=
 TESTS ?= tests
 PYTEST_ARGS ?=
-# As many at a time as there are processors: tests wait for servers, and these compute.
-WORKERS ?= -n logical
+# One more at a time than there are processors, because tests wait for servers now and then.
+WORKERS ?= -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # Where other programs take the processor away, a deadline may be missed: once more, and told.
 # What an oracle or the judge finds is never tried again.
 AGAIN := --reruns 1 --rerun-except shows.the.state --rerun-except ours -rR
