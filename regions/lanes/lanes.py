@@ -189,7 +189,7 @@ class Lanes(Stream):
         return None if only is None else only.block_for(ms, seq)
 
     def block_from(self, ms: int, seq: int) -> NoReturn:
-        """Blocks of lanes do not come in the order of their IDs: see ``regional.trimming``."""
+        """Blocks of lanes do not come in the order of their IDs: see ``trimming``."""
         raise NotImplementedError
 
     def count_before(self, ms: int, seq: int) -> int:

@@ -60,7 +60,7 @@ class Consumer(Holder):
 
 
 class Position:
-    """How far a group has read a stream that several regions write: see ``regional.places``.
+    """How far a group has read a stream that several regions write: see ``regions.lanes.places``.
 
     Each region's entries come in order, and those of different regions do not. So one ID cannot
     tell how far a group has read.
