@@ -314,7 +314,7 @@ def test_the_image_builds_starts_and_stops(tmp_path: Path) -> None:
     data.mkdir()
     copy_context(source)
     if not judges.everything():
-        shutil.copytree(Path(sys.prefix, "wheel"), source / "docker" / "builds")
+        shutil.copytree(Path(sys.prefix, "wheel"), source / "docker", dirs_exist_ok=True)
     before = sorted(path for path in source.rglob("*") if "__pycache__" not in path.parts)
 
     variables = {"PYTHON": sys.executable, "HEADRACE_PURE": "0"}
