@@ -15,7 +15,7 @@ from conftest import Factory
 from support import build
 from support.client import RawClient, WireError
 from support.process import ServerProcess
-from support.waiting import wait_until
+from support.waiting import DEADLINE_S, wait_until
 
 READY = "The installed build is ready."
 TAKES_OVER = "The installed build takes over"
@@ -90,9 +90,9 @@ def test_killed_while_it_takes_over_it_loses_nothing(
     """By a writer's answer alone it is known what must be there; the last one may be there, too."""
     written = 0
 
-    def write() -> None:
+    def write(timeout_s: float = DEADLINE_S) -> None:
         nonlocal written
-        with RawClient(server.port, timeout_s=0.5) as client:
+        with RawClient(server.port, timeout_s=timeout_s) as client:
             assert client.call("XADD", "s", f"{written + 1}-0", "f", "v").startswith(b"$")
         written += 1
 
@@ -107,7 +107,7 @@ def test_killed_while_it_takes_over_it_loses_nothing(
         make_successor(successor)
     with contextlib.suppress(OSError, WireError):  # none of its clients is answered any more
         while TAKES_OVER not in server.log():
-            write()
+            write(timeout_s=0.5)
     reached = {
         "ending": lambda: TAKES_OVER in server.log(),
         "begun": successor.with_suffix(".reached").exists,
