@@ -25,7 +25,9 @@ pytestmark = pytest.mark.once
 
 # A process that starts behind.py as `make run` does: beside itself, and then it becomes the server.
 SERVER = """\
-import os, subprocess, sys, time
+import os, signal, subprocess, sys, time
+for number in (signal.SIGHUP, signal.SIGINT):  # which the tests may have been told to ignore
+    signal.signal(number, signal.SIG_DFL)
 subprocess.Popen([sys.executable, "-P", sys.argv[1], str(os.getpid()), *sys.argv[2:]])
 time.sleep(600)
 """
