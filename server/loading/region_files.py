@@ -61,7 +61,7 @@ class RegionFiles:
 
     @abstractmethod
     def end_file(self, size_bytes: int) -> None:
-        """The file at hand is over; so much of it stays."""
+        """End the file that is being read; so many bytes of it stay."""
         raise NotImplementedError
 
     @abstractmethod

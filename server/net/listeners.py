@@ -142,7 +142,7 @@ class Listeners:
             bind_or_abort(self._plain, config.port, "tcp")
         if not self._encrypted.sockets:
             bind_or_abort(self._encrypted, config.tls_port, "tls")
-        if not inherited:  # whoever comes to those waits until all is loaded, and is not refused
+        if not inherited:  # their clients wait until all is loaded
             await self.serve()
         if config.unixsocket:
             await self._open_unix(config.unixsocket, config.unixsocketperm)
