@@ -135,11 +135,8 @@ def _shared_server() -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def server(_shared_server: ServerProcess) -> ServerProcess:
-    """Our server, shared and emptied before each test, which puts changed settings back."""
-    if not _shared_server.running:
-        _shared_server.start()
-    _shared_server.call("FLUSHALL")
-    return _shared_server
+    """Our server, shared, and emptied before each test."""
+    return _shared_server.start_or_empty()
 
 
 @pytest.fixture
@@ -195,11 +192,7 @@ def redis_server(judge: str, _shared_judges: dict[str, RedisProcess]) -> RedisPr
     """A real server, shared by the tests that it judges and emptied before each."""
     if judge not in _shared_judges:
         _shared_judges[judge] = RedisProcess(program=judge)
-    process = _shared_judges[judge]
-    if not process.running:
-        process.start()
-    process.call("FLUSHALL")
-    return process
+    return _shared_judges[judge].start_or_empty()
 
 
 @pytest.fixture

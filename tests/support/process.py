@@ -123,6 +123,7 @@ class Process:
             self.config_path.write_text(config)
         self._has_config = bool(config)
         self._environment = environment or {}
+        self._settings = b""
         self.log_path = self.directory / f"{self.name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -212,6 +213,21 @@ class Process:
             self.stop()
         self._any_port = False
         return self.start()
+
+    def start_or_empty(self) -> Self:
+        """Make ready for the next of the tests that share it: no keys, and the settings it had."""
+        started = not self.running
+        if started:
+            self.start()
+        with self.client() as client:
+            client.call("FLUSHALL")
+            settings = client.call("CONFIG", "GET", "*")
+            if started:
+                self._settings = settings
+            elif settings != self._settings:
+                words = settings_apart(self._settings, settings)
+                assert client.call("CONFIG", "SET", *words) == b"+OK\r\n", words
+        return self
 
     def _wait_until_written(self) -> None:
         """Wait for what has been answered: a reply waits no longer than a tenth of a second for it.
@@ -311,6 +327,18 @@ class Process:
         assert isinstance(text, bytes)
         lines = (line.partition(":") for line in text.decode().splitlines() if ":" in line)
         return {name: value for name, _, value in lines}
+
+
+def settings_apart(wanted: bytes, now: bytes) -> list[bytes]:
+    """The words for CONFIG SET that give back settings, of two raw replies of CONFIG GET."""
+    lines = zip(wanted.split(b"\r\n"), now.split(b"\r\n"), strict=True)
+    pairs = list(lines)[2::2]  # the lines between say how many there are, and how long they are
+    return [
+        word
+        for (name, _), (old, new) in zip(pairs[::2], pairs[1::2], strict=True)
+        if old != new
+        for word in (name, old)
+    ]
 
 
 def incr(server: Process) -> bytes:
