@@ -60,33 +60,24 @@ class Doc:
         complexity: its cost; "" where nothing is said.
         summary: what it does, one sentence.
         syntax: its arguments, in the notation of this module.
+
+    Attributes:
         history: pairs of a version and what changed with it.
         deprecated_since: the version that advised against it; "" for none.
         replaced_by: what to use instead.
         internal: for the server's own needs rather than for applications.
     """
 
-    def __init__(
-        self,
-        group: str,
-        since: str,
-        complexity: str,
-        summary: str,
-        syntax: str = "",
-        history: tuple[tuple[str, str], ...] = (),
-        deprecated_since: str = "",
-        replaced_by: str = "",
-        internal: bool = False,
-    ) -> None:
+    def __init__(self, group: str, since: str, complexity: str, summary: str, syntax: str) -> None:
         self.group: Final = group
         self.since: Final = since
         self.complexity: Final = complexity
         self.summary: Final = summary
         self.syntax: Final = syntax
-        self.history: Final = history
-        self.deprecated_since: Final = deprecated_since
-        self.replaced_by: Final = replaced_by
-        self.internal: Final = internal
+        self.history: list[tuple[str, str]] = []
+        self.deprecated_since = ""
+        self.replaced_by = ""
+        self.internal = False
         self._arguments: list[Argument] | None = None
 
     def arguments(self) -> list[Argument]:

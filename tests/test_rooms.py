@@ -104,7 +104,6 @@ KNOW_A_TYPE = {
     "headrace.server.commands.server.debug_structures": "how DEBUG shows what values consist of",
     "headrace.server.commands.sorting.pattern": "what BY and GET of SORT look up",
     "headrace.server.commands.sorting.sort": "what SORT sorts",
-    "headrace.server.commands.families": "the table of families",
     "headrace.regions.files.region_form": "what lies in the graves of a region",
     "headrace.regions.wing": "all that regions register",
     "headrace.server.cron.cron": "consumers that are idle, and fields whose time is over, go",

@@ -51,6 +51,10 @@ class CommandBook:
                 self._children.setdefault(parent, []).append(name)
         self._categories[name] = sum([1 << CATEGORIES.index(each) for each in set(categories)])
 
+    def has(self, name: bytes) -> bool:
+        """Whether a command is there."""
+        return name in self._categories
+
     def names(self) -> set[bytes]:
         """All that are there."""
         return set(self._categories)

@@ -1,29 +1,42 @@
-"""Every family of commands: importing this module fills the command table.
+"""Gives each row of the command table its function: importing this module does it."""
 
-A family is a folder here. Its ``family`` imports the modules that declare its rows, and its
-``docs`` holds what COMMAND DOCS says of them.
-"""
+from __future__ import annotations
 
-# These are modules, not the folders' ``__init__``: compiled ones import one another without
-# looking for files.
+from importlib import import_module
+from types import ModuleType
 
-import headrace.server.commands.acl.family
-import headrace.server.commands.arrays.family
-import headrace.server.commands.bitmaps.family
-import headrace.server.commands.connection.family
-import headrace.server.commands.geo.family
-import headrace.server.commands.hashes.family
-import headrace.server.commands.hyperloglog.family
-import headrace.server.commands.keys.family
-import headrace.server.commands.lists.family
-import headrace.server.commands.pubsub.family
-import headrace.server.commands.regions.family
-import headrace.server.commands.replication.family
-import headrace.server.commands.scripting.family
-import headrace.server.commands.server.family
-import headrace.server.commands.sets.family
-import headrace.server.commands.sorted_sets.family
-import headrace.server.commands.sorting.family
-import headrace.server.commands.streams.family
-import headrace.server.commands.strings.family
-import headrace.server.commands.transactions.family  # noqa: F401
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.rows import MODULES, Command, Handler, TableError, every_row
+
+
+def bind() -> None:
+    """Find the function of each row that has none yet, where the row says that it is.
+
+    Raises:
+        TableError: a command has no function.
+    """
+    for name in MODULES:
+        import_module(name)
+    for row in every_row():
+        if row.run is None:
+            row.run = _function_of(row)
+            if row.run is None and not row.subcommands:
+                raise TableError(f"{row.name.decode()} has no function in {row.place}")
+
+
+def _function_of(row: Command) -> Handler | None:
+    place, _, name = row.place.partition(":")
+    module = import_module(place)
+    if name:
+        return _named(module, name)
+    name = row.name.decode().replace("|", "_").replace("-", "_").replace(".", "_")
+    found = _named(module, name + "_") or _named(module, name)
+    return show_help if found is None and row.name.endswith(b"|help") else found
+
+
+def _named(module: ModuleType, name: str) -> Handler | None:
+    found: Handler | None = getattr(module, name, None)
+    return found
+
+
+bind()

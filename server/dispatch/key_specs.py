@@ -1,7 +1,7 @@
 """Which words of a request are keys, and what the command does with each.
 
 A row's key specs describe where the keys stand; where they cannot, the row has a function of
-its own (``find_keys``), such as ``xread_keys`` below. Either way, a request has no keys if they
+its own (``finds_keys``), such as ``xread_keys`` below. Either way, a request has no keys if they
 cannot be found because its syntax is wrong.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat.numbers import leading_integer
-from headrace.server.dispatch.rows import Command, KeySpec
+from headrace.server.dispatch.rows import Command, KeySpec, finds_keys
 
 _NOT_KEY: Final = "NOT_KEY"
 _INCOMPLETE: Final = "INCOMPLETE"
@@ -95,17 +95,15 @@ def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
     first = _begin(spec, argv)
     if first == 0:
         return []
-    if spec.keynum is not None:
-        number_at, first_at, step = spec.keynum
-        if first + number_at >= count:
+    if spec.counted:
+        if first >= count:
             return None
-        number = leading_integer(argv[first + number_at])
+        number = leading_integer(argv[first])
         if number < 0:
             return None
-        first += first_at
-        last = first + (number - 1) * step
+        first += 1
+        last = first + (number - 1) * spec.step
     else:
-        step = spec.step
         if spec.last >= 0:
             last = first + spec.last
         elif spec.limit:
@@ -116,7 +114,7 @@ def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
             return []  # a list of keys that may be empty
     if first >= count or last >= count or last < first:
         return None
-    return list(range(first, last + 1, step))
+    return list(range(first, last + 1, spec.step))
 
 
 def _begin(spec: KeySpec, argv: list[bytes]) -> int:
@@ -136,6 +134,7 @@ def _begin(spec: KeySpec, argv: list[bytes]) -> int:
     return 0
 
 
+@finds_keys("XREAD", "XREADGROUP")
 def xread_keys(argv: list[bytes]) -> list[int]:
     """The keys of XREAD and XREADGROUP.
 

@@ -35,9 +35,9 @@ def _recorded_by_name(row: Command, first: bytes) -> Command:
     run = row.run
     if run is not None and row.flags & WRITE:
         run = _named(run, row.name.partition(b"|")[0].upper(), first)
-    renamed = Command(
-        row.name, run, row.arity, row.flags, row.keys, row.acl, row.tips, row.find_keys
-    )
+    renamed = Command(row.name, row.place, row.arity, row.flags, row.keys, row.acl, row.tips)
+    renamed.run = run
+    renamed.find_keys = row.find_keys
     if not row.flags & WRITE:
         renamed.run_alike = row.run_alike
         renamed.alike_of_any_key = row.alike_of_any_key

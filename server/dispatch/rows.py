@@ -1,13 +1,38 @@
 """The command table: one row says what a command is; everything else about it reads the row.
 
-A module of ``server.commands`` declares its rows with the ``command`` decorator; importing the
-module fills ``TABLE``. A container such as ``CONFIG`` is a row whose ``subcommands`` hold rows of
-their own, declared as ``"CONFIG|GET"``; the container row itself needs no function.
+The rows are read from the text files of ``server.commands``, one for each family of commands, when
+this module is imported; ``server.commands.functions`` then gives each its function. In such a file
+an entry declares a command, or a subcommand as ``CONFIG|GET``, and documents it:
+
+    [hashes.fields]
+    HSET -4 write denyoom fast | RW UPDATE
+        Sets fields.
+        key data(field value)...
+        since 2.0.0, O(N) for N fields
+        4.0.0: Several fields at once.
+
+The first line holds the name, the arity (negative: at least as many words, the name included), the
+flags of ``FLAGS``, ACL categories that are not those of the group (``@dangerous``, or ``@`` alone
+for none), tips (``+nondeterministic_output``), and behind a bar each of the key specs: see
+``KeySpec``. The lines below document it: see ``server.commands.documentation``. A longer line goes
+on in the next, which is further indented. Three kinds of lines are about all entries behind them:
+
+- ``[hashes.fields]`` names the module, below ``server.commands``, of their functions. A function is
+  called as its command, ``config_get`` for CONFIG|GET, with an underscore behind a name that Python
+  has. ``[strings.strings:getrange]`` names the function, too. A module may be named for what it
+  declares with ``alike`` alone.
+- ``group hash`` is their chapter in the manual.
+- ``WHOLE = O(N) for a hash of N fields`` is what ``{WHOLE}`` means where they are documented.
+
+A container such as ``CONFIG`` is an entry without a function, and its row holds those of its
+subcommands.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import Final
 
 from headrace.protocol.replies import PackedReplies
@@ -61,41 +86,93 @@ FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
     (ALLOW_BUSY, b"allow_busy"),
     (SCRIPT_RUNNER, b"script_runner"),
 ]
+FLAGS: Final[dict[str, int]] = {name.decode(): flag for flag, name in FLAG_NAMES}
+FLAGS["may_replicate"] = MAY_REPLICATE
+
+# The ACL category of the commands of a chapter, where they have one.
+_CATEGORY_OF_GROUP: Final = {
+    "array": "array",
+    "bitmap": "bitmap",
+    "connection": "connection",
+    "generic": "keyspace",
+    "geo": "geo",
+    "hash": "hash",
+    "hyperloglog": "hyperloglog",
+    "list": "list",
+    "scripting": "scripting",
+    "set": "set",
+    "sorted-set": "sortedset",
+    "stream": "stream",
+    "string": "string",
+    "transactions": "transaction",
+}
+
+
+_KEY_FLAGS: Final = frozenset(
+    "RO RW OW RM ACCESS UPDATE INSERT DELETE NOT_KEY INCOMPLETE VARIABLE_FLAGS".split()
+)
+
+
+class TableError(Exception):
+    """What is wrong with a table of commands, as a sentence."""
 
 
 class KeySpec:
     """Where a command's keys stand, as ``COMMAND INFO`` describes it.
 
-    Args:
-        flags: Redis's words, such as ``"RW UPDATE"``.
-        begin: index of the first key, or the keyword that stands before it.
+    In a table it is written as Redis's flags, then what differs from one key behind the name:
+    ``RO ACCESS at 2 to -1 step 2 limit 2``, ``behind STREAMS from 1``, ``counted``, ``unknown``.
+
+    Attributes:
+        flags: Redis's words, such as ``RW UPDATE``.
+        begin: index of the first key (``at``), or the keyword that stands before it (``behind``).
         begin_from: for a keyword: where the search starts (negative: from the end).
         last: last key relative to the first (-1: the last argument, -2: the one before).
         step: distance between keys.
         limit: with ``last`` -1: 2 means only the first half of the rest are keys.
-        keynum: for ``numkeys key ...``: (index of the number, index of the first key, step).
+        counted: their number stands where they would begin, and they follow it.
         unknown: no spec can say where the command's keys are.
     """
 
-    def __init__(
-        self,
-        flags: str,
-        begin: int | str = 1,
-        begin_from: int = 1,
-        last: int = 0,
-        step: int = 1,
-        limit: int = 0,
-        keynum: tuple[int, int, int] | None = None,
-        unknown: bool = False,
-    ) -> None:
-        self.flags: Final = flags.split()
-        self.begin: Final = begin
-        self.begin_from: Final = begin_from
-        self.last: Final = last
-        self.step: Final = step
-        self.limit: Final = limit
-        self.keynum: Final = keynum
-        self.unknown: Final = unknown
+    def __init__(self, text: str) -> None:
+        words = text.split()
+        self.flags: Final = [word for word in words if word.isupper() and word in _KEY_FLAGS]
+        self.begin: int | str = 1
+        self.begin_from = 1
+        self.last = 0
+        self.step = 1
+        self.limit = 0
+        self.counted = False
+        self.unknown = False
+        at = len(self.flags)
+        while at < len(words):
+            at += self._take(words, at)
+
+    def _take(self, words: list[str], at: int) -> int:
+        """Note what one word says, and the word behind it; how many words that were."""
+        word = words[at]
+        if word == "counted":
+            self.counted = True
+            return 1
+        if word == "unknown":
+            self.unknown = True
+            return 1
+        value = words[at + 1] if at + 1 < len(words) else ""
+        if word == "behind":
+            self.begin = value
+        elif word == "at":
+            self.begin = int(value)
+        elif word == "from":
+            self.begin_from = int(value)
+        elif word == "to":
+            self.last = int(value)
+        elif word == "step":
+            self.step = int(value)
+        elif word == "limit":
+            self.limit = int(value)
+        else:
+            raise TableError(f"{word} is not known in a key spec")
+        return 2
 
 
 Handler = Callable[[Call], object]
@@ -112,22 +189,22 @@ class Command(CallCounters):
     def __init__(
         self,
         name: bytes,
-        run: Handler | None,
+        place: str,
         arity: int,
         flags: int,
         keys: tuple[KeySpec, ...],
         acl: tuple[str, ...],
         tips: tuple[str, ...],
-        find_keys: KeyFinder | None,
     ) -> None:
         super().__init__(name, "connection" in acl and not flags & BLOCKING)
-        self.run = run
+        self.place: Final = place  # of its function: ``package.module`` or ``package.module:name``
+        self.run: Handler | None = None
         self.arity: Final = arity
         self.flags: Final = flags
         self.keys: Final = keys
         self.acl: Final = acl  # categories besides those that follow from the flags
         self.tips: Final = tips
-        self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot say
+        self.find_keys: KeyFinder | None = None  # see ``finds_keys``
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.alike_of_any_key = False
         self.makes_others: Final = bool(  # it may make keys that are no streams
@@ -137,15 +214,15 @@ class Command(CallCounters):
         self.remembers = False
         self.begins_with_key: Final = len(keys) > 0 and keys[0].begin == 1 and abs(arity) > 1
         self.reads_keys: Final = bool(
-            flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and (keys or find_keys)
+            flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and keys
         )
         self.reads_second_word: Final = (
             self.reads_keys
-            and find_keys is None
             and len(keys) == 1
+            and not keys[0].unknown
             and keys[0].begin == 1
             and keys[0].last == 0
-            and keys[0].keynum is None
+            and not keys[0].counted
         )
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
@@ -160,21 +237,13 @@ TABLE: Final[dict[bytes, Command]] = {}  # by the names that clients use
 ORIGINALS: Final[dict[bytes, Command]] = {}  # by the names that stand in files, whatever is renamed
 
 
-def command(
-    name: str,
-    *,
-    arity: int,
-    flags: int = 0,
-    keys: tuple[KeySpec, ...] = (),
-    acl: tuple[str, ...] = (),
-    tips: tuple[str, ...] = (),
-    find_keys: KeyFinder | None = None,
-) -> Callable[[Handler], Handler]:
-    """Declare a command, or with ``"CONTAINER|SUB"`` a subcommand of one; see ``Command``."""
+def finds_keys(*names: str) -> Callable[[KeyFinder], KeyFinder]:
+    """Declare what finds the keys of commands whose key specs cannot say where they stand."""
 
-    def declare(run: Handler) -> Handler:
-        add_row(Command(name.lower().encode(), run, arity, flags, keys, acl, tips, find_keys))
-        return run
+    def declare(find: KeyFinder) -> KeyFinder:
+        for name in names:
+            TABLE[name.lower().encode()].find_keys = find
+        return find
 
     return declare
 
@@ -224,11 +293,6 @@ def lengthy(name: str) -> Callable[[LengthyMaker], LengthyMaker]:
     return declare
 
 
-def container(name: str, *, arity: int = -2, flags: int = 0, acl: tuple[str, ...] = ()) -> None:
-    """Declare a command that only holds subcommands, wherever those are declared."""
-    add_row(Command(name.lower().encode(), None, arity, flags, (), acl, (), None))
-
-
 def row_of(request: list[bytes]) -> Command | None:
     """The row of a command or subcommand that a request names, however many words it has."""
     row = TABLE.get(request[0].lower())
@@ -261,6 +325,11 @@ def acl_categories(row: Command) -> list[bytes]:
 _CHILDREN: Final[dict[bytes, dict[bytes, Command]]] = {}  # of every container, met or not
 
 
+def every_row() -> list[Command]:
+    """Return the rows of all commands by their own names, each before those of its subcommands."""
+    return [each for row in ORIGINALS.values() for each in [row, *row.subcommands.values()]]
+
+
 def add_row(row: Command) -> None:
     """Put a row into the table, below its container where its name has one."""
     BOOK.add(row.name, acl_categories(row))
@@ -271,3 +340,91 @@ def add_row(row: Command) -> None:
     row.subcommands = _CHILDREN.setdefault(row.name, {})
     TABLE[row.name] = row
     ORIGINALS[row.name] = row
+
+
+TABLES: Final[list[str]] = []  # the files that were read
+MODULES: Final[dict[str, None]] = {}  # that they name
+
+
+def read_tables(folder: str, package: str) -> None:
+    """Add the commands of all tables of a folder.
+
+    Args:
+        folder: where the text files are.
+        package: what stands before the names of modules, with a dot at its end.
+
+    Raises:
+        TableError: something is wrong with one of them.
+    """
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".txt"):
+            path = f"{folder}/{name}"
+            TABLES.append(path)
+            with open(path, encoding="utf-8") as file:
+                _read_table(file.read(), path, package)
+
+
+def _read_table(text: str, path: str, package: str) -> None:
+    place = ""
+    category = ""
+    header = ""
+    documented = 0  # lines
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("    "):
+            if documented or not line.startswith("        "):
+                documented += 1
+            elif header:
+                header += line[7:]
+            continue
+        if header:
+            if documented < 2:  # what it does, and since when
+                raise TableError(f"{path}: {header.split()[0]} is not documented")
+            _read_entry(header, place, category, path)
+        header = ""
+        documented = 0
+        if line.startswith("["):
+            place = f"{package}{line[1:-1]}"
+            MODULES[place.partition(":")[0]] = None
+        elif line.startswith("group "):
+            category = _CATEGORY_OF_GROUP.get(line[6:], "")
+        elif line and " = " not in line:
+            header = line
+
+
+_SPECS: Final[dict[str, KeySpec]] = {}
+
+
+def _read_entry(header: str, place: str, category: str, path: str) -> None:
+    parts = header.split(" | ")
+    shown, arity, *words = parts[0].split()
+    flags = 0
+    acl: list[str] = []
+    tips: list[str] = []
+    for word in words:
+        if word.startswith("+"):
+            tips.append(word[1:])
+        elif word.startswith("@"):
+            acl.append(word[1:])
+        elif word in FLAGS:
+            flags |= FLAGS[word]
+        else:
+            raise TableError(f"{path}: {word} of {shown} is not known")
+    if not acl:
+        acl = [category]
+    specs: list[KeySpec] = []
+    for text in parts[1:]:
+        if text not in _SPECS:
+            try:
+                _SPECS[text] = KeySpec(text)
+            except TableError as error:
+                raise TableError(f"{path}: {error}") from error
+        specs.append(_SPECS[text])
+    name = shown.lower().encode()
+    if BOOK.has(name):
+        raise TableError(f"{path}: {shown} stands in the tables twice")
+    own = tuple([each for each in acl if each])
+    add_row(Command(name, place, int(arity), flags, tuple(specs), own, tuple(tips)))
+
+
+_COMMANDS: Final = "headrace.server.commands"
+read_tables(import_module(_COMMANDS).__path__[0], f"{_COMMANDS}.")

@@ -7,7 +7,7 @@ from headrace.server.dispatch.rows import Command, KeySpec
 
 
 def row(*specs: KeySpec, name: bytes = b"some") -> Command:
-    return Command(name, None, -1, 0, specs, (), (), None)
+    return Command(name, "", -1, 0, specs, (), ())
 
 
 def positions(request: str, *specs: KeySpec) -> list[int]:
@@ -40,26 +40,26 @@ def test_xread_keys(request_line: str, expected: list[int]) -> None:
 
 def test_index_and_range() -> None:
     assert positions("GET a", KeySpec("RO")) == [1]
-    assert positions("OBJECT FREQ a", KeySpec("RO", begin=2)) == [2]
-    assert positions("DEL a b c", KeySpec("RM", last=-1)) == [1, 2, 3]
-    assert positions("MSET a 1 b 2", KeySpec("OW", last=-1, step=2)) == [1, 3]
-    assert positions("BLPOP a b 0", KeySpec("RW", last=-2)) == [1, 2]
-    assert positions("RENAME a b", KeySpec("RW"), KeySpec("OW", begin=2)) == [1, 2]
+    assert positions("OBJECT FREQ a", KeySpec("RO at 2")) == [2]
+    assert positions("DEL a b c", KeySpec("RM to -1")) == [1, 2, 3]
+    assert positions("MSET a 1 b 2", KeySpec("OW to -1 step 2")) == [1, 3]
+    assert positions("BLPOP a b 0", KeySpec("RW to -2")) == [1, 2]
+    assert positions("RENAME a b", KeySpec("RW"), KeySpec("OW at 2")) == [1, 2]
 
 
 def test_keyword() -> None:
-    after = KeySpec("RO", begin="STREAMS", begin_from=1, last=-1, limit=2)
+    after = KeySpec("RO behind STREAMS from 1 to -1 limit 2")
     assert positions("X OPT streams a b 0 0", after) == [3, 4]
     assert positions("X OPT a b", after) == []
-    from_the_end = KeySpec("RW", begin="KEYS", begin_from=-2, last=-1)
+    from_the_end = KeySpec("RW behind KEYS from -2 to -1")
     assert positions("MIGRATE h p KEYS 0 t KEYS a b", from_the_end) == [7, 8]
 
 
 def test_number_of_keys() -> None:
-    spec = KeySpec("OW", keynum=(0, 1, 2))
+    spec = KeySpec("OW counted step 2")
     assert positions("MSETEX 2 a 1 b 2", spec) == [2, 4]
     assert positions("MSETEX 1 a 1 EX 5", spec) == [2]
-    single = KeySpec("RO", keynum=(0, 1, 1))
+    single = KeySpec("RO counted")
     assert positions("SINTERCARD 2 a b", single) == [2, 3]
     for bad in ("0 a", "3 a b", "-1 a", "x a", "99999999999 a"):
         assert positions(f"SINTERCARD {bad}", single) == []
@@ -67,11 +67,11 @@ def test_number_of_keys() -> None:
 
 def test_no_keys_when_too_short() -> None:
     assert positions("GET", KeySpec("RO")) == []
-    assert positions("RENAME a", KeySpec("RW"), KeySpec("OW", begin=2)) == []
+    assert positions("RENAME a", KeySpec("RW"), KeySpec("OW at 2")) == []
 
 
 def test_channels_are_no_keys() -> None:
-    channels = row(KeySpec("NOT_KEY", last=-1))
+    channels = row(KeySpec("NOT_KEY to -1"))
     assert not has_keys(channels)
     assert key_positions(channels, [b"SSUBSCRIBE", b"c"]) == []
     assert has_keys(row(KeySpec("RO")))
@@ -79,7 +79,7 @@ def test_channels_are_no_keys() -> None:
 
 
 def test_uses() -> None:
-    rename = row(KeySpec("RW ACCESS DELETE"), KeySpec("OW UPDATE", begin=2))
+    rename = row(KeySpec("RW ACCESS DELETE"), KeySpec("OW UPDATE at 2"))
     uses = [(use.position, use.flags) for use in key_uses(rename, [b"RENAME", b"a", b"b"])]
     assert uses == [(1, ["RW", "ACCESS", "DELETE"]), (2, ["OW", "UPDATE"])]
 

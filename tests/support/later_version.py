@@ -11,8 +11,15 @@ from headrace.regions.exchange.effects import Effect, effect, emit
 from headrace.regions.knowledge.records import EFFECTS
 from headrace.server.cli import main
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, WRITE, command
+from headrace.server.dispatch.rows import ADMIN, WRITE, Command, Handler, add_row
 from headrace.storage.sharing import AA
+
+
+def declare(name: bytes, arity: int, flags: int, run: Handler) -> None:
+    row = Command(name, "", arity, flags, (), (), ())
+    row.run = run
+    add_row(row)
+
 
 EFFECTS[b"NOTE"] = 2
 notes: list[bytes] = []
@@ -23,15 +30,17 @@ def apply_note(found: Effect) -> None:
     notes.append(found.words[2])
 
 
-@command("AA|NOTE", arity=3, flags=ADMIN | WRITE)
 def aa_note(call: Call) -> object:
     emit(call.server, [AA, b"NOTE", call.argv[2]])
     return OK
 
 
-@command("AA|NOTES", arity=2, flags=ADMIN)
 def aa_notes(call: Call) -> object:
     return sorted(notes)
+
+
+declare(b"aa|note", 3, ADMIN | WRITE, aa_note)
+declare(b"aa|notes", 2, ADMIN, aa_notes)
 
 
 if __name__ == "__main__":

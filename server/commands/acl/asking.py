@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.acl_errors import (
-    BAD_BITS,
-    unknown_category,
-    unknown_command,
-    unknown_user,
-)
+from headrace.compat.acl_errors import BAD_BITS, unknown_category, unknown_command, unknown_user
 from headrace.compat.errors import CommandError, bad_subcommand, wrong_arity
 from headrace.protocol.replies import OK
 from headrace.server.acl.commands import BOOK, CATEGORIES
@@ -17,20 +12,17 @@ from headrace.server.commands.help import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import explained
-from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command, row_of
+from headrace.server.dispatch.rows import row_of
 
-_FLAGS: Final = NOSCRIPT | LOADING | STALE
 _MOST_BITS: Final = 4096
 _USUAL_BITS: Final = 256
 
 
-@command("ACL|WHOAMI", arity=2, flags=_FLAGS)
 def acl_whoami(call: Call) -> object:
     """Reply: the name of this connection's user."""
     return call.session.user.name
 
 
-@command("ACL|CAT", arity=-2, flags=_FLAGS)
 def acl_cat(call: Call) -> object:
     """Reply: list of the categories, or of the commands in one."""
     argv = call.argv
@@ -44,7 +36,6 @@ def acl_cat(call: Call) -> object:
     return BOOK.of_category(category)
 
 
-@command("ACL|GENPASS", arity=-2, flags=_FLAGS)
 def acl_genpass(call: Call) -> object:
     """Reply: a password that nobody can guess, in hexadecimal digits."""
     from secrets import token_hex  # late: it loads OpenSSL
@@ -58,7 +49,6 @@ def acl_genpass(call: Call) -> object:
     return token_hex((bits + 7) // 8)[: (bits + 3) // 4].encode()
 
 
-@command("ACL|DRYRUN", arity=-4, flags=ADMIN | _FLAGS)
 def acl_dryrun(call: Call) -> object:
     """Say whether a user may run a request. Reply: OK, or what it may not do of it."""
     user = call.server.users.find(call.argv[2])
@@ -73,7 +63,6 @@ def acl_dryrun(call: Call) -> object:
     return explained(user, row, argv) or OK
 
 
-@command("ACL|HELP", arity=2, flags=LOADING | STALE)
 def acl_help(call: Call) -> object:
     """Reply: list of lines."""
     return show_help(call)

@@ -9,12 +9,10 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.acl.log import Entry
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
 
 _USUAL_COUNT: Final = 10
 
 
-@command("ACL|LOG", arity=-2, flags=ADMIN | NOSCRIPT | LOADING | STALE)
 def acl_log(call: Call) -> object:
     """Show or forget what was refused. Reply: list of maps, the last one first; OK to RESET."""
     argv = call.argv

@@ -17,13 +17,7 @@ from headrace.compat.acl_errors import (
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import OK, Map, Set
 from headrace.server.acl.acl_file import UsersError, rendered
-from headrace.server.acl.rules import (
-    RuleError,
-    UnmatchedError,
-    change_user,
-    has_spaces,
-    merged,
-)
+from headrace.server.acl.rules import RuleError, UnmatchedError, change_user, has_spaces, merged
 from headrace.server.acl.selector import Selector
 from headrace.server.acl.user import User
 from headrace.server.acl.users import DEFAULT_USER
@@ -32,18 +26,11 @@ from headrace.server.clients.session import OF_REGION, Session
 from headrace.server.config.rewrite import replace_file
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.redaction import redacted
-from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command, container
 from headrace.server.loading.users import gives_all_channels, users_of_file
 
 log: Final = logging.getLogger("headrace")
 
-_FLAGS: Final = ADMIN | NOSCRIPT | LOADING | STALE
-_ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
 
-container("ACL")
-
-
-@command("ACL|SETUSER", arity=-3, flags=_FLAGS, tips=_ON_ALL_NODES)
 def acl_setuser(call: Call) -> object:
     """Make a user, or change one: all rules hold, or none. Reply: OK.
 
@@ -78,7 +65,6 @@ def acl_setuser(call: Call) -> object:
     return OK
 
 
-@command("ACL|DELUSER", arity=-3, flags=_FLAGS, tips=_ON_ALL_NODES)
 def acl_deluser(call: Call) -> object:
     """Forget users, and close their connections. Reply: how many there were."""
     argv = call.argv
@@ -96,7 +82,6 @@ def acl_deluser(call: Call) -> object:
     return count
 
 
-@command("ACL|GETUSER", arity=3, flags=_FLAGS)
 def acl_getuser(call: Call) -> object:
     """Reply: map of what a user is and may do; null where there is none."""
     argv = call.argv
@@ -121,19 +106,16 @@ def _described(selector: Selector) -> list[tuple[object, object]]:
     ]
 
 
-@command("ACL|LIST", arity=2, flags=_FLAGS)
 def acl_list(call: Call) -> object:
     """Reply: list of lines, as they stand in files."""
     return [user.shown() for user in call.server.users.all()]
 
 
-@command("ACL|USERS", arity=2, flags=_FLAGS)
 def acl_users(call: Call) -> object:
     """Reply: list of names."""
     return [user.name for user in call.server.users.all()]
 
 
-@command("ACL|LOAD", arity=2, flags=_FLAGS)
 def acl_load(call: Call) -> object:
     """Have the users of the file, and no others. Reply: OK.
 
@@ -165,7 +147,6 @@ def acl_load(call: Call) -> object:
     return OK
 
 
-@command("ACL|SAVE", arity=2, flags=_FLAGS, tips=_ON_ALL_NODES)
 def acl_save(call: Call) -> object:
     """Write the users into their file, whole or not at all. Reply: OK."""
     server = call.server

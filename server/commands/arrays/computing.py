@@ -13,9 +13,8 @@ from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN
 from headrace.server.commands.arrays.ranges import slots_of
-from headrace.server.commands.arrays.values import ACL, READ_KEY, array_at, index_of
+from headrace.server.commands.arrays.values import array_at, index_of
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.array.array import Walk
 from headrace.storage.array.piece import element
 
@@ -145,7 +144,6 @@ def _operation(argv: list[bytes], name: bytes) -> _Sum:
     return made
 
 
-@command("AROP", arity=-5, flags=READONLY, keys=READ_KEY, acl=ACL)
 def arop(call: Call) -> object:
     """Reply: a number; nil where no element has to do with it."""
     argv = call.argv

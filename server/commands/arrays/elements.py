@@ -5,23 +5,12 @@ from __future__ import annotations
 from headrace.compat.array_errors import INDEX_OVERFLOW
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.server.commands.arrays.events import RANGE_REMOVED, REMOVED, SET, SEVERAL_SET
-from headrace.server.commands.arrays.values import (
-    ACL,
-    DELETE_KEY,
-    READ_KEY,
-    UPDATE_KEY,
-    array_at,
-    changing,
-    created,
-    index_of,
-)
+from headrace.server.commands.arrays.values import array_at, changing, created, index_of
 from headrace.server.commands.collections import drop_empty
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, command
 from headrace.storage.array.array import GREATEST
 
 
-@command("ARSET", arity=-4, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=ACL)
 def arset(call: Call) -> object:
     """Set elements next to each other. Reply: how many there were not before."""
     argv = call.argv
@@ -40,7 +29,6 @@ def arset(call: Call) -> object:
     return fresh
 
 
-@command("ARMSET", arity=-4, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=ACL)
 def armset(call: Call) -> object:
     """Set elements anywhere. Reply: how many there were not before."""
     argv = call.argv
@@ -58,7 +46,6 @@ def armset(call: Call) -> object:
     return fresh
 
 
-@command("ARGET", arity=3, flags=READONLY | FAST, keys=READ_KEY, acl=ACL)
 def arget(call: Call) -> object:
     """Reply: the element, or nil."""
     array = array_at(call, call.argv[1])
@@ -66,7 +53,6 @@ def arget(call: Call) -> object:
     return None if array is None else array.get(index)
 
 
-@command("ARMGET", arity=-3, flags=READONLY | FAST, keys=READ_KEY, acl=ACL)
 def armget(call: Call) -> object:
     """Reply: the elements in the order asked for, nil for each that is not there."""
     array = array_at(call, call.argv[1])
@@ -75,7 +61,6 @@ def armget(call: Call) -> object:
     return found
 
 
-@command("ARDEL", arity=-3, flags=WRITE | FAST, keys=DELETE_KEY, acl=ACL)
 def ardel(call: Call) -> object:
     """Reply: how many were there."""
     argv = call.argv
@@ -93,7 +78,6 @@ def ardel(call: Call) -> object:
     return removed
 
 
-@command("ARDELRANGE", arity=-4, flags=WRITE, keys=DELETE_KEY, acl=ACL)
 def ardelrange(call: Call) -> object:
     """Both ends of a range go, too, and either may stand first. Reply: how many were there."""
     argv = call.argv

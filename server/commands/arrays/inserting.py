@@ -6,22 +6,11 @@ from headrace.compat.array_errors import BAD_COUNT, BAD_SIZE, INSERT_OVERFLOW, S
 from headrace.compat.errors import SYNTAX, CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
 from headrace.server.commands.arrays.events import CURSOR_SET, INSERTED, PUT_IN_RING
-from headrace.server.commands.arrays.values import (
-    ACL,
-    READ_KEY,
-    UPDATE_KEY,
-    array_at,
-    changing,
-    created,
-    index_of,
-    number,
-)
+from headrace.server.commands.arrays.values import array_at, changing, created, index_of, number
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, command
 from headrace.storage.array.array import EXHAUSTED, GREATEST, Array
 
 
-@command("ARINSERT", arity=-3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=ACL)
 def arinsert(call: Call) -> object:
     """Reply: the index of the last one."""
     argv = call.argv
@@ -39,7 +28,6 @@ def arinsert(call: Call) -> object:
     return number(array.cursor - 1)
 
 
-@command("ARRING", arity=-4, flags=WRITE | DENYOOM, keys=UPDATE_KEY, acl=ACL)
 def arring(call: Call) -> object:
     """The cursor goes round among the first ``size`` indexes; the last elements before it stay.
 
@@ -104,7 +92,6 @@ def _before_cursor(array: Array, most: int) -> list[int]:
     return found
 
 
-@command("ARSEEK", arity=3, flags=WRITE | FAST, keys=UPDATE_KEY, acl=ACL)
 def arseek(call: Call) -> object:
     """Set the cursor. Reply: 1, or 0 without a key."""
     argv = call.argv
@@ -117,7 +104,6 @@ def arseek(call: Call) -> object:
     return 1
 
 
-@command("ARNEXT", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=ACL)
 def arnext(call: Call) -> object:
     """Reply: the cursor; nil where it is behind the greatest index."""
     array = array_at(call, call.argv[1])
@@ -126,7 +112,6 @@ def arnext(call: Call) -> object:
     return None if array.cursor == EXHAUSTED else number(array.cursor)
 
 
-@command("ARLASTITEMS", arity=-3, flags=READONLY, keys=READ_KEY, acl=ACL)
 def arlastitems(call: Call) -> object:
     """Reply: the last elements before the cursor, the oldest first, nil for each gap."""
     argv = call.argv

@@ -8,16 +8,14 @@ from headrace.compat.array_errors import LIMIT_NOT_POSITIVE, RANGE_TOO_LONG
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import Packer
-from headrace.server.commands.arrays.values import ACL, READ_KEY, add_number, array_at, index_of
+from headrace.server.commands.arrays.values import add_number, array_at, index_of
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.array.array import Walk
 from headrace.storage.array.piece import SLOTS, element
 
 _MOST: Final = 1_000_000  # indexes that ARGETRANGE goes through
 
 
-@command("ARGETRANGE", arity=4, flags=READONLY, keys=READ_KEY, acl=ACL)
 def argetrange(call: Call) -> object:
     """Reply: what each index holds, nil for nothing; backwards where the end stands first."""
     argv = call.argv
@@ -66,7 +64,6 @@ def limit_of(word: bytes) -> int:
     return limit
 
 
-@command("ARSCAN", arity=-4, flags=READONLY, keys=READ_KEY, acl=ACL)
 def arscan(call: Call) -> object:
     """Reply: pairs of an index and its element, of those that are there."""
     argv = call.argv

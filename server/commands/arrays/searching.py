@@ -10,10 +10,9 @@ from headrace.compat.errors import SYNTAX, CommandError
 from headrace.protocol.packing import Packer
 from headrace.server.commands.arrays.predicates import Glob, Predicate, Text
 from headrace.server.commands.arrays.ranges import limit_of, slots_of
-from headrace.server.commands.arrays.values import ACL, READ_KEY, add_number, array_at, index_of
+from headrace.server.commands.arrays.values import add_number, array_at, index_of
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.array.array import Walk
 from headrace.storage.array.piece import element
 
@@ -75,7 +74,6 @@ class _Options:
         return self.all
 
 
-@command("ARGREP", arity=-6, flags=READONLY, keys=READ_KEY, acl=ACL)
 def argrep(call: Call) -> object:
     """Reply: the indexes of the elements, or pairs of these and the elements."""
     argv = call.argv

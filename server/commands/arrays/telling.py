@@ -6,9 +6,8 @@ from typing import Final
 
 from headrace.compat.errors import NO_SUCH_KEY, SYNTAX, CommandError
 from headrace.protocol.replies import Map
-from headrace.server.commands.arrays.values import ACL, READ_KEY, array_at, number
+from headrace.server.commands.arrays.values import array_at, number
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, command
 from headrace.storage.array.array import EXHAUSTED, GREATEST, Array, Walk
 
 _SLICE: Final = 4096
@@ -19,21 +18,18 @@ _LEAST_DENSE: Final = 16  # slots of a dense one
 _DIRECTORY: Final = 2048  # slices beyond which Redis has a directory of directories
 
 
-@command("ARLEN", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=ACL)
 def arlen(call: Call) -> object:
     """Reply: the greatest index and one; 0 without a key."""
     array = array_at(call, call.argv[1])
     return 0 if array is None else number(array.length())
 
 
-@command("ARCOUNT", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=ACL)
 def arcount(call: Call) -> object:
     """Reply: how many elements are there."""
     array = array_at(call, call.argv[1])
     return 0 if array is None else array.size()
 
 
-@command("ARINFO", arity=-2, flags=READONLY, keys=READ_KEY, acl=ACL)
 def arinfo(call: Call) -> object:
     """Reply: a map, with what Redis would have allocated for the elements that are there."""
     argv = call.argv

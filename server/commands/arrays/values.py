@@ -15,7 +15,6 @@ from headrace.storage.array.array import GREATEST, Array
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
 UPDATE_KEY: Final = (KeySpec("RW UPDATE"),)
-DELETE_KEY: Final = (KeySpec("RW DELETE"),)
 ACL: Final = ("array",)
 
 

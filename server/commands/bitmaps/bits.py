@@ -9,23 +9,9 @@ from headrace.server.commands.bitmaps.events import BITS_SET
 from headrace.server.commands.bitmaps.values import Target, bit_offset
 from headrace.server.commands.string_keys import buffer_at
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
-from headrace.storage.string.bits import (
-    count_bit_range,
-    count_bits,
-    find_bit,
-    get_bit,
-    set_bit,
-)
+from headrace.storage.string.bits import count_bit_range, count_bits, find_bit, get_bit, set_bit
 
 
-@command(
-    "SETBIT",
-    arity=4,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("RW ACCESS UPDATE"),),
-    acl=("bitmap",),
-)
 def setbit(call: Call) -> object:
     """Reply: the bit as it was."""
     argv = call.argv
@@ -40,7 +26,6 @@ def setbit(call: Call) -> object:
     return old
 
 
-@command("GETBIT", arity=3, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),), acl=("bitmap",))
 def getbit(call: Call) -> object:
     """Reply: the bit; 0 behind the end and without a key."""
     offset = bit_offset(call, call.argv[2])
@@ -86,7 +71,6 @@ def _in_bits(unit: bytes) -> bool:
     return unit == b"BIT"
 
 
-@command("BITCOUNT", arity=-2, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("bitmap",))
 def bitcount(call: Call) -> object:
     """Reply: how many bits are set, in all or from ``start`` to ``end``."""
     argv = call.argv
@@ -105,7 +89,6 @@ def bitcount(call: Call) -> object:
     return count_bits(data, wanted.start, wanted.end + 1)
 
 
-@command("BITPOS", arity=-3, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("bitmap",))
 def bitpos(call: Call) -> object:
     """Where no end is given, a string goes on with clear bits.
 

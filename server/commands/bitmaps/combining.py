@@ -11,17 +11,9 @@ from headrace.server.commands.bitmaps.events import COMBINED
 from headrace.server.commands.storing import store
 from headrace.server.commands.string_keys import buffer_at
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, WRITE, KeySpec, command
 from headrace.storage.string.bits import AND, AND_NOT, OR, XOR, combine, complement, piece
 
 
-@command(
-    "BITOP",
-    arity=-4,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("OW UPDATE", begin=2), KeySpec("RO ACCESS", begin=3, last=-1)),
-    acl=("bitmap",),
-)
 def bitop(call: Call) -> object:
     """A source that is missing is an empty string; zeros stand behind the end of each.
 

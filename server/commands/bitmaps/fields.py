@@ -11,7 +11,6 @@ from headrace.server.commands.bitmaps.events import BITS_SET
 from headrace.server.commands.bitmaps.values import Target, bit_offset
 from headrace.server.commands.string_keys import buffer_at
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 from headrace.storage.string.bits import read_field, write_field
 
 _GET: Final = b"GET"
@@ -103,13 +102,6 @@ def _operations(call: Call) -> list[_Operation]:
     return operations
 
 
-@command(
-    "BITFIELD",
-    arity=-2,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("RW ACCESS UPDATE VARIABLE_FLAGS"),),
-    acl=("bitmap",),
-)
 def bitfield(call: Call) -> object:
     """Reply: for each field what it holds, or held before SET; nil where nothing was written."""
     operations = _operations(call)
@@ -145,9 +137,6 @@ def bitfield(call: Call) -> object:
     return replies
 
 
-@command(
-    "BITFIELD_RO", arity=-2, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),), acl=("bitmap",)
-)
 def bitfield_ro(call: Call) -> object:
     """Reply: what each field holds."""
     operations = _operations(call)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import (
     BAD_MAXAGE,
     CLIENT_ID_NOT_POSITIVE,
@@ -20,7 +18,6 @@ from headrace.server.acl.users import Users
 from headrace.server.clients.client_line import CLIENT_TYPES, client_type
 from headrace.server.clients.session import CLOSING, Session
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
 
 
 class ClientFilter:
@@ -47,10 +44,6 @@ class ClientFilter:
         )
 
 
-_FLAGS: Final = ADMIN | NOSCRIPT | LOADING | STALE
-
-
-@command("CLIENT|KILL", arity=-3, flags=_FLAGS, acl=("connection",))
 def client_kill(call: Call) -> object:
     """Close a client by its address, or all that fit the filters.
 

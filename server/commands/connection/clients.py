@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import (
     BAD_CLIENT_ID,
     BAD_CLIENT_NAME,
@@ -33,38 +31,19 @@ from headrace.server.commands.help import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.pausing import pause, unpause
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    LOADING,
-    NOSCRIPT,
-    STALE,
-    command,
-    container,
-)
 from headrace.server.dispatch.timeouts import deadline_of
 
-_OWN: Final = NOSCRIPT | LOADING | STALE
-_OTHERS: Final = ADMIN | NOSCRIPT | LOADING | STALE
-_ACL: Final = ("connection",)
-_ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
-_VARYING: Final = ("nondeterministic_output",)
 
-container("CLIENT")
-
-
-@command("CLIENT|ID", arity=2, flags=_OWN, acl=_ACL)
 def client_id(call: Call) -> object:
     """Reply: the number of this connection."""
     return call.session.id
 
 
-@command("CLIENT|INFO", arity=2, flags=_OWN, acl=_ACL, tips=_VARYING)
 def client_info(call: Call) -> object:
     """Reply: text, this client's line."""
     return Verbatim(_line(call, call.session))
 
 
-@command("CLIENT|LIST", arity=-2, flags=_OTHERS, acl=_ACL, tips=_VARYING)
 def client_list(call: Call) -> object:
     """Reply: text, a line for each client, oldest first.
 
@@ -104,7 +83,6 @@ def _line(call: Call, session: Session) -> bytes:
     return client_line(session, call.now_ms, argv) + b"\n"
 
 
-@command("CLIENT|SETNAME", arity=3, flags=_OWN, acl=_ACL, tips=_ON_ALL_NODES)
 def client_setname(call: Call) -> object:
     """Name the connection; an empty name takes it away. Reply: OK."""
     name = call.argv[2]
@@ -114,13 +92,11 @@ def client_setname(call: Call) -> object:
     return OK
 
 
-@command("CLIENT|GETNAME", arity=2, flags=_OWN, acl=_ACL)
 def client_getname(call: Call) -> object:
     """Reply: the name, or null."""
     return call.session.name or None
 
 
-@command("CLIENT|SETINFO", arity=4, flags=_OWN, acl=_ACL, tips=_ON_ALL_NODES)
 def client_setinfo(call: Call) -> object:
     """Reply: OK."""
     attribute = call.argv[2].lower()
@@ -136,14 +112,12 @@ def client_setinfo(call: Call) -> object:
     return OK
 
 
-@command("CLIENT|NO-EVICT", arity=3, flags=_OTHERS, acl=_ACL)
 def client_no_evict(call: Call) -> object:
     """Keep this client when clients take too much memory. Reply: OK."""
     _switch(call, NO_EVICT)
     return OK
 
 
-@command("CLIENT|NO-TOUCH", arity=3, flags=_OWN, acl=_ACL)
 def client_no_touch(call: Call) -> object:
     """Leave the access times of keys alone. Reply: OK."""
     _switch(call, NO_TOUCH)
@@ -160,7 +134,6 @@ def _switch(call: Call, bit: int) -> None:
         raise CommandError(SYNTAX)
 
 
-@command("CLIENT|REPLY", arity=3, flags=_OWN, acl=_ACL)
 def client_reply(call: Call) -> object:
     """Reply: OK to ON, nothing to the others."""
     word = call.argv[2].lower()
@@ -178,7 +151,6 @@ def client_reply(call: Call) -> object:
     return NO_REPLY
 
 
-@command("CLIENT|PAUSE", arity=-3, flags=_OTHERS, acl=_ACL)
 def client_pause(call: Call) -> object:
     """Hold requests back for so many milliseconds.
 
@@ -195,14 +167,12 @@ def client_pause(call: Call) -> object:
     return OK
 
 
-@command("CLIENT|UNPAUSE", arity=2, flags=_OTHERS, acl=_ACL)
 def client_unpause(call: Call) -> object:
     """Let the requests run that CLIENT PAUSE holds back. Reply: OK."""
     unpause(call.server)
     return OK
 
 
-@command("CLIENT|UNBLOCK", arity=-3, flags=_OTHERS, acl=_ACL)
 def client_unblock(call: Call) -> object:
     """End the wait of a blocked client.
 
@@ -224,7 +194,6 @@ def client_unblock(call: Call) -> object:
     return 1
 
 
-@command("CLIENT|HELP", arity=2, flags=LOADING | STALE, acl=_ACL)
 def client_help(call: Call) -> object:
     """Reply: list of lines."""
     return show_help(call)

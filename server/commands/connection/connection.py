@@ -40,20 +40,10 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import note_failed_login
 from headrace.server.dispatch.redaction import redacted
-from headrace.server.dispatch.rows import (
-    ALLOW_BUSY,
-    FAST,
-    LOADING,
-    NO_AUTH,
-    NOSCRIPT,
-    STALE,
-    command,
-)
 from headrace.server.gate import MONITORED
 from headrace.server.state import Server
 
 _RESET: Final = Status(b"RESET")
-_FREE_FLAGS: Final = NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY
 _FORGOTTEN_BY_RESET: Final = (
     IN_MULTI
     | SUBSCRIBED
@@ -66,13 +56,6 @@ _FORGOTTEN_BY_RESET: Final = (
 )
 
 
-@command(
-    "PING",
-    arity=-1,
-    flags=FAST,
-    acl=("connection",),
-    tips=("request_policy:all_shards", "response_policy:all_succeeded"),
-)
 def ping(call: Call) -> object:
     """Reply: PONG, or the message; an array for a RESP2 subscriber."""
     argv = call.argv
@@ -84,20 +67,17 @@ def ping(call: Call) -> object:
     return argv[1] if len(argv) > 1 else PONG
 
 
-@command("ECHO", arity=2, flags=LOADING | STALE | FAST, acl=("connection",))
 def echo(call: Call) -> object:
     """Reply: the message."""
     return call.argv[1]
 
 
-@command("QUIT", arity=-1, flags=_FREE_FLAGS, acl=("connection",))
-def quit_connection(call: Call) -> object:
+def quit_(call: Call) -> object:
     """Close the connection once the reply is out. Reply: OK."""
     call.session.special |= CLOSING
     return OK
 
 
-@command("RESET", arity=1, flags=_FREE_FLAGS, acl=("connection",))
 def reset(call: Call) -> object:
     """Make the connection as it was when it was opened, its library's name left alone.
 
@@ -119,7 +99,6 @@ def reset(call: Call) -> object:
     return _RESET
 
 
-@command("AUTH", arity=-2, flags=_FREE_FLAGS, acl=("connection",))
 def auth(call: Call) -> object:
     """Reply: OK. Raises: a wrong pair; a password alone where none is configured."""
     argv = call.argv
@@ -132,7 +111,6 @@ def auth(call: Call) -> object:
     return OK
 
 
-@command("HELLO", arity=-1, flags=_FREE_FLAGS, acl=("connection",))
 def hello(call: Call) -> object:
     """Reply: map that describes the server, already in the protocol that was asked for."""
     argv = call.argv
@@ -188,7 +166,6 @@ def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes
     return credentials, name
 
 
-@command("SELECT", arity=2, flags=LOADING | STALE | FAST, acl=("connection",))
 def select(call: Call) -> object:
     """Reply: OK."""
     index = Args(call.argv).int32()

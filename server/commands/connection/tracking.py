@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import (
     CACHING_WITHOUT_OPTIN,
     CACHING_WITHOUT_OPTOUT,
@@ -25,13 +23,8 @@ from headrace.server.clients.session import CACHING, Session
 from headrace.server.clients.tracking import Tracking
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import LOADING, NOSCRIPT, STALE, command
-
-_FLAGS: Final = NOSCRIPT | LOADING | STALE
-_ACL: Final = ("connection",)
 
 
-@command("CLIENT|TRACKING", arity=-3, flags=_FLAGS, acl=_ACL)
 def client_tracking(call: Call) -> object:
     """Be notified when what this client has read changes, or no longer. Reply: OK.
 
@@ -109,7 +102,6 @@ def _overlap(one: bytes, other: bytes) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-@command("CLIENT|CACHING", arity=3, flags=_FLAGS, acl=_ACL)
 def client_caching(call: Call) -> object:
     """Say whether what the next request or transaction reads counts. Reply: OK."""
     session = call.session
@@ -127,13 +119,11 @@ def client_caching(call: Call) -> object:
     return OK
 
 
-@command("CLIENT|GETREDIR", arity=2, flags=_FLAGS, acl=_ACL)
 def client_getredir(call: Call) -> object:
     """Reply: the ID of the client that gets the messages, 0 for this one, -1 for nobody."""
     return redirect_of(call.session)
 
 
-@command("CLIENT|TRACKINGINFO", arity=2, flags=_FLAGS, acl=_ACL)
 def client_trackinginfo(call: Call) -> object:
     """Reply: map of flags, who gets the messages, and prefixes."""
     session = call.session

@@ -21,7 +21,7 @@ from headrace.server.commands.sorted_set_keys import (
     sorted_set_to_change,
 )
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
+from headrace.server.dispatch.rows import KeySpec
 from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
@@ -33,7 +33,6 @@ _TRIPLE: Final = 3  # words for each member of GEOADD
 _WITH_UNIT: Final = 5  # words of GEODIST
 
 
-@command("GEOADD", arity=-5, flags=WRITE | DENYOOM, keys=(KeySpec("RW UPDATE"),), acl=("geo",))
 def geoadd(call: Call) -> object:
     """Recorded as ZADD. Reply: how many members are new, with CH or moved."""
     argv = call.argv
@@ -84,7 +83,6 @@ def _score(value: SortedSet | None, member: bytes) -> float:
     return float("nan") if value is None else value.score(member)
 
 
-@command("GEOPOS", arity=-2, flags=READONLY, keys=READ_KEY, acl=("geo",))
 def geopos(call: Call) -> object:
     """Reply: for each member longitude and latitude, or nil."""
     value = sorted_set_at(call, call.argv[1])
@@ -102,7 +100,6 @@ def geopos(call: Call) -> object:
     return out.packed()
 
 
-@command("GEOHASH", arity=-2, flags=READONLY, keys=READ_KEY, acl=("geo",))
 def geohash(call: Call) -> object:
     """Reply: for each member its geohash, or nil."""
     value = sorted_set_at(call, call.argv[1])
@@ -113,7 +110,6 @@ def geohash(call: Call) -> object:
     return found
 
 
-@command("GEODIST", arity=-4, flags=READONLY, keys=READ_KEY, acl=("geo",))
 def geodist(call: Call) -> object:
     """Reply: the distance as a text, or nil."""
     argv = call.argv

@@ -24,19 +24,11 @@ from headrace.compat.geohash import Shape, place_of
 from headrace.protocol.packing import Packer
 from headrace.server.commands.collections import store_result
 from headrace.server.commands.geo.events import RADIUS_STORED, SEARCH_STORED
-from headrace.server.commands.geo.places import READ_KEY
 from headrace.server.commands.geo.words import coordinates, distance, distance_text, metres_in
 from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    MOVABLEKEYS,
-    READONLY,
-    WRITE,
-    KeySpec,
-    command,
-)
+from headrace.server.dispatch.rows import finds_keys
 from headrace.storage.packed.strings import next_at, string_at
 from headrace.storage.sorted_set.runs import place_of as place_in
 from headrace.storage.sorted_set.runs import score_at
@@ -304,6 +296,7 @@ def _run(call: Call, kind: int, may_store: bool) -> object:
     return len(results)
 
 
+@finds_keys("GEORADIUS", "GEORADIUSBYMEMBER")
 def _radius_keys(argv: list[bytes]) -> list[int]:
     """The keys of GEORADIUS and GEORADIUSBYMEMBER: the one to store the result in may be last."""
     found = [1]
@@ -316,65 +309,31 @@ def _radius_keys(argv: list[bytes]) -> list[int]:
     return found
 
 
-def _stored_keys(begin_from: int) -> tuple[KeySpec, ...]:
-    return (
-        KeySpec("RO ACCESS"),
-        KeySpec("OW UPDATE INCOMPLETE", begin="STORE", begin_from=begin_from),
-        KeySpec("OW UPDATE INCOMPLETE", begin="STOREDIST", begin_from=begin_from),
-    )
-
-
-@command(
-    "GEORADIUS",
-    arity=-6,
-    flags=WRITE | DENYOOM | MOVABLEKEYS,
-    keys=_stored_keys(6),
-    acl=("geo",),
-    find_keys=_radius_keys,
-)
 def georadius(call: Call) -> object:
     """Reply: the members that are found, or how many were stored."""
     return _run(call, _AROUND_PLACE, True)
 
 
-@command(
-    "GEORADIUSBYMEMBER",
-    arity=-5,
-    flags=WRITE | DENYOOM | MOVABLEKEYS,
-    keys=_stored_keys(5),
-    acl=("geo",),
-    find_keys=_radius_keys,
-)
 def georadiusbymember(call: Call) -> object:
     """Reply: the members that are found, or how many were stored."""
     return _run(call, _AROUND_MEMBER, True)
 
 
-@command("GEORADIUS_RO", arity=-6, flags=READONLY, keys=READ_KEY, acl=("geo",))
 def georadius_ro(call: Call) -> object:
     """Reply: the members that are found."""
     return _run(call, _AROUND_PLACE, False)
 
 
-@command("GEORADIUSBYMEMBER_RO", arity=-5, flags=READONLY, keys=READ_KEY, acl=("geo",))
 def georadiusbymember_ro(call: Call) -> object:
     """Reply: the members that are found."""
     return _run(call, _AROUND_MEMBER, False)
 
 
-@command("GEOSEARCH", arity=-7, flags=READONLY, keys=READ_KEY, acl=("geo",))
 def geosearch(call: Call) -> object:
     """Reply: the members that are found."""
     return _run(call, _SEARCH, False)
 
 
-@command(
-    "GEOSEARCHSTORE",
-    arity=-8,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2)),
-    acl=("geo",),
-)
 def geosearchstore(call: Call) -> object:
     """Reply: how many members were stored."""
     return _run(call, _SEARCH, True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat import long_double
 from headrace.compat.errors import (
     ADD_NOT_FINITE,
@@ -18,13 +16,9 @@ from headrace.server.changes.events import Event
 from headrace.server.commands.hashes.events import FIELD_INCREASED, FIELD_INCREASED_BY_FLOAT
 from headrace.server.commands.hashes.values import changeable, drop_expired, living, made, report
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
 from headrace.storage.hash.hash import Hash
 
-COUNT_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
 
-
-@command("HINCRBY", arity=4, flags=WRITE | DENYOOM | FAST, keys=COUNT_KEY, acl=("hash",))
 def hincrby(call: Call) -> object:
     """A missing field counts as 0; a deadline stays. Reply: the sum."""
     operand = parse_integer(call.argv[3])
@@ -43,7 +37,6 @@ def hincrby(call: Call) -> object:
     return total
 
 
-@command("HINCRBYFLOAT", arity=4, flags=WRITE | DENYOOM | FAST, keys=COUNT_KEY, acl=("hash",))
 def hincrbyfloat(call: Call) -> object:
     """As HINCRBY, and recorded as its result. Reply: the sum, as INCRBYFLOAT writes it."""
     _, key, field, word = call.argv

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat.errors import CommandError, wrong_arity
-from headrace.compat.hash_errors import (
-    ONE_EXISTENCE,
-    ONE_EXPIRY_OR_KEEPTTL,
-    ONE_EXPIRY_OR_PERSIST,
-)
+from headrace.compat.hash_errors import ONE_EXISTENCE, ONE_EXPIRY_OR_KEEPTTL, ONE_EXPIRY_OR_PERSIST
 from headrace.protocol.packing import Packer
 from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.deadlines import has_passed as is_over
@@ -17,7 +13,6 @@ from headrace.server.commands.hashes.events import FIELD_DEADLINES_SET, FIELDS_D
 from headrace.server.commands.hashes.field_args import FieldOptions, counted_fields
 from headrace.server.commands.hashes.lifetimes import report_deadlines, report_persisted
 from headrace.server.commands.hashes.values import (
-    UPDATE_KEY,
     changeable,
     delete_fields,
     drop_expired,
@@ -30,14 +25,12 @@ from headrace.server.commands.hashes.values import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.timed import NEVER
 
 _EXISTENCE: Final = (b"FNX", b"FXX")
 
 
-@command("HGETEX", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS UPDATE"),), acl=("hash",))
 def hgetex(call: Call) -> object:
     """``key [EX s|PX ms|EXAT s|PXAT ms|PERSIST] FIELDS n field ...``.
 
@@ -113,7 +106,6 @@ def _nothing(call: Call, count: int) -> object:
     return out.packed()
 
 
-@command("HSETEX", arity=-6, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hsetex(call: Call) -> object:
     """``key [FNX|FXX] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL] FIELDS n field value ...``.
 
@@ -226,9 +218,6 @@ def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions)
         note_deadlines(call, key, value)
 
 
-@command(
-    "HGETDEL", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS DELETE"),), acl=("hash",)
-)
 def hgetdel(call: Call) -> object:
     """``key FIELDS n field ...``. Reply: the value of each field, or nil; they are gone."""
     key = call.argv[1]

@@ -7,8 +7,6 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import OK
 from headrace.server.commands.hashes.events import FIELDS_SET
 from headrace.server.commands.hashes.values import (
-    READ_KEY,
-    UPDATE_KEY,
     changeable,
     delete_fields,
     drop_expired,
@@ -19,16 +17,13 @@ from headrace.server.commands.hashes.values import (
     note_deadlines,
 )
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 
 
-@command("HSET", arity=-4, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hset(call: Call) -> object:
     """A deadline of a field goes. Reply: how many of the fields are new."""
     return _set_all(call)
 
 
-@command("HMSET", arity=-4, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hmset(call: Call) -> object:
     """As HSET. Reply: OK."""
     _set_all(call)
@@ -54,9 +49,6 @@ def _set_all(call: Call) -> int:
     return added
 
 
-@command(
-    "HSETNX", arity=4, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("RW INSERT"),), acl=("hash",)
-)
 def hsetnx(call: Call) -> object:
     """Reply: 1 when the field was set, 0 when it was there."""
     argv = call.argv
@@ -77,7 +69,6 @@ def hsetnx(call: Call) -> object:
     return 1
 
 
-@command("HGET", arity=3, flags=READONLY | FAST, keys=READ_KEY, acl=("hash",))
 def hget(call: Call) -> object:
     """Reply: the value, or nil."""
     _, key, field = call.argv
@@ -91,7 +82,6 @@ def hget(call: Call) -> object:
     return found
 
 
-@command("HMGET", arity=-3, flags=READONLY | FAST, keys=READ_KEY, acl=("hash",))
 def hmget(call: Call) -> object:
     """Reply: the value of each field, nil for one that is not there."""
     argv = call.argv
@@ -111,7 +101,6 @@ def hmget(call: Call) -> object:
     return out.packed()
 
 
-@command("HDEL", arity=-3, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("hash",))
 def hdel(call: Call) -> object:
     """Reply: how many fields were there."""
     argv = call.argv
@@ -119,20 +108,17 @@ def hdel(call: Call) -> object:
     return 0 if value is None else len(delete_fields(call, argv[1], value, argv[2:], argv))
 
 
-@command("HLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("hash",))
 def hlen(call: Call) -> object:
     """Reply: how many fields there are, those included that are still to be swept."""
     value = hash_at(call, call.argv[1])
     return 0 if value is None else value.size()
 
 
-@command("HSTRLEN", arity=3, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("hash",))
 def hstrlen(call: Call) -> object:
     """Reply: the bytes of the value; 0 without one."""
     return max(0, _length(call))
 
 
-@command("HEXISTS", arity=3, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("hash",))
 def hexists(call: Call) -> object:
     """Reply: 1 or 0."""
     return 1 if _length(call) >= 0 else 0

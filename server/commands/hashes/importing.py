@@ -9,15 +9,9 @@ from headrace.server.commands.hashes.events import FIELDS_SET
 from headrace.server.commands.hashes.values import changeable, report
 from headrace.server.commands.storing import store
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, WRITE, KeySpec, command, container
 from headrace.storage.hash.hash import Hash
 
-container("HIMPORT", acl=("hash",))
 
-
-@command(
-    "HIMPORT|PREPARE", arity=-4, flags=DENYOOM, acl=("hash",), tips=("request_policy:all_shards",)
-)
 def himport_prepare(call: Call) -> object:
     """Name fields, for this connection. Reply: OK."""
     fields = call.argv[3:]
@@ -27,13 +21,6 @@ def himport_prepare(call: Call) -> object:
     return OK
 
 
-@command(
-    "HIMPORT|SET",
-    arity=-5,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("OW UPDATE", begin=2),),
-    acl=("hash",),
-)
 def himport_set(call: Call) -> object:
     """Make a hash of named fields, in the place of one that is there. Reply: OK."""
     argv = call.argv
@@ -63,13 +50,11 @@ def _rank(pair: tuple[bytes, bytes]) -> tuple[int, bytes]:
     return len(pair[0]), pair[0]
 
 
-@command("HIMPORT|DISCARD", arity=3, acl=("hash",), tips=("request_policy:all_shards",))
 def himport_discard(call: Call) -> object:
     """Forget fields that were named. Reply: 1, or 0 where there are none of that name."""
     return 0 if call.session.fieldsets.pop(call.argv[2], None) is None else 1
 
 
-@command("HIMPORT|DISCARDALL", arity=2, acl=("hash",), tips=("request_policy:all_shards",))
 def himport_discardall(call: Call) -> object:
     """Forget all fields that were named. Reply: how many names that were."""
     count = len(call.session.fieldsets)

@@ -20,8 +20,6 @@ from headrace.server.commands.deadlines import has_passed as is_over
 from headrace.server.commands.hashes.events import FIELD_DEADLINES_SET, FIELDS_PERSISTED
 from headrace.server.commands.hashes.field_args import counted_fields, deadline_of
 from headrace.server.commands.hashes.values import (
-    READ_KEY,
-    UPDATE_KEY,
     changeable,
     delete_fields,
     has_expired,
@@ -32,7 +30,6 @@ from headrace.server.commands.hashes.values import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.timed import NEVER
 
@@ -45,25 +42,21 @@ _CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
 _SECOND_MS: Final = 1000
 
 
-@command("HEXPIRE", arity=-6, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hexpire(call: Call) -> object:
     """See ``_expire``."""
     return _expire(call, _SECOND_MS, True)
 
 
-@command("HPEXPIRE", arity=-6, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hpexpire(call: Call) -> object:
     """See ``_expire``."""
     return _expire(call, 1, True)
 
 
-@command("HEXPIREAT", arity=-6, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hexpireat(call: Call) -> object:
     """See ``_expire``."""
     return _expire(call, _SECOND_MS, False)
 
 
-@command("HPEXPIREAT", arity=-6, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hpexpireat(call: Call) -> object:
     """See ``_expire``."""
     return _expire(call, 1, False)
@@ -222,45 +215,26 @@ def _millisecond(deadline_ms: int, now_ms: int) -> int:
     return deadline_ms
 
 
-@command(
-    "HTTL",
-    arity=-5,
-    flags=READONLY | FAST,
-    keys=READ_KEY,
-    acl=("hash",),
-    tips=("nondeterministic_output",),
-)
 def httl(call: Call) -> object:
     """Reply: the seconds that each field has left; see ``_ask``."""
     return _ask(call, _seconds_left)
 
 
-@command(
-    "HPTTL",
-    arity=-5,
-    flags=READONLY | FAST,
-    keys=READ_KEY,
-    acl=("hash",),
-    tips=("nondeterministic_output",),
-)
 def hpttl(call: Call) -> object:
     """Reply: the milliseconds that each field has left; see ``_ask``."""
     return _ask(call, _milliseconds_left)
 
 
-@command("HEXPIRETIME", arity=-5, flags=READONLY | FAST, keys=READ_KEY, acl=("hash",))
 def hexpiretime(call: Call) -> object:
     """Reply: the deadline of each field in seconds; see ``_ask``."""
     return _ask(call, _second)
 
 
-@command("HPEXPIRETIME", arity=-5, flags=READONLY | FAST, keys=READ_KEY, acl=("hash",))
 def hpexpiretime(call: Call) -> object:
     """Reply: the deadline of each field in milliseconds; see ``_ask``."""
     return _ask(call, _millisecond)
 
 
-@command("HPERSIST", arity=-5, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("hash",))
 def hpersist(call: Call) -> object:
     """Reply: for each field -2 where there is none, -1 where it has no deadline, else 1."""
     key = call.argv[1]

@@ -18,10 +18,9 @@ from headrace.protocol.packing import Packer, packed_pairs
 from headrace.protocol.replies import Packed
 from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
-from headrace.server.commands.hashes.values import READ_KEY, hash_at, report_expired
+from headrace.server.commands.hashes.values import hash_at, report_expired
 from headrace.server.commands.randomness import LOOK_EVERY, generator, random_bits
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.small import HEAD, count_of
@@ -32,14 +31,6 @@ _MANY: Final = 1 << 60
 _WALKED_BELOW: Final = 3  # times the fields that are asked for: all are read, some are dropped
 
 
-@command(
-    "HGETALL",
-    arity=2,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("hash",),
-    tips=("nondeterministic_output_order",),
-)
 def hgetall(call: Call) -> object:
     """Reply: a map of fields and values."""
     value = hash_at(call, call.argv[1])
@@ -50,27 +41,11 @@ def hgetall(call: Call) -> object:
     return _all(call, value, BOTH)
 
 
-@command(
-    "HKEYS",
-    arity=2,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("hash",),
-    tips=("nondeterministic_output_order",),
-)
 def hkeys(call: Call) -> object:
     """Reply: the fields."""
     return _all(call, hash_at(call, call.argv[1]), FIELDS)
 
 
-@command(
-    "HVALS",
-    arity=2,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("hash",),
-    tips=("nondeterministic_output_order",),
-)
 def hvals(call: Call) -> object:
     """Reply: the values."""
     return _all(call, hash_at(call, call.argv[1]), VALUES)
@@ -100,14 +75,6 @@ def _time(call: Call) -> int:
     return call.now_ms if call.db.expire_enabled else NEVER
 
 
-@command(
-    "HSCAN",
-    arity=-3,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("hash",),
-    tips=("nondeterministic_output",),
-)
 def hscan(call: Call) -> object:
     """A small hash is answered whole.
 
@@ -146,14 +113,6 @@ def _add_matching(out: Packer, pairs: bytes, scan: ElementScan) -> int:
     return count
 
 
-@command(
-    "HRANDFIELD",
-    arity=-2,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("hash",),
-    tips=("nondeterministic_output",),
-)
 def hrandfield(call: Call) -> object:
     """Fields that have expired go first.
 

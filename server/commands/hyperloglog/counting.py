@@ -6,22 +6,8 @@ from headrace.compat.errors import CommandError
 from headrace.compat.hyperloglog_errors import CORRUPTED
 from headrace.protocol.replies import OK
 from headrace.server.commands.hyperloglog.events import ADDED, ESTIMATED
-from headrace.server.commands.hyperloglog.values import (
-    changing,
-    created,
-    is_sketch_at,
-    sketch_at,
-)
+from headrace.server.commands.hyperloglog.values import changing, created, is_sketch_at, sketch_at
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    FAST,
-    MAY_REPLICATE,
-    READONLY,
-    WRITE,
-    KeySpec,
-    command,
-)
 from headrace.storage.string.hyperloglog.sketch import (
     Union,
     add,
@@ -32,13 +18,6 @@ from headrace.storage.string.hyperloglog.sketch import (
 from headrace.storage.string.hyperloglog.sparse import Corrupted
 
 
-@command(
-    "PFADD",
-    arity=-2,
-    flags=WRITE | DENYOOM | FAST,
-    keys=(KeySpec("RW INSERT"),),
-    acl=("hyperloglog",),
-)
 def pfadd(call: Call) -> object:
     """Reply: 1 when a register was raised or the key is new, else 0."""
     argv = call.argv
@@ -59,13 +38,6 @@ def pfadd(call: Call) -> object:
     return 1
 
 
-@command(
-    "PFCOUNT",
-    arity=-2,
-    flags=READONLY | MAY_REPLICATE,
-    keys=(KeySpec("RW ACCESS", last=-1),),
-    acl=("hyperloglog",),
-)
 def pfcount(call: Call) -> object:
     """The estimate of a single one is kept in its string, which is a change, and recorded.
 
@@ -105,13 +77,6 @@ def _take(union: Union, sketch: bytes | None) -> None:
         raise CommandError(CORRUPTED) from None
 
 
-@command(
-    "PFMERGE",
-    arity=-2,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("RW ACCESS INSERT"), KeySpec("RO ACCESS", begin=2, last=-1)),
-    acl=("hyperloglog",),
-)
 def pfmerge(call: Call) -> object:
     """The target is one of the sources. Reply: OK."""
     argv = call.argv

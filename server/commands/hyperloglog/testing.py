@@ -17,7 +17,6 @@ from headrace.protocol.replies import OK, Status
 from headrace.server.commands.hyperloglog.events import MADE_DENSE
 from headrace.server.commands.hyperloglog.values import changing
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, DENYOOM, WRITE, KeySpec, command
 from headrace.storage.string.hyperloglog.hashing import REGISTERS
 from headrace.storage.string.hyperloglog.sketch import EMPTY, Union, add, is_dense, made_dense
 from headrace.storage.string.hyperloglog.sparse import Corrupted, described
@@ -29,13 +28,6 @@ _ERRORS: Final = 6  # times the standard error; a test of chance may go so far
 _STANDARD_ERROR: Final = 1.04 / 128  # 128 being the root of the number of registers
 
 
-@command(
-    "PFDEBUG",
-    arity=3,
-    flags=WRITE | DENYOOM | ADMIN,
-    keys=(KeySpec("RW ACCESS", begin=2),),
-    acl=("hyperloglog",),
-)
 def pfdebug(call: Call) -> object:
     """``GETREG|DECODE|ENCODING|TODENSE key``; ``SIMD ON|OFF``, which has no effect.
 
@@ -83,7 +75,6 @@ def _make_dense(call: Call, key: bytes, sketch: bytearray) -> bool:
     return True
 
 
-@command("PFSELFTEST", arity=1, flags=ADMIN, acl=("hyperloglog",))
 def pfselftest(call: Call) -> object:
     """Give elements to both forms, and look whether they agree and estimate well.
 

@@ -18,30 +18,17 @@ from headrace.persistence.forms.dumped import dump_value, load_value
 from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.replies import OK
 from headrace.server.commands.deadlines import expired_at_once, has_passed, report_replaced
-from headrace.server.commands.keys.accesses import (
-    counts_frequency,
-    use_as_counted,
-    use_long_ago,
-)
+from headrace.server.commands.keys.accesses import counts_frequency, use_as_counted, use_long_ago
 from headrace.server.commands.keys.events import RESTORED
 from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.config.new_values import sizes
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ASKING, DENYOOM, READONLY, WRITE, KeySpec, command
 from headrace.server.eviction.usage import COUNTER_MAX
 from headrace.storage.freezing import frozen_key
 from headrace.storage.sharing import Replicated
 
 
-@command(
-    "DUMP",
-    arity=2,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS"),),
-    acl=("keyspace",),
-    tips=("nondeterministic_output",),
-)
 def dump(call: Call) -> object:
     """Reply: the value as bytes for RESTORE, or nil."""
     value = call.lookup(call.argv[1])
@@ -77,20 +64,6 @@ class _Options:
                 raise CommandError(SYNTAX)
 
 
-@command(
-    "RESTORE-ASKING",  # what nodes of a cluster send each other
-    arity=-4,
-    flags=WRITE | DENYOOM | ASKING,
-    keys=(KeySpec("OW UPDATE"),),
-    acl=("keyspace", "dangerous"),
-)
-@command(
-    "RESTORE",
-    arity=-4,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("OW UPDATE"),),
-    acl=("keyspace", "dangerous"),
-)
 def restore(call: Call) -> object:
     """Make a key of what DUMP gave. Reply: OK.
 

@@ -22,12 +22,7 @@ from headrace.server.commands.deadlines import (
 )
 from headrace.server.commands.shared_keys import shared_keys
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
 from headrace.storage.entry import NO_EXPIRY
-
-_UPDATE: Final = (KeySpec("RW UPDATE"),)
-_READ: Final = (KeySpec("RO ACCESS"),)
-_CLOCKED: Final = ("nondeterministic_output",)
 
 _NX: Final = 1
 _XX: Final = 2
@@ -36,25 +31,21 @@ _LT: Final = 8
 _CONDITIONS: Final[dict[bytes, int]] = {b"NX": _NX, b"XX": _XX, b"GT": _GT, b"LT": _LT}
 
 
-@command("EXPIRE", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def expire(call: Call) -> object:
     """Reply: 1, or 0 when nothing was set."""
     return _expire(call, 1000, call.now_ms)
 
 
-@command("PEXPIRE", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def pexpire(call: Call) -> object:
     """Reply: as EXPIRE."""
     return _expire(call, 1, call.now_ms)
 
 
-@command("EXPIREAT", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def expireat(call: Call) -> object:
     """Reply: as EXPIRE."""
     return _expire(call, 1000, 0)
 
 
-@command("PEXPIREAT", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def pexpireat(call: Call) -> object:
     """Reply: as EXPIRE."""
     return _expire(call, 1, 0)
@@ -114,25 +105,21 @@ def _allowed(conditions: int, current_ms: int, moment_ms: int) -> bool:
     return not (conditions & _LT and moment_ms >= current_ms)
 
 
-@command("TTL", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_CLOCKED)
 def ttl(call: Call) -> object:
     """Reply: seconds to live, rounded; -1 without a deadline, -2 without the key."""
     return _deadline(call, 1000, call.now_ms)
 
 
-@command("PTTL", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_CLOCKED)
 def pttl(call: Call) -> object:
     """Reply: as TTL, in milliseconds."""
     return _deadline(call, 1, call.now_ms)
 
 
-@command("EXPIRETIME", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",))
 def expiretime(call: Call) -> object:
     """Reply: as TTL, in seconds since 1970."""
     return _deadline(call, 1000, 0)
 
 
-@command("PEXPIRETIME", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",))
 def pexpiretime(call: Call) -> object:
     """Reply: as TTL, in milliseconds since 1970."""
     return _deadline(call, 1, 0)
@@ -151,7 +138,6 @@ def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
     return left_ms // 1000 + (1 if left_ms % 1000 >= 500 else 0)
 
 
-@command("PERSIST", arity=2, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def persist(call: Call) -> object:
     """Reply: 1 when a deadline was taken away, else 0."""
     key = call.argv[1]

@@ -17,7 +17,6 @@ from headrace.compat.errors import (
 from headrace.protocol.replies import OK, Status
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.deadlines import report_replaced
-from headrace.server.commands.help import show_help
 from headrace.server.commands.keys.accesses import counts_frequency, frequency, idle_s
 from headrace.server.commands.keys.events import (
     COPIED_TO,
@@ -30,37 +29,19 @@ from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    FAST,
-    LOADING,
-    READONLY,
-    STALE,
-    WRITE,
-    KeySpec,
-    command,
-    container,
-    lengthy,
-)
+from headrace.server.dispatch.rows import lengthy
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace
 
-_SUMMED: Final = ("request_policy:multi_shard", "response_policy:agg_sum")
-_DELETED: Final = (KeySpec("RM DELETE", last=-1),)
-_READ: Final = (KeySpec("RO", last=-1),)
-_INSPECTED: Final = (KeySpec("RO", begin=2),)
-_VOLATILE_ANSWER: Final = ("nondeterministic_output",)
 _NONE: Final = Status(b"none")
 
 
-@command("DEL", arity=-2, flags=WRITE, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
 def del_(call: Call) -> object:
     """Reply: how many were there."""
     return _delete(call)
 
 
-@command("UNLINK", arity=-2, flags=WRITE | FAST, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
 def unlink(call: Call) -> object:
     """As DEL; large values are always freed in the background."""
     return _delete(call)
@@ -129,7 +110,6 @@ def unlink_lengthy(call: Call) -> Lengthy | None:
     return _Deletion(call, b"UNLINK")
 
 
-@command("EXISTS", arity=-2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_SUMMED)
 def exists(call: Call) -> object:
     """Reply: how many are there; a key named twice counts twice."""
     count = 0
@@ -139,7 +119,6 @@ def exists(call: Call) -> object:
     return count
 
 
-@command("TOUCH", arity=-2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_SUMMED)
 def touch(call: Call) -> object:
     """As EXISTS, and an access, even for a client with NO-TOUCH on."""
     count = 0
@@ -150,33 +129,18 @@ def touch(call: Call) -> object:
     return count
 
 
-@command("TYPE", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("keyspace",))
 def type_(call: Call) -> object:
     """Reply: the name of the type, ``none`` without a key."""
     found = call.counted_entry(call.argv[1])
     return _NONE if found is None else Status(face(found.value).type_name())
 
 
-@command(
-    "RENAME",
-    arity=3,
-    flags=WRITE,
-    keys=(KeySpec("RW ACCESS DELETE"), KeySpec("OW UPDATE", begin=2)),
-    acl=("keyspace",),
-)
 def rename(call: Call) -> object:
     """Reply: OK; what ``newkey`` held is gone."""
     _rename(call, False)
     return OK
 
 
-@command(
-    "RENAMENX",
-    arity=3,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW ACCESS DELETE"), KeySpec("OW INSERT", begin=2)),
-    acl=("keyspace",),
-)
 def renamenx(call: Call) -> object:
     """Reply: 1, or 0 when ``newkey`` is there."""
     return 1 if _rename(call, True) else 0
@@ -220,13 +184,6 @@ def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) 
         db.expire_at(key, moment_ms)
 
 
-@command(
-    "COPY",
-    arity=-3,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("RO ACCESS"), KeySpec("OW UPDATE", begin=2)),
-    acl=("keyspace",),
-)
 def copy(call: Call) -> object:
     """Reply: 1, or 0 when nothing was copied. Source: db.c, copyCommand."""
     source, target = call.argv[1], call.argv[2]
@@ -262,9 +219,6 @@ def copy(call: Call) -> object:
     return 1
 
 
-@command(
-    "MOVE", arity=3, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS UPDATE"),), acl=("keyspace",)
-)
 def move(call: Call) -> object:
     """Reply: 1, or 0 when the key is missing here or there already."""
     if call.server.cluster is not None:
@@ -290,44 +244,17 @@ def _database(call: Call, index: int) -> Keyspace:
     return call.server.data.dbs[index]
 
 
-container("OBJECT")
-
-
-@command(
-    "OBJECT|ENCODING",
-    arity=3,
-    flags=READONLY,
-    keys=_INSPECTED,
-    acl=("keyspace",),
-    tips=_VOLATILE_ANSWER,
-)
 def object_encoding(call: Call) -> object:
     """Reply: the name of the representation, or nil."""
     found = _inspect(call)
     return None if found is None else face(found.value).encoding(found.key)
 
 
-@command(
-    "OBJECT|REFCOUNT",
-    arity=3,
-    flags=READONLY,
-    keys=_INSPECTED,
-    acl=("keyspace",),
-    tips=_VOLATILE_ANSWER,
-)
 def object_refcount(call: Call) -> object:
     """Reply: 1, because no two keys share a value; or nil."""
     return None if _inspect(call) is None else 1
 
 
-@command(
-    "OBJECT|IDLETIME",
-    arity=3,
-    flags=READONLY,
-    keys=_INSPECTED,
-    acl=("keyspace",),
-    tips=_VOLATILE_ANSWER,
-)
 def object_idletime(call: Call) -> object:
     """Reply: seconds since the last access, or nil."""
     found = _inspect(call)
@@ -338,14 +265,6 @@ def object_idletime(call: Call) -> object:
     return idle_s(call, found)
 
 
-@command(
-    "OBJECT|FREQ",
-    arity=3,
-    flags=READONLY,
-    keys=_INSPECTED,
-    acl=("keyspace",),
-    tips=_VOLATILE_ANSWER,
-)
 def object_freq(call: Call) -> object:
     """Reply: a logarithmic counter of accesses, or nil.
 
@@ -357,9 +276,6 @@ def object_freq(call: Call) -> object:
     if not counts_frequency(call):
         raise CommandError(NO_FREQUENCY)
     return frequency(call, found)
-
-
-command("OBJECT|HELP", arity=2, flags=LOADING | STALE, acl=("keyspace",))(show_help)
 
 
 def _inspect(call: Call) -> Entry | None:

@@ -17,7 +17,7 @@ from headrace.server.commands.keys.peer import Peer
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.redaction import redacted
-from headrace.server.dispatch.rows import MOVABLEKEYS, WRITE, KeySpec, command
+from headrace.server.dispatch.rows import finds_keys
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.sharing import Replicated
 
@@ -69,6 +69,7 @@ class _Request:
 _WORDS_OF_LOGIN: Final = {b"AUTH": 1, b"AUTH2": 2}
 
 
+@finds_keys("MIGRATE")
 def _keys(argv: list[bytes]) -> list[int]:
     """Where the keys stand; nowhere if there is one besides those behind KEYS."""
     at = _OPTIONS_AT
@@ -80,18 +81,6 @@ def _keys(argv: list[bytes]) -> list[int]:
     return [3]
 
 
-@command(
-    "MIGRATE",
-    arity=-6,
-    flags=WRITE | MOVABLEKEYS,
-    keys=(
-        KeySpec("RW ACCESS DELETE", begin=3),
-        KeySpec("RW ACCESS DELETE INCOMPLETE", begin="KEYS", begin_from=-2, last=-1),
-    ),
-    acl=("keyspace", "dangerous"),
-    tips=("nondeterministic_output",),
-    find_keys=_keys,
-)
 def migrate(call: Call) -> object:
     """Put keys on another server with RESTORE, and delete here what it has taken.
 

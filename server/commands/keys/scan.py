@@ -10,20 +10,12 @@ from headrace.compat.numbers import parse_unsigned
 from headrace.server.commands.randomness import generator
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.faces import face
 
 _DEFAULT_COUNT: Final = 10
 
 
-@command(
-    "SCAN",
-    arity=-2,
-    flags=READONLY,
-    acl=("keyspace",),
-    tips=("nondeterministic_output", "request_policy:special", "response_policy:special"),
-)
 def scan(call: Call) -> object:
     """See ``storage.keyspace``.
 
@@ -71,13 +63,6 @@ class _ScanOptions:
             raise CommandError(SYNTAX)
 
 
-@command(
-    "KEYS",
-    arity=2,
-    flags=READONLY,
-    acl=("keyspace", "dangerous"),
-    tips=("request_policy:all_shards", "nondeterministic_output_order"),
-)
 def keys(call: Call) -> object:
     """Reply: the keys that fit; expired ones are left out, not removed."""
     pattern = call.argv[1]
@@ -90,13 +75,6 @@ def keys(call: Call) -> object:
     return found
 
 
-@command(
-    "RANDOMKEY",
-    arity=1,
-    flags=READONLY,
-    acl=("keyspace",),
-    tips=("request_policy:all_shards", "response_policy:special", "nondeterministic_output"),
-)
 def randomkey(call: Call) -> object:
     """Reply: a key, each as likely as the other, or nil in an empty database."""
     db = call.db

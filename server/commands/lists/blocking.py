@@ -8,16 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.protocol.replies import NULL_ARRAY
-from headrace.server.commands.lists.moving import MOVED_KEYS, Batch, move, move_some
-from headrace.server.commands.lists.values import (
-    Pop,
-    is_right,
-    limits,
-    list_to_change,
-    report_pop,
-)
+from headrace.server.commands.lists.moving import Batch, move, move_some
+from headrace.server.commands.lists.values import Pop, is_right, limits, list_to_change, report_pop
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import BLOCKING, DENYOOM, MOVABLEKEYS, WRITE, KeySpec, command
 from headrace.server.dispatch.timeouts import deadline_of_seconds
 from headrace.server.waiting.elements import ElementOf
 from headrace.server.waiting.waiters import Parked
@@ -36,16 +29,13 @@ class ElementsOfList(ElementOf):
 
 
 ELEMENT: Final = ElementsOfList(1)
-_POPPED: Final = (KeySpec("RW ACCESS DELETE", last=-2),)
 
 
-@command("BLPOP", arity=-3, flags=WRITE | BLOCKING, keys=_POPPED, acl=("list",))
 def blpop(call: Call) -> object:
     """Reply: the key and the element; nil at the timeout."""
     return _pop(call, False)
 
 
-@command("BRPOP", arity=-3, flags=WRITE | BLOCKING, keys=_POPPED, acl=("list",))
 def brpop(call: Call) -> object:
     """Reply: the key and the element; nil at the timeout."""
     return _pop(call, True)
@@ -73,13 +63,6 @@ def _wait(
     return Parked(keys, deadline_ms, call.argv, NULL_ARRAY, interest)
 
 
-@command(
-    "BLMPOP",
-    arity=-5,
-    flags=WRITE | BLOCKING | MOVABLEKEYS,
-    keys=(KeySpec("RW ACCESS DELETE", begin=2, keynum=(0, 1, 1)),),
-    acl=("list",),
-)
 def blmpop(call: Call) -> object:
     """Reply: [key, [element, ...]] of the first list there is; nil at the timeout."""
     pop = Pop(call.argv, 2)
@@ -90,7 +73,6 @@ def blmpop(call: Call) -> object:
     return popped
 
 
-@command("BLMOVE", arity=6, flags=WRITE | DENYOOM | BLOCKING, keys=MOVED_KEYS, acl=("list",))
 def blmove(call: Call) -> object:
     """Reply: the element; nil at the timeout."""
     argv = call.argv
@@ -100,7 +82,6 @@ def blmove(call: Call) -> object:
     return _move(call, from_right, to_right, deadline_ms, [b"LMOVE", *argv[1:5]])
 
 
-@command("BRPOPLPUSH", arity=4, flags=WRITE | DENYOOM | BLOCKING, keys=MOVED_KEYS, acl=("list",))
 def brpoplpush(call: Call) -> object:
     """Reply: the element; nil at the timeout."""
     argv = call.argv
@@ -118,7 +99,6 @@ def _move(
     return move(call, source, from_right, to_right, record)
 
 
-@command("BLMOVEM", arity=-6, flags=WRITE | DENYOOM | BLOCKING, keys=MOVED_KEYS, acl=("list",))
 def blmovem(call: Call) -> object:
     """Reply: list of the elements in the order of the destination; nil at the timeout."""
     argv = call.argv

@@ -10,10 +10,8 @@ from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.lists.events import INSERTED, REMOVED, SET, TRIMMED
 from headrace.server.commands.lists.values import limits, list_to_change
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, WRITE, KeySpec, command
 
 
-@command("LSET", arity=4, flags=WRITE | DENYOOM, keys=(KeySpec("RW UPDATE"),), acl=("list",))
 def lset(call: Call) -> object:
     """Reply: OK. Source: t_list.c: the index is read behind the key."""
     argv = call.argv
@@ -34,7 +32,6 @@ def lset(call: Call) -> object:
     return OK
 
 
-@command("LINSERT", arity=5, flags=WRITE | DENYOOM, keys=(KeySpec("RW INSERT"),), acl=("list",))
 def linsert(call: Call) -> object:
     """Reply: how many elements there are; -1 without the pivot, 0 without a key."""
     argv = call.argv
@@ -53,7 +50,6 @@ def linsert(call: Call) -> object:
     return value.size()
 
 
-@command("LREM", arity=4, flags=WRITE, keys=(KeySpec("RW DELETE"),), acl=("list",))
 def lrem(call: Call) -> object:
     """Reply: how many were removed."""
     argv = call.argv
@@ -74,7 +70,6 @@ def lrem(call: Call) -> object:
     return removed
 
 
-@command("LTRIM", arity=4, flags=WRITE, keys=(KeySpec("RW DELETE"),), acl=("list",))
 def ltrim(call: Call) -> object:
     """Recorded if anything was removed, reported in any case.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.commands.lists.events import popped, pushed
@@ -15,13 +13,9 @@ from headrace.server.commands.lists.values import (
     report_pop,
 )
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, WRITE, KeySpec, command
 from headrace.storage.list.list import List
 
-MOVED_KEYS: Final = (KeySpec("RW ACCESS DELETE"), KeySpec("RW INSERT", begin=2))
 
-
-@command("LMOVE", arity=5, flags=WRITE | DENYOOM, keys=MOVED_KEYS, acl=("list",))
 def lmove(call: Call) -> object:
     """Reply: the element, or nil without a source."""
     argv = call.argv
@@ -33,7 +27,6 @@ def lmove(call: Call) -> object:
     return move(call, source, from_right, to_right, argv)
 
 
-@command("RPOPLPUSH", arity=3, flags=WRITE | DENYOOM, keys=MOVED_KEYS, acl=("list",))
 def rpoplpush(call: Call) -> object:
     """Reply: the element, or nil without a source."""
     source = list_to_change(call, call.argv[1])
@@ -110,7 +103,6 @@ class Batch:
         return 0 if self.exactly and there < self.count else min(there, self.count)
 
 
-@command("LMOVEM", arity=-5, flags=WRITE | DENYOOM, keys=MOVED_KEYS, acl=("list",))
 def lmovem(call: Call) -> object:
     """Reply: list of the elements in the order of the destination; nil if there are too few."""
     argv = call.argv

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import NOT_POSITIVE, CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.commands.lists.values import Pop, limits, list_to_change, report_pop
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, MOVABLEKEYS, WRITE, KeySpec, command
-
-_DELETED: Final = (KeySpec("RW ACCESS DELETE"),)
 
 
-@command("LPOP", arity=-2, flags=WRITE | FAST, keys=_DELETED, acl=("list",))
 def lpop(call: Call) -> object:
     """Reply: the element, or with a count a list; nil without a key."""
     return _pop(call, False)
 
 
-@command("RPOP", arity=-2, flags=WRITE | FAST, keys=_DELETED, acl=("list",))
 def rpop(call: Call) -> object:
     """Reply: the element, or with a count a list, the last one first; nil without a key."""
     return _pop(call, True)
@@ -58,13 +51,6 @@ def _pop_some(call: Call, right: bool) -> object:
     return strings
 
 
-@command(
-    "LMPOP",
-    arity=-4,
-    flags=WRITE | MOVABLEKEYS,
-    keys=(KeySpec("RW ACCESS DELETE", keynum=(0, 1, 1)),),
-    acl=("list",),
-)
 def lmpop(call: Call) -> object:
     """Recorded as LPOP or RPOP of the key.
 

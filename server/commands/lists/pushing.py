@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.server.changes.events import Event
 from headrace.server.commands.lists.events import PUSHED_LEFT, PUSHED_RIGHT
 from headrace.server.commands.lists.values import list_to_change
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
 from headrace.storage.list.list import List
 
-_INSERTED: Final = (KeySpec("RW INSERT"),)
-_FLAGS: Final = WRITE | DENYOOM | FAST
 
-
-@command("LPUSH", arity=-3, flags=_FLAGS, keys=_INSERTED, acl=("list",))
 def lpush(call: Call) -> object:
     """Reply: how many elements there are."""
     return _push(call, False, PUSHED_LEFT, True)
 
 
-@command("RPUSH", arity=-3, flags=_FLAGS, keys=_INSERTED, acl=("list",))
 def rpush(call: Call) -> object:
     """Reply: how many elements there are."""
     return _push(call, True, PUSHED_RIGHT, True)
 
 
-@command("LPUSHX", arity=-3, flags=_FLAGS, keys=_INSERTED, acl=("list",))
 def lpushx(call: Call) -> object:
     """Reply: how many elements there are; 0 without a key."""
     return _push(call, False, PUSHED_LEFT, False)
 
 
-@command("RPUSHX", arity=-3, flags=_FLAGS, keys=_INSERTED, acl=("list",))
 def rpushx(call: Call) -> object:
     """Reply: how many elements there are; 0 without a key."""
     return _push(call, True, PUSHED_RIGHT, False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, not_between
 from headrace.compat.list_errors import COUNT_BELOW_ZERO, MAXLEN_BELOW_ZERO, RANK_ZERO
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
@@ -11,19 +9,14 @@ from headrace.protocol.packing import packed_strings
 from headrace.server.commands.lists.values import list_at, range_of
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, KeySpec, command
-
-_READ: Final = (KeySpec("RO ACCESS"),)
 
 
-@command("LLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("list",))
 def llen(call: Call) -> object:
     """Reply: how many elements there are; 0 without a key."""
     value = list_at(call, call.argv[1])
     return 0 if value is None else value.size()
 
 
-@command("LINDEX", arity=3, flags=READONLY, keys=_READ, acl=("list",))
 def lindex(call: Call) -> object:
     """Reply: the element, or nil. Source: t_list.c: the index is read behind the key."""
     value = list_at(call, call.argv[1])
@@ -38,7 +31,6 @@ def lindex(call: Call) -> object:
     return value.get(index) if 0 <= index < size else None
 
 
-@command("LRANGE", arity=4, flags=READONLY, keys=_READ, acl=("list",))
 def lrange(call: Call) -> object:
     """Both ends are included, negative ones are counted from the end of the list.
 
@@ -55,7 +47,6 @@ def lrange(call: Call) -> object:
     return packed_strings(int(count), value.packed(start, count)) if count else []
 
 
-@command("LPOS", arity=-3, flags=READONLY, keys=_READ, acl=("list",))
 def lpos(call: Call) -> object:
     """Reply: the index of an equal element or nil; with COUNT a list of indexes."""
     argv = call.argv

@@ -10,23 +10,9 @@ from headrace.compat.errors import SSUBSCRIBE_IN_MULTI, CommandError, bad_subcom
 from headrace.compat.glob import Glob
 from headrace.protocol.replies import Push, Replies
 from headrace.server.clients.session import IN_MULTI, Session
-from headrace.server.commands.help import show_help
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    FAST,
-    LOADING,
-    MAY_REPLICATE,
-    NOSCRIPT,
-    PUBSUB,
-    STALE,
-    KeySpec,
-    command,
-    container,
-)
 
 
-@command("SUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def subscribe(call: Call) -> object:
     """Reply: for each channel (subscribe, channel, subscriptions)."""
     replies: list[object] = []
@@ -36,7 +22,6 @@ def subscribe(call: Call) -> object:
     return Replies(replies)
 
 
-@command("PSUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def psubscribe(call: Call) -> object:
     """Reply: for each pattern (psubscribe, pattern, subscriptions)."""
     replies: list[object] = []
@@ -46,12 +31,6 @@ def psubscribe(call: Call) -> object:
     return Replies(replies)
 
 
-@command(
-    "SSUBSCRIBE",
-    arity=-2,
-    flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE,
-    keys=(KeySpec("NOT_KEY", last=-1),),
-)
 def ssubscribe(call: Call) -> object:
     """Reply: for each (ssubscribe, channel, shard subscriptions).
 
@@ -66,7 +45,6 @@ def ssubscribe(call: Call) -> object:
     return Replies(replies)
 
 
-@command("UNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
 def unsubscribe(call: Call) -> object:
     """Leave channels, all of them where none is named.
 
@@ -81,7 +59,6 @@ def unsubscribe(call: Call) -> object:
     return Replies(replies or [Push([b"unsubscribe", None, session.subscriptions])])
 
 
-@command("PUNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
 def punsubscribe(call: Call) -> object:
     """As UNSUBSCRIBE, for patterns."""
     session = call.session
@@ -92,12 +69,6 @@ def punsubscribe(call: Call) -> object:
     return Replies(replies or [Push([b"punsubscribe", None, session.subscriptions])])
 
 
-@command(
-    "SUNSUBSCRIBE",
-    arity=-1,
-    flags=PUBSUB | NOSCRIPT | LOADING | STALE,
-    keys=(KeySpec("NOT_KEY", last=-1),),
-)
 def sunsubscribe(call: Call) -> object:
     """As UNSUBSCRIBE, for shard channels."""
     session = call.session
@@ -108,19 +79,12 @@ def sunsubscribe(call: Call) -> object:
     return Replies(replies or [Push([b"sunsubscribe", None, len(session.shard_channels)])])
 
 
-@command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE)
 def publish(call: Call) -> object:
     """Reply: how many times it was delivered."""
     _feed_replicas(call)
     return call.server.clients.pubsub.publish(call.argv[1], call.argv[2])
 
 
-@command(
-    "SPUBLISH",
-    arity=3,
-    flags=PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE,
-    keys=(KeySpec("NOT_KEY"),),
-)
 def spublish(call: Call) -> object:
     """Reply: how many times it was delivered."""
     _feed_replicas(call)
@@ -134,40 +98,29 @@ def _feed_replicas(call: Call) -> None:
         replicas.feed(call.db.index, call.argv)
 
 
-container("PUBSUB")
-
-
-@command("PUBSUB|CHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_channels(call: Call) -> object:
     """Reply: list of channels with a subscriber."""
     return _names(call, call.server.clients.pubsub.channels)
 
 
-@command("PUBSUB|SHARDCHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_shardchannels(call: Call) -> object:
     """Reply: list of shard channels with a subscriber."""
     return _names(call, call.server.clients.pubsub.shard_channels)
 
 
-@command("PUBSUB|NUMPAT", arity=2, flags=PUBSUB | LOADING | STALE)
 def pubsub_numpat(call: Call) -> object:
     """Reply: how many different patterns somebody listens to."""
     return len(call.server.clients.pubsub.patterns)
 
 
-@command("PUBSUB|NUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_numsub(call: Call) -> object:
     """Reply: flat list of channels and their subscribers."""
     return _counts(call, call.server.clients.pubsub.channels)
 
 
-@command("PUBSUB|SHARDNUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_shardnumsub(call: Call) -> object:
     """As NUMSUB, for shard channels."""
     return _counts(call, call.server.clients.pubsub.shard_channels)
-
-
-command("PUBSUB|HELP", arity=2, flags=LOADING | STALE)(show_help)
 
 
 def _names(call: Call, table: dict[bytes, dict[Session, None]]) -> object:

@@ -7,7 +7,6 @@ from headrace.compat.errors import CommandError
 from headrace.protocol.replies import OK
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, NOSCRIPT, STALE, command
 from headrace.server.role import NO_FAILOVER
 
 
@@ -40,7 +39,6 @@ class Wanted:
             raise CommandError(errors.SYNTAX)
 
 
-@command("FAILOVER", arity=-1, flags=ADMIN | NOSCRIPT | STALE)
 def failover(call: Call) -> object:
     """Begin, or with ABORT give up, to make a replica the master.
 

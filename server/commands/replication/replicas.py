@@ -14,31 +14,18 @@ from headrace.server.clients.session import REPLICA, ReplicaFacts
 from headrace.server.dispatch.admission import drop_replica
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    ALLOW_BUSY,
-    LOADING,
-    NO_ASYNC_LOADING,
-    NO_MULTI,
-    NOSCRIPT,
-    STALE,
-    command,
-)
 
 log: Final = logging.getLogger("headrace")
 
-_SYNC_FLAGS: Final = ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI
 _LONGEST_ADDRESS: Final = 255
 
 
-@command("SYNC", arity=1, flags=_SYNC_FLAGS)
 def sync(call: Call) -> object:
     """Be sent a snapshot, and all that changes from then on. Reply: none but that."""
     call.server.role.ready_replicas().attach(call.session, b"", 0)
     return NO_REPLY
 
 
-@command("PSYNC", arity=-3, flags=_SYNC_FLAGS)
 def psync(call: Call) -> object:
     """As SYNC; or go on with the stream of that data, from that offset on.
 
@@ -65,7 +52,6 @@ def _take_over(call: Call) -> None:
     following.lead()
 
 
-@command("REPLCONF", arity=-1, flags=ADMIN | NOSCRIPT | LOADING | STALE | ALLOW_BUSY)
 def replconf(call: Call) -> object:
     """Take what a replica says: of itself before it begins, and later how far it is.
 

@@ -12,19 +12,9 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Status
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    FAST,
-    LOADING,
-    NO_ASYNC_LOADING,
-    NOSCRIPT,
-    STALE,
-    command,
-)
 from headrace.server.role import NO_FAILOVER
 
 
-@command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
 def role(call: Call) -> object:
     """Reply: list of ``master``, the offset of the stream, and a list of address, port and offset
     for each replica; or of ``slave``, its master's address and port, the state of the link, and
@@ -37,7 +27,6 @@ def role(call: Call) -> object:
     return [b"master", of_server.offset(), rows]
 
 
-@command("REPLICAOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
 def replicaof(call: Call) -> object:
     """Follow another server, or with NO ONE nobody. Reply: OK.
 
@@ -67,7 +56,6 @@ def replicaof(call: Call) -> object:
     return OK
 
 
-@command("SLAVEOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
 def slaveof(call: Call) -> object:
     """The older name of REPLICAOF."""
     return replicaof(call)

@@ -18,41 +18,19 @@ from headrace.compat.numbers import parse_integer
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.libraries import dump_libraries, libraries_of
 from headrace.protocol.replies import OK, Map, Set, Status
-from headrace.server.commands.help import show_help
-from headrace.server.commands.scripting.running import (
-    KEYS,
-    KEYS_READ,
-    RUNS,
-    key_count,
-    scripting_of,
-    show,
-)
+from headrace.server.commands.scripting.running import key_count, scripting_of, show
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ALLOW_BUSY,
-    DENYOOM,
-    LOADING,
-    MAY_REPLICATE,
-    NOSCRIPT,
-    READONLY,
-    STALE,
-    WRITE,
-    command,
-    container,
-)
 
 if TYPE_CHECKING:
     from headrace.server.scripting.libraries import Library
 
 
-@command("FCALL", arity=-3, flags=RUNS | MAY_REPLICATE, keys=KEYS, acl=("scripting",))
-def call_function(call: Call) -> object:
+def fcall(call: Call) -> object:
     """Run a function. Reply: what it returns."""
     return _call_function(call, False)
 
 
-@command("FCALL_RO", arity=-3, flags=RUNS | READONLY, keys=KEYS_READ, acl=("scripting",))
-def call_function_read_only(call: Call) -> object:
+def fcall_ro(call: Call) -> object:
     """Run a function that does not write. Reply: what it returns."""
     return _call_function(call, True)
 
@@ -69,18 +47,6 @@ def _call_function(call: Call, read_only: bool) -> object:
     return engine.call_function(call, function, key_count(call), read_only)
 
 
-container("FUNCTION")
-
-_TO_ALL = ("request_policy:all_shards", "response_policy:all_succeeded")
-
-
-@command(
-    "FUNCTION|LOAD",
-    arity=-3,
-    flags=NOSCRIPT | WRITE | DENYOOM,
-    acl=("scripting",),
-    tips=_TO_ALL,
-)
 def function_load(call: Call) -> object:
     """Take a library. Reply: its name."""
     argv = call.argv
@@ -94,7 +60,6 @@ def function_load(call: Call) -> object:
     return name
 
 
-@command("FUNCTION|DELETE", arity=3, flags=NOSCRIPT | WRITE, acl=("scripting",), tips=_TO_ALL)
 def function_delete(call: Call) -> object:
     """Delete a library. Reply: OK."""
     if not scripting_of(call).libraries.remove(call.argv[2]):
@@ -103,7 +68,6 @@ def function_delete(call: Call) -> object:
     return OK
 
 
-@command("FUNCTION|FLUSH", arity=-2, flags=NOSCRIPT | WRITE, acl=("scripting",), tips=_TO_ALL)
 def function_flush(call: Call) -> object:
     """Delete all libraries. Reply: OK."""
     argv = call.argv
@@ -119,13 +83,6 @@ def function_flush(call: Call) -> object:
     return OK
 
 
-@command(
-    "FUNCTION|LIST",
-    arity=-2,
-    flags=NOSCRIPT,
-    acl=("scripting",),
-    tips=("nondeterministic_output_order",),
-)
 def function_list(call: Call) -> object:
     """Reply: for each library its name, engine, functions and, with WITHCODE, its code."""
     pattern: bytes | None = None
@@ -170,17 +127,6 @@ def _shown(library: Library, with_code: bool) -> Map:
     return Map(pairs)
 
 
-@command(
-    "FUNCTION|STATS",
-    arity=2,
-    flags=NOSCRIPT | ALLOW_BUSY,
-    acl=("scripting",),
-    tips=(
-        "nondeterministic_output",
-        "request_policy:all_shards",
-        "response_policy:special",
-    ),
-)
 def function_stats(call: Call) -> object:
     """Reply: the function that runs, and how many there are for each engine."""
     engine = scripting_of(call)
@@ -200,32 +146,17 @@ def function_stats(call: Call) -> object:
     return Map([(b"running_script", running), (b"engines", Map([(b"LUA", counts)]))])
 
 
-@command(
-    "FUNCTION|KILL",
-    arity=2,
-    flags=NOSCRIPT | ALLOW_BUSY,
-    acl=("scripting",),
-    tips=("request_policy:all_shards", "response_policy:one_succeeded"),
-)
 def function_kill(call: Call) -> object:
     """End the function that runs, unless it has written. Reply: OK."""
     scripting_of(call).busy.kill(True)
     return OK
 
 
-@command("FUNCTION|DUMP", arity=2, flags=NOSCRIPT, acl=("scripting",))
 def function_dump(call: Call) -> object:
     """Reply: all libraries, as FUNCTION RESTORE takes them."""
     return dump_libraries(scripting_of(call).codes())
 
 
-@command(
-    "FUNCTION|RESTORE",
-    arity=-3,
-    flags=NOSCRIPT | WRITE | DENYOOM,
-    acl=("scripting",),
-    tips=_TO_ALL,
-)
 def function_restore(call: Call) -> object:
     """Take the libraries of a dump: all of them or none. Reply: OK."""
     argv = call.argv
@@ -243,6 +174,3 @@ def function_restore(call: Call) -> object:
     scripting_of(call).restore(codes, policy == b"flush", policy == b"replace")
     call.record(argv, 1)
     return OK
-
-
-command("FUNCTION|HELP", arity=2, flags=LOADING | STALE, acl=("scripting",))(show_help)

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from headrace.compat import scripting_errors as errors
 from headrace.compat.errors import NOT_AN_INTEGER, CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    MOVABLEKEYS,
-    NO_MANDATORY_KEYS,
-    NOSCRIPT,
-    SCRIPT_RUNNER,
-    SKIP_MONITOR,
-    STALE,
-    KeySpec,
-)
 from headrace.server.gate import MONITORED
 
 if TYPE_CHECKING:
     from headrace.server.scripting.engine import ScriptEngine
-
-RUNS: Final = NOSCRIPT | STALE | SKIP_MONITOR | NO_MANDATORY_KEYS | MOVABLEKEYS | SCRIPT_RUNNER
-KEYS: Final = (KeySpec("RW ACCESS UPDATE", begin=2, keynum=(0, 1, 1)),)
-KEYS_READ: Final = (KeySpec("RO ACCESS", begin=2, keynum=(0, 1, 1)),)
 
 
 def scripting_of(call: Call) -> ScriptEngine:

@@ -7,50 +7,28 @@ from typing import Final
 from headrace.compat import scripting_errors as errors
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import OK
-from headrace.server.commands.help import show_help
-from headrace.server.commands.scripting.running import (
-    KEYS,
-    KEYS_READ,
-    RUNS,
-    key_count,
-    scripting_of,
-    show,
-)
+from headrace.server.commands.scripting.running import key_count, scripting_of, show
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ALLOW_BUSY,
-    LOADING,
-    MAY_REPLICATE,
-    NOSCRIPT,
-    READONLY,
-    STALE,
-    command,
-    container,
-)
 
 _SHA_DIGITS: Final = 40
 
 
-@command("EVAL", arity=-3, flags=RUNS | MAY_REPLICATE, keys=KEYS, acl=("scripting",))
-def evaluate(call: Call) -> object:
+def eval_(call: Call) -> object:
     """Run a script. Reply: what it returns."""
     return _evaluate(call, False)
 
 
-@command("EVAL_RO", arity=-3, flags=RUNS | READONLY, keys=KEYS_READ, acl=("scripting",))
-def evaluate_read_only(call: Call) -> object:
+def eval_ro(call: Call) -> object:
     """Run a script that may not write. Reply: what it returns."""
     return _evaluate(call, True)
 
 
-@command("EVALSHA", arity=-3, flags=RUNS | MAY_REPLICATE, keys=KEYS, acl=("scripting",))
-def evaluate_known(call: Call) -> object:
+def evalsha(call: Call) -> object:
     """Run a script that is known, by its SHA-1. Reply: what it returns."""
     return _evaluate_known(call, False)
 
 
-@command("EVALSHA_RO", arity=-3, flags=RUNS | READONLY, keys=KEYS_READ, acl=("scripting",))
-def evaluate_known_read_only(call: Call) -> object:
+def evalsha_ro(call: Call) -> object:
     """Run a script that is known and may not write, by its SHA-1. Reply: what it returns."""
     return _evaluate_known(call, True)
 
@@ -76,41 +54,17 @@ def _evaluate_known(call: Call, read_only: bool) -> object:
     return engine.run(call, script, keys, read_only)
 
 
-container("SCRIPT")
-
-
-@command(
-    "SCRIPT|LOAD",
-    arity=3,
-    flags=NOSCRIPT | STALE,
-    acl=("scripting",),
-    tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
-)
 def script_load(call: Call) -> object:
     """Have a script known. Reply: its SHA-1."""
     return scripting_of(call).load(call.argv[2], True).sha
 
 
-@command(
-    "SCRIPT|EXISTS",
-    arity=-3,
-    flags=NOSCRIPT,
-    acl=("scripting",),
-    tips=("request_policy:all_shards", "response_policy:agg_logical_and"),
-)
 def script_exists(call: Call) -> object:
     """Reply: for each SHA-1 1 where the script is known, else 0."""
     engine = scripting_of(call)
     return [int(engine.find(sha.lower()) is not None) for sha in call.argv[2:]]
 
 
-@command(
-    "SCRIPT|FLUSH",
-    arity=-2,
-    flags=NOSCRIPT,
-    acl=("scripting",),
-    tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
-)
 def script_flush(call: Call) -> object:
     """Forget all scripts. Reply: OK."""
     argv = call.argv
@@ -120,26 +74,15 @@ def script_flush(call: Call) -> object:
     return OK
 
 
-@command(
-    "SCRIPT|KILL",
-    arity=2,
-    flags=NOSCRIPT | ALLOW_BUSY,
-    acl=("scripting",),
-    tips=("request_policy:all_shards", "response_policy:one_succeeded"),
-)
 def script_kill(call: Call) -> object:
     """End the script that runs, unless it has written. Reply: OK."""
     scripting_of(call).busy.kill(False)
     return OK
 
 
-@command("SCRIPT|DEBUG", arity=3, flags=NOSCRIPT, acl=("scripting",))
 def script_debug(call: Call) -> object:
     """Reply: OK to NO; there is no debugger that could be turned on."""
     mode = call.argv[2].lower()
     if mode == b"no":
         return OK
     raise CommandError(errors.NO_DEBUGGER if mode in (b"yes", b"sync") else errors.DEBUG_MODE)
-
-
-command("SCRIPT|HELP", arity=2, flags=LOADING | STALE, acl=("scripting",))(show_help)

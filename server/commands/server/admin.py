@@ -12,36 +12,18 @@ from headrace.compat.errors import (
 from headrace.protocol.replies import NO_REPLY, OK, Verbatim
 from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    ALLOW_BUSY,
-    FAST,
-    LOADING,
-    NO_MULTI,
-    NOSCRIPT,
-    STALE,
-    command,
-)
 from headrace.server.gate import MONITORED, SCRIPT_AT_WORK
 from headrace.server.info.sections import info_text
 from headrace.server.state import STAYS, WAITS, Wishes
 from headrace.server.waiting.waiters import Parked
 
 
-@command(
-    "INFO",
-    arity=-1,
-    flags=LOADING | STALE,
-    acl=("dangerous",),
-    tips=("nondeterministic_output", "request_policy:all_shards", "response_policy:special"),
-)
 def info(call: Call) -> object:
     """Reply: text, a line ``# Title`` and then lines ``name:value`` for each section."""
     return Verbatim(info_text(call, call.argv[1:]))
 
 
-@command("TIME", arity=1, flags=LOADING | STALE | FAST, tips=("nondeterministic_output",))
-def time_now(call: Call) -> object:
+def time_(call: Call) -> object:
     """Reply: list of seconds since 1970 and the microseconds beyond them.
 
     In a transaction or a script time stands still.
@@ -50,7 +32,6 @@ def time_now(call: Call) -> object:
     return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
 
 
-@command("MONITOR", arity=1, flags=ADMIN | NOSCRIPT | LOADING | STALE)
 def monitor(call: Call) -> object:
     """Show this client every request that is run from now on. Reply: OK."""
     session = call.session
@@ -63,11 +44,6 @@ def monitor(call: Call) -> object:
     return OK
 
 
-@command(
-    "SHUTDOWN",
-    arity=-1,
-    flags=ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY,
-)
 def shutdown(call: Call) -> object:
     """An open append-only file is written and synced in any case.
 

@@ -9,19 +9,15 @@ from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
 from headrace.protocol.replies import Map, Set, Status
 from headrace.server.commands.documentation import documentation
-from headrace.server.commands.help import show_help
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import has_keys, key_uses
 from headrace.server.dispatch.rows import (
     FLAG_NAMES,
-    LOADING,
     NO_MANDATORY_KEYS,
-    STALE,
     TABLE,
     Command,
     KeySpec,
     acl_categories,
-    command,
     row_of,
 )
 
@@ -44,31 +40,16 @@ _KEY_FLAGS: Final = (
 )
 
 
-@command(
-    "COMMAND",
-    arity=-1,
-    flags=LOADING | STALE,
-    acl=("connection",),
-    tips=("nondeterministic_output_order",),
-)
-def command_all(call: Call) -> object:
+def command_(call: Call) -> object:
     """Describe every command; the reply is that of COMMAND INFO."""
     return [_info(row) for row in TABLE.values()]
 
 
-@command("COMMAND|COUNT", arity=2, flags=LOADING | STALE, acl=("connection",))
 def command_count(call: Call) -> object:
     """Count the commands, subcommands not included."""
     return len(TABLE)
 
 
-@command(
-    "COMMAND|INFO",
-    arity=-2,
-    flags=LOADING | STALE,
-    acl=("connection",),
-    tips=("nondeterministic_output_order",),
-)
 def command_info(call: Call) -> object:
     """Describe commands, all of them where none is named.
 
@@ -76,7 +57,7 @@ def command_info(call: Call) -> object:
         tips, key specs and subcommands; null for a name that is no command.
     """
     if len(call.argv) == 2:
-        return command_all(call)
+        return command_(call)
     replies: list[object] = []
     for name in call.argv[2:]:
         row = _lookup_name(name)
@@ -84,13 +65,6 @@ def command_info(call: Call) -> object:
     return replies
 
 
-@command(
-    "COMMAND|DOCS",
-    arity=-2,
-    flags=LOADING | STALE,
-    acl=("connection",),
-    tips=("nondeterministic_output_order",),
-)
 def command_docs(call: Call) -> object:
     """Document commands, all of them where none is named.
 
@@ -106,13 +80,6 @@ def command_docs(call: Call) -> object:
     return _docs_by_name(rows)
 
 
-@command(
-    "COMMAND|LIST",
-    arity=-2,
-    flags=LOADING | STALE,
-    acl=("connection",),
-    tips=("nondeterministic_output_order",),
-)
 def command_list(call: Call) -> object:
     """Reply: list of names, subcommands included."""
     argv = call.argv
@@ -134,22 +101,17 @@ def command_list(call: Call) -> object:
     return names
 
 
-@command("COMMAND|GETKEYS", arity=-3, flags=LOADING | STALE, acl=("connection",))
 def command_getkeys(call: Call) -> object:
     """Pick the keys out of a request. Reply: list of keys."""
     return [key for key, _ in _keys_of(call.argv[2:])]
 
 
-@command("COMMAND|GETKEYSANDFLAGS", arity=-3, flags=LOADING | STALE, acl=("connection",))
 def command_getkeysandflags(call: Call) -> object:
     """Pick the keys out of a request and say what is done with them.
 
     Reply: list of pairs of a key and its flags.
     """
     return [[key, _key_flags(flags)] for key, flags in _keys_of(call.argv[2:])]
-
-
-command("COMMAND|HELP", arity=2, flags=LOADING | STALE, acl=("connection",))(show_help)
 
 
 def _lookup_name(name: bytes) -> Command | None:
@@ -216,7 +178,7 @@ def _plain_range(row: Command) -> tuple[int, int, int]:
     step = 0
     for spec in row.keys:
         begin = spec.begin
-        if not isinstance(begin, int) or spec.keynum is not None or spec.unknown:
+        if not isinstance(begin, int) or spec.counted or spec.unknown:
             continue
         if len(row.keys) > 1 and (spec.step != 1 or (first and begin != last + 1)):
             continue
@@ -246,16 +208,13 @@ def _key_spec(spec: KeySpec) -> Map:
         search = _typed(b"index", [(b"index", begin)])
     else:
         search = _typed(b"keyword", [(b"keyword", begin.encode()), (b"startfrom", spec.begin_from)])
-    if spec.keynum is None:
+    if not spec.counted:
         find = _typed(
             b"range",
             [(b"lastkey", spec.last), (b"keystep", spec.step), (b"limit", spec.limit)],
         )
     else:
-        number_at, first, step = spec.keynum
-        find = _typed(
-            b"keynum", [(b"keynumidx", number_at), (b"firstkey", first), (b"keystep", step)]
-        )
+        find = _typed(b"keynum", [(b"keynumidx", 0), (b"firstkey", 1), (b"keystep", spec.step)])
     return Map(
         [
             (b"flags", _key_flags(spec.flags)),

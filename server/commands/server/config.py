@@ -5,12 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from headrace.compat.errors import (
-    CONFIG_NO_FILE,
-    SYNTAX,
-    CommandError,
-    config_rewrite_failed,
-)
+from headrace.compat.errors import CONFIG_NO_FILE, SYNTAX, CommandError, config_rewrite_failed
 from headrace.protocol.replies import OK, Map
 from headrace.server.clients.origin import allowed_by
 from headrace.server.commands.help import show_help
@@ -18,27 +13,13 @@ from headrace.server.config.parameters import is_sensitive
 from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.redaction import REDACTED
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    LOADING,
-    NOSCRIPT,
-    STALE,
-    TABLE,
-    command,
-    container,
-)
+from headrace.server.dispatch.rows import TABLE
 from headrace.server.gate import LOADING_DATA
 from headrace.server.loading.users import user_lines
 
 log: Final = logging.getLogger("headrace")
 
-_FLAGS: Final = ADMIN | NOSCRIPT | LOADING | STALE
-_TIPS: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
 
-container("CONFIG")
-
-
-@command("CONFIG|GET", arity=-3, flags=_FLAGS)
 def config_get(call: Call) -> object:
     """Reply: map of name to value."""
     found = call.server.config.get(call.argv[2:])
@@ -46,7 +27,6 @@ def config_get(call: Call) -> object:
     return Map(pairs)
 
 
-@command("CONFIG|SET", arity=-4, flags=_FLAGS, tips=_TIPS)
 def config_set(call: Call) -> object:
     """Change all of the parameters named, or none.
 
@@ -65,7 +45,6 @@ def config_set(call: Call) -> object:
     return OK
 
 
-@command("CONFIG|RESETSTAT", arity=2, flags=_FLAGS, tips=_TIPS)
 def config_resetstat(call: Call) -> object:
     """Set the counters that INFO shows to zero. Reply: OK."""
     server = call.server
@@ -84,7 +63,6 @@ def config_resetstat(call: Call) -> object:
     return OK
 
 
-@command("CONFIG|REWRITE", arity=2, flags=_FLAGS, tips=_TIPS)
 def config_rewrite(call: Call) -> object:
     """Write what is set now into the configuration file.
 
@@ -104,7 +82,6 @@ def config_rewrite(call: Call) -> object:
     return OK
 
 
-@command("CONFIG|HELP", arity=2, flags=LOADING | STALE)
 def config_help(call: Call) -> object:
     """Reply: list of lines."""
     return show_help(call)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import (
     DB_OUT_OF_RANGE,
     INVALID_FIRST_DB,
@@ -17,26 +15,15 @@ from headrace.server.clients.session import IN_MULTI
 from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated
 
-_FLUSH_TIPS: Final = ("request_policy:all_shards", "response_policy:all_succeeded")
 
-
-@command(
-    "DBSIZE",
-    arity=1,
-    flags=READONLY | FAST,
-    acl=("keyspace",),
-    tips=("request_policy:all_shards", "response_policy:agg_sum"),
-)
 def dbsize(call: Call) -> object:
     """Reply: the number of keys, with those that expired and were not met yet."""
     return len(call.db)
 
 
-@command("FLUSHDB", arity=-1, flags=WRITE, acl=("keyspace", "dangerous"), tips=_FLUSH_TIPS)
 def flushdb(call: Call) -> object:
     """Reply: OK."""
     _check_mode(call)
@@ -46,7 +33,6 @@ def flushdb(call: Call) -> object:
     return OK
 
 
-@command("FLUSHALL", arity=-1, flags=WRITE, acl=("keyspace", "dangerous"), tips=_FLUSH_TIPS)
 def flushall(call: Call) -> object:
     """Reply: OK."""
     _check_mode(call)
@@ -81,7 +67,6 @@ def _flush(call: Call, db: Keyspace) -> int:
     return removed
 
 
-@command("SWAPDB", arity=3, flags=WRITE | FAST, acl=("keyspace", "dangerous"))
 def swapdb(call: Call) -> object:
     """Reply: OK."""
     if call.server.cluster is not None and not call.replaying:

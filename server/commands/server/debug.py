@@ -27,15 +27,10 @@ from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK, ErrorReply, Status
 from headrace.server.clients.origin import allowed_by
 from headrace.server.commands.server.debug_protocol import sample_reply
-from headrace.server.commands.server.debug_structures import (
-    listpack,
-    quicklist,
-    table_statistics,
-)
+from headrace.server.commands.server.debug_structures import listpack, quicklist, table_statistics
 from headrace.server.commands.server.digest import data_digest, value_digest
 from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
 from headrace.server.eviction.usage import last_ms
 from headrace.server.loading.reloading import reload_aof, reload_snapshot
 from headrace.server.loading.users import user_lines
@@ -51,7 +46,6 @@ _PACKED_MAX: Final = (4 << 30) - (1 << 20)
 _LRU_MASK: Final = 0xFFFFFF
 
 
-@command("DEBUG", arity=-2, flags=ADMIN | NOSCRIPT | LOADING | STALE)
 def debug(call: Call) -> object:
     """HELP lists the subcommands.
 

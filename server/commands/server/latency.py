@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import CommandError, no_latency_samples
 from headrace.protocol.replies import Map, Verbatim
 from headrace.server.commands.help import show_help
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    LOADING,
-    NOSCRIPT,
-    STALE,
-    TABLE,
-    Command,
-    command,
-    container,
-)
+from headrace.server.dispatch.rows import TABLE, Command
 from headrace.server.info.command_stats import all_rows, cumulative
 from headrace.server.info.latency_report import doctor, graph
 
-_FLAGS: Final = ADMIN | NOSCRIPT | LOADING | STALE
-_TIPS: Final = ("nondeterministic_output", "request_policy:all_nodes", "response_policy:special")
 
-container("LATENCY")
-
-
-@command("LATENCY|LATEST", arity=2, flags=_FLAGS, tips=_TIPS)
 def latency_latest(call: Call) -> object:
     """Reply: list, for each event, of its name, the second and the milliseconds of its latest
     sample, and its highest milliseconds ever.
@@ -38,7 +21,6 @@ def latency_latest(call: Call) -> object:
     ]
 
 
-@command("LATENCY|HISTORY", arity=3, flags=_FLAGS, tips=_TIPS)
 def latency_history(call: Call) -> object:
     """Reply: list of (second, milliseconds), oldest first."""
     series = call.server.statistics.latency.events.get(call.argv[2])
@@ -47,7 +29,6 @@ def latency_history(call: Call) -> object:
     return [[at_s, ms] for at_s, ms in series.samples]
 
 
-@command("LATENCY|GRAPH", arity=3, flags=_FLAGS, tips=_TIPS)
 def latency_graph(call: Call) -> object:
     """Reply: text, the samples drawn. Raises: an event without samples."""
     event = call.argv[2]
@@ -57,18 +38,11 @@ def latency_graph(call: Call) -> object:
     return Verbatim(graph(event, series, call.now_ms // 1000))
 
 
-@command("LATENCY|DOCTOR", arity=2, flags=_FLAGS, tips=_TIPS)
 def latency_doctor(call: Call) -> object:
     """Reply: text, what was slow and what may help."""
     return Verbatim(doctor(call.server))
 
 
-@command(
-    "LATENCY|RESET",
-    arity=-2,
-    flags=_FLAGS,
-    tips=("request_policy:all_nodes", "response_policy:agg_sum"),
-)
 def latency_reset(call: Call) -> object:
     """Forget samples, of all events where none is named.
 
@@ -82,7 +56,6 @@ def latency_reset(call: Call) -> object:
     return len(gone)
 
 
-@command("LATENCY|HISTOGRAM", arity=-2, flags=_FLAGS, tips=_TIPS)
 def latency_histogram(call: Call) -> object:
     """How long commands took: all that were called where none is named.
 
@@ -113,7 +86,6 @@ def _named(words: list[bytes]) -> list[Command]:
     return rows
 
 
-@command("LATENCY|HELP", arity=2, flags=LOADING | STALE)
 def latency_help(call: Call) -> object:
     """Reply: list of lines."""
     return show_help(call)

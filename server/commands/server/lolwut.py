@@ -8,14 +8,12 @@ from headrace.protocol.replies import Verbatim
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, command
 
 _COLUMNS: Final = 66
 _ROWS: Final = 7
 _MARKS: Final = "~~~~~^-.,_ "
 
 
-@command("LOLWUT", arity=-1, flags=READONLY | FAST)
 def lolwut(call: Call) -> object:
     """Reply: text that ends with the version."""
     import random  # late: nobody waits for it

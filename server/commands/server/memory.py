@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import gc
-from typing import Final
 
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.protocol.replies import OK, Map, Verbatim
 from headrace.server.commands.help import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    LOADING,
-    READONLY,
-    STALE,
-    KeySpec,
-    command,
-    container,
-)
 from headrace.server.info.memory_report import doctor
 from headrace.server.info.memory_section import MemoryFigures
 from headrace.server.statistics.memory import give_back, resident_bytes
 from headrace.storage.costs import SAMPLES, cost_of
 from headrace.storage.entry import NO_EXPIRY
 
-_TIPS: Final = ("nondeterministic_output", "request_policy:all_shards", "response_policy:special")
 
-container("MEMORY")
-
-
-@command("MEMORY|USAGE", arity=-3, flags=READONLY, keys=(KeySpec("RO", begin=2),))
 def memory_usage(call: Call) -> object:
     """SAMPLES 0 looks at all parts of the value.
 
@@ -50,7 +36,6 @@ def memory_usage(call: Call) -> object:
     return cost_of(key, found.value, found.expire_ms != NO_EXPIRY, samples)
 
 
-@command("MEMORY|STATS", arity=2, tips=_TIPS)
 def memory_stats(call: Call) -> object:
     """Reply: map of names to bytes, counts and ratios."""
     figures = MemoryFigures(call.server, call.durability.files)
@@ -104,13 +89,11 @@ def memory_stats(call: Call) -> object:
     return Map(pairs)
 
 
-@command("MEMORY|DOCTOR", arity=2, tips=_TIPS)
 def memory_doctor(call: Call) -> object:
     """Reply: text, what looks odd and what may help."""
     return Verbatim(doctor(call.server, call.durability.files))
 
 
-@command("MEMORY|MALLOC-STATS", arity=2, tips=_TIPS)
 def memory_malloc_stats(call: Call) -> object:
     """Reply: text, what the collector of Python counts."""
     lines = [
@@ -123,18 +106,12 @@ def memory_malloc_stats(call: Call) -> object:
     return Verbatim(b"\n".join(lines) + b"\n")
 
 
-@command(
-    "MEMORY|PURGE",
-    arity=2,
-    tips=("request_policy:all_shards", "response_policy:all_succeeded"),
-)
 def memory_purge(call: Call) -> object:
     """Give memory that is free back to the system. Reply: OK."""
     give_back()
     return OK
 
 
-@command("MEMORY|HELP", arity=2, flags=LOADING | STALE)
 def memory_help(call: Call) -> object:
     """Reply: list of lines."""
     return show_help(call)

@@ -8,13 +8,11 @@ from headrace.compat.errors import REWRITE_FAILED, REWRITE_IN_PROGRESS, CommandE
 from headrace.protocol.replies import Status
 from headrace.server.clients.session import IN_MULTI
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, NO_ASYNC_LOADING, NOSCRIPT, command
 
 _STARTED: Final = Status(b"Background append only file rewriting started")
 _SCHEDULED: Final = Status(b"Background append only file rewriting scheduled")
 
 
-@command("BGREWRITEAOF", arity=1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT)
 def bgrewriteaof(call: Call) -> object:
     """Replace the append-only files by shorter ones that hold the same.
 

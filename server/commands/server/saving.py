@@ -14,22 +14,11 @@ from headrace.compat.errors import (
 from headrace.protocol.replies import OK, Status
 from headrace.server.clients.session import IN_MULTI
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    FAST,
-    LOADING,
-    NO_ASYNC_LOADING,
-    NO_MULTI,
-    NOSCRIPT,
-    STALE,
-    command,
-)
 
 _STARTED: Final = Status(b"Background saving started")
 _SCHEDULED: Final = Status(b"Background saving scheduled")
 
 
-@command("SAVE", arity=1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | NO_MULTI)
 def save(call: Call) -> object:
     """Write the snapshot while everybody waits.
 
@@ -43,7 +32,6 @@ def save(call: Call) -> object:
     return OK
 
 
-@command("BGSAVE", arity=-1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT)
 def bgsave(call: Call) -> object:
     """Write the snapshot while the server goes on.
 
@@ -69,13 +57,6 @@ def bgsave(call: Call) -> object:
     return _STARTED
 
 
-@command(
-    "LASTSAVE",
-    arity=1,
-    flags=LOADING | STALE | FAST,
-    acl=("admin", "dangerous"),
-    tips=("nondeterministic_output",),
-)
-def last_save(call: Call) -> object:
+def lastsave(call: Call) -> object:
     """Reply: when the data was last saved, in seconds since 1970."""
     return call.durability.files.last_save_s

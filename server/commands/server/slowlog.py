@@ -9,21 +9,11 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK
 from headrace.server.commands.help import show_help
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ADMIN, LOADING, STALE, command, container
 from headrace.server.statistics.slowlog import SlowCommand
 
 DEFAULT_COUNT: Final = 10
-_FLAGS: Final = ADMIN | LOADING | STALE
-
-container("SLOWLOG")
 
 
-@command(
-    "SLOWLOG|GET",
-    arity=-2,
-    flags=_FLAGS,
-    tips=("request_policy:all_nodes", "nondeterministic_output"),
-)
 def slowlog_get(call: Call) -> object:
     """A count of -1 is all of them.
 
@@ -55,30 +45,17 @@ def _shown(entry: SlowCommand) -> list[object]:
     ]
 
 
-@command(
-    "SLOWLOG|LEN",
-    arity=2,
-    flags=_FLAGS,
-    tips=("request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"),
-)
 def slowlog_len(call: Call) -> object:
     """Reply: how many commands are remembered."""
     return len(call.server.statistics.slowlog.commands)
 
 
-@command(
-    "SLOWLOG|RESET",
-    arity=2,
-    flags=_FLAGS,
-    tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
-)
 def slowlog_reset(call: Call) -> object:
     """Forget them. Reply: OK."""
     call.server.statistics.slowlog.commands.clear()
     return OK
 
 
-@command("SLOWLOG|HELP", arity=2, flags=LOADING | STALE)
 def slowlog_help(call: Call) -> object:
     """Reply: list of lines."""
     return show_help(call)

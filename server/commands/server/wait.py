@@ -16,17 +16,14 @@ from headrace.compat.numbers import parse_integer
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import BLOCKING, command
 from headrace.server.dispatch.timeouts import deadline_of
 from headrace.server.durability.sync_waits import SyncWait
 from headrace.server.role import Replicas
 from headrace.server.waiting.waiters import Parked
 
 _OF_WAIT: Final = -1
-_TIPS: Final = ("request_policy:all_shards", "response_policy:agg_min")
 
 
-@command("WAIT", arity=3, flags=BLOCKING, acl=("connection",), tips=_TIPS)
 def wait(call: Call) -> object:
     """Wait until so many replicas have what this client has written.
 
@@ -52,7 +49,6 @@ def _stream_end(session: Session, replicas: Replicas | None) -> int:
     return 0 if replicas is None else min(session.written.stream_end, replicas.end_offset())
 
 
-@command("WAITAOF", arity=4, flags=BLOCKING, acl=("connection",), tips=_TIPS)
 def waitaof(call: Call) -> object:
     """Wait until this client's writes are on the disk.
 

@@ -13,7 +13,6 @@ from headrace.server.commands.deadlines import deletion
 from headrace.server.commands.randomness import LOOK_EVERY, generator, random_bits
 from headrace.server.commands.sets.events import TAKEN
 from headrace.server.commands.sets.values import (
-    READ_KEY,
     all_members,
     changeable,
     members_reply,
@@ -22,7 +21,6 @@ from headrace.server.commands.sets.values import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
 from headrace.storage.set.set import HASHTABLE, Set
 
 _REMOVED_AT_ONCE: Final = 1024  # members in one record
@@ -30,14 +28,6 @@ _KEPT_APART_BELOW: Final = 5  # times the members that stay: these are taken out
 _CHOSEN_BELOW: Final = 3  # times the members asked for: all are looked at
 
 
-@command(
-    "SPOP",
-    arity=-2,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW ACCESS DELETE"),),
-    acl=("set",),
-    tips=("nondeterministic_output",),
-)
 def spop(call: Call) -> object:
     """Recorded as the removal of the members that were taken.
 
@@ -95,14 +85,6 @@ def _take(call: Call, value: Set, count: int) -> list[bytes]:
     return taken
 
 
-@command(
-    "SRANDMEMBER",
-    arity=-2,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("set",),
-    tips=("nondeterministic_output",),
-)
 def srandmember(call: Call) -> object:
     """With a count below 0 the same member may come again.
 

@@ -17,7 +17,6 @@ from headrace.server.commands.sets.events import (
 from headrace.server.commands.sets.values import all_members, members_reply, set_at, set_limits
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, MOVABLEKEYS, READONLY, WRITE, KeySpec, command
 from headrace.storage.packed.strings import unpack
 from headrace.storage.set.combining import (
     difference,
@@ -30,10 +29,6 @@ from headrace.storage.set.set import Set, set_of
 from headrace.storage.string.hyperloglog.sketch import Union
 
 _ALL: Final = INT64_MAX
-_SOURCES: Final = (KeySpec("RO ACCESS", last=-1),)
-_STORE: Final = (KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2, last=-1))
-_COUNTED: Final = (KeySpec("RO ACCESS", keynum=(0, 1, 1)),)
-_IN_ANY_ORDER: Final = ("nondeterministic_output_order",)
 
 
 def _sets(call: Call, keys: list[bytes]) -> list[Set | None]:
@@ -41,14 +36,6 @@ def _sets(call: Call, keys: list[bytes]) -> list[Set | None]:
     return [set_at(call, key) for key in keys]
 
 
-@command(
-    "SINTER",
-    arity=-2,
-    flags=READONLY,
-    keys=_SOURCES,
-    acl=("set",),
-    tips=_IN_ANY_ORDER,
-)
 def sinter(call: Call) -> object:
     """Reply: the members that all sets have."""
     sets = _sets(call, call.argv[1:])
@@ -57,14 +44,6 @@ def sinter(call: Call) -> object:
     return members_reply(call, intersection(sets, _ALL))
 
 
-@command(
-    "SUNION",
-    arity=-2,
-    flags=READONLY,
-    keys=_SOURCES,
-    acl=("set",),
-    tips=_IN_ANY_ORDER,
-)
 def sunion(call: Call) -> object:
     """Reply: the members that any of the sets has."""
     sets = _sets(call, call.argv[1:])
@@ -74,27 +53,17 @@ def sunion(call: Call) -> object:
     return members_reply(call, union(sets, _ALL))
 
 
-@command(
-    "SDIFF",
-    arity=-2,
-    flags=READONLY,
-    keys=_SOURCES,
-    acl=("set",),
-    tips=_IN_ANY_ORDER,
-)
 def sdiff(call: Call) -> object:
     """Reply: the members of the first set that no other one has."""
     return members_reply(call, difference(_sets(call, call.argv[1:])))
 
 
-@command("SINTERSTORE", arity=-3, flags=WRITE | DENYOOM, keys=_STORE, acl=("set",))
 def sinterstore(call: Call) -> object:
     """Reply: how many members the result has; without any the destination is deleted."""
     members = intersection(_sets(call, call.argv[2:]), _ALL)
     return _store(call, set_of(members, set_limits(call.server.config)), INTERSECTION_STORED)
 
 
-@command("SUNIONSTORE", arity=-3, flags=WRITE | DENYOOM, keys=_STORE, acl=("set",))
 def sunionstore(call: Call) -> object:
     """Reply: how many members the result has; without any the destination is deleted."""
     made = Set()
@@ -105,7 +74,6 @@ def sunionstore(call: Call) -> object:
     return _store(call, made, UNION_STORED)
 
 
-@command("SDIFFSTORE", arity=-3, flags=WRITE | DENYOOM, keys=_STORE, acl=("set",))
 def sdiffstore(call: Call) -> object:
     """Reply: how many members the result has; without any the destination is deleted."""
     sets = _sets(call, call.argv[2:])
@@ -118,7 +86,6 @@ def _store(call: Call, made: Set, event: Event) -> int:
     return made.size()
 
 
-@command("SINTERCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
 def sintercard(call: Call) -> object:
     """Reply: how many members all sets have, up to the limit."""
     request = _CountRequest(call, False)
@@ -128,7 +95,6 @@ def sintercard(call: Call) -> object:
     return len(intersection(sets, request.limit))
 
 
-@command("SUNIONCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
 def sunioncard(call: Call) -> object:
     """With APPROX, PFCOUNT's estimate.
 
@@ -155,7 +121,6 @@ def _estimate(sets: list[Set]) -> int:
     return seen.estimate()
 
 
-@command("SDIFFCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
 def sdiffcard(call: Call) -> object:
     """Reply: how many members of the first set no other one has, up to the limit."""
     request = _CountRequest(call, False)

@@ -6,27 +6,12 @@ from headrace.protocol.packing import Packer
 from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
 from headrace.server.commands.sets.events import ADDED, REMOVED
-from headrace.server.commands.sets.values import (
-    LOOK_KEY,
-    READ_KEY,
-    all_members,
-    changeable,
-    set_at,
-    set_limits,
-)
+from headrace.server.commands.sets.values import all_members, changeable, set_at, set_limits
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 from headrace.storage.packed.strings import unpack
 from headrace.storage.set.set import new_set
 
 
-@command(
-    "SADD",
-    arity=-3,
-    flags=WRITE | DENYOOM | FAST,
-    keys=(KeySpec("RW INSERT"),),
-    acl=("set",),
-)
 def sadd(call: Call) -> object:
     """Reply: how many members are new."""
     argv = call.argv
@@ -47,7 +32,6 @@ def sadd(call: Call) -> object:
     return added
 
 
-@command("SREM", arity=-3, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("set",))
 def srem(call: Call) -> object:
     """Reply: how many members are gone."""
     argv = call.argv
@@ -65,13 +49,6 @@ def srem(call: Call) -> object:
     return removed
 
 
-@command(
-    "SMOVE",
-    arity=4,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW ACCESS DELETE"), KeySpec("RW INSERT", begin=2)),
-    acl=("set",),
-)
 def smove(call: Call) -> object:
     """Without a source the destination is not looked at.
 
@@ -100,14 +77,12 @@ def smove(call: Call) -> object:
     return 1
 
 
-@command("SISMEMBER", arity=3, flags=READONLY | FAST, keys=LOOK_KEY, acl=("set",))
 def sismember(call: Call) -> object:
     """Reply: 1 or 0."""
     value = set_at(call, call.argv[1])
     return 1 if value is not None and value.has(call.argv[2]) else 0
 
 
-@command("SMISMEMBER", arity=-3, flags=READONLY | FAST, keys=READ_KEY, acl=("set",))
 def smismember(call: Call) -> object:
     """Reply: 1 or 0 for each member."""
     argv = call.argv
@@ -119,34 +94,17 @@ def smismember(call: Call) -> object:
     return out.packed()
 
 
-@command("SCARD", arity=2, flags=READONLY | FAST, keys=LOOK_KEY, acl=("set",))
 def scard(call: Call) -> object:
     """Reply: the number of members; 0 without a key."""
     value = set_at(call, call.argv[1])
     return 0 if value is None else value.size()
 
 
-@command(
-    "SMEMBERS",
-    arity=2,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("set",),
-    tips=("nondeterministic_output_order",),
-)
 def smembers(call: Call) -> object:
     """Reply: all members; integers in their order, those of a small set as they were added."""
     return all_members(call, set_at(call, call.argv[1]))
 
 
-@command(
-    "SSCAN",
-    arity=-3,
-    flags=READONLY,
-    keys=READ_KEY,
-    acl=("set",),
-    tips=("nondeterministic_output",),
-)
 def sscan(call: Call) -> object:
     """A small set is answered whole.
 

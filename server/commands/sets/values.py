@@ -15,7 +15,6 @@ from headrace.storage.set.limits import SetLimits
 from headrace.storage.set.set import Set
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
-LOOK_KEY: Final = (KeySpec("RO"),)
 
 
 def set_at(call: Call, key: bytes) -> Set | None:

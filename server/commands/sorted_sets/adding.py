@@ -25,7 +25,6 @@ from headrace.server.commands.sorted_set_keys import (
 )
 from headrace.server.commands.sorted_sets.events import INCREASED
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
 from headrace.storage.sorted_set.sorted_set import NEW, SAME
 
 _OPTIONS: Final[dict[bytes, int]] = {
@@ -42,13 +41,6 @@ _ONE_PAIR: Final = 4  # words of a ZADD of one member without options
 _DIGIT_NINE: Final = 0x39
 
 
-@command(
-    "ZADD",
-    arity=-4,
-    flags=WRITE | DENYOOM | FAST,
-    keys=(KeySpec("RW UPDATE"),),
-    acl=("sortedset",),
-)
 def zadd(call: Call) -> object:
     """Reply: how many members are new, with CH or changed; with INCR the score, or nil."""
     argv = call.argv
@@ -86,13 +78,6 @@ def zadd(call: Call) -> object:
     return adding.added + adding.updated if options & CH else adding.added
 
 
-@command(
-    "ZINCRBY",
-    arity=4,
-    flags=WRITE | DENYOOM | FAST,
-    keys=(KeySpec("RW ACCESS UPDATE"),),
-    acl=("sortedset",),
-)
 def zincrby(call: Call) -> object:
     """Reply: the score. An option of ZADD is taken for one, and leaves no pair behind."""
     score = parse_double(call.argv[2])

@@ -31,14 +31,6 @@ from headrace.server.commands.sorted_sets.events import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    MOVABLEKEYS,
-    READONLY,
-    WRITE,
-    KeySpec,
-    command,
-)
 from headrace.storage.packed.strings import unpack
 from headrace.storage.set.set import Set
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
@@ -53,9 +45,6 @@ _MIN: Final = 1
 _MAX: Final = 2
 _COUNT: Final = 3
 _AGGREGATES: Final = {b"SUM": _SUM, b"MIN": _MIN, b"MAX": _MAX, b"COUNT": _COUNT}
-
-_READ_KEYS: Final = (KeySpec("RO ACCESS", keynum=(0, 1, 1)),)
-_STORE_KEYS: Final = (KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2, keynum=(0, 1, 1)))
 
 
 class Source:
@@ -278,46 +267,36 @@ def _store(call: Call, operation: int, event: Event) -> object:
     return made.size()
 
 
-@command("ZUNION", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
 def zunion(call: Call) -> object:
     """Reply: the members of any of the sets, with WITHSCORES each with its score."""
     return _answer(call, _UNION)
 
 
-@command("ZINTER", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
 def zinter(call: Call) -> object:
     """Reply: the members of all of the sets, with WITHSCORES each with its score."""
     return _answer(call, _INTER)
 
 
-@command("ZDIFF", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
 def zdiff(call: Call) -> object:
     """Reply: the members of the first set that no other has, with their scores if asked for."""
     return _answer(call, _DIFF)
 
 
-@command("ZINTERCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
 def zintercard(call: Call) -> object:
     """Reply: how many members are in all of the sets, or the limit."""
     return Combining(call, 1, _INTER, False, True).count()
 
 
-_STORING: Final = WRITE | DENYOOM | MOVABLEKEYS
-
-
-@command("ZUNIONSTORE", arity=-4, flags=_STORING, keys=_STORE_KEYS, acl=("sortedset",))
 def zunionstore(call: Call) -> object:
     """Reply: how many members were stored."""
     return _store(call, _UNION, UNION_STORED)
 
 
-@command("ZINTERSTORE", arity=-4, flags=_STORING, keys=_STORE_KEYS, acl=("sortedset",))
 def zinterstore(call: Call) -> object:
     """Reply: how many members were stored."""
     return _store(call, _INTER, INTERSECTION_STORED)
 
 
-@command("ZDIFFSTORE", arity=-4, flags=_STORING, keys=_STORE_KEYS, acl=("sortedset",))
 def zdiffstore(call: Call) -> object:
     """Reply: how many members were stored."""
     return _store(call, _DIFF, DIFFERENCE_STORED)

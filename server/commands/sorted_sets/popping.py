@@ -19,7 +19,6 @@ from headrace.server.commands.sorted_sets.events import GREATEST_POPPED, LEAST_P
 from headrace.server.commands.sorted_sets.replies import add_members, members_reply
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import BLOCKING, FAST, MOVABLEKEYS, WRITE, KeySpec, command
 from headrace.server.dispatch.timeouts import deadline_of_seconds
 from headrace.server.waiting.elements import ElementOf
 from headrace.server.waiting.waiters import Parked
@@ -27,8 +26,6 @@ from headrace.storage.sorted_set.sorted_set import SORTED_SET, SortedSet, pairs_
 from headrace.storage.sorted_set.span import span_of
 
 _ELEMENT: Final = ElementOf(SORTED_SET, SortedSet)
-_POP_KEY: Final = (KeySpec("RW ACCESS DELETE"),)
-_POP_KEYS: Final = (KeySpec("RW ACCESS DELETE", last=-2),)
 
 
 class Popping:
@@ -63,13 +60,11 @@ class Popping:
         return taken
 
 
-@command("ZPOPMIN", arity=-2, flags=WRITE | FAST, keys=_POP_KEY, acl=("sortedset",))
 def zpopmin(call: Call) -> object:
     """Reply: the members with their scores, the least first."""
     return _pop(call, False)
 
 
-@command("ZPOPMAX", arity=-2, flags=WRITE | FAST, keys=_POP_KEY, acl=("sortedset",))
 def zpopmax(call: Call) -> object:
     """Reply: the members with their scores, the greatest first."""
     return _pop(call, True)
@@ -141,26 +136,12 @@ class _Wanted:
         return None
 
 
-@command(
-    "ZMPOP",
-    arity=-4,
-    flags=WRITE | MOVABLEKEYS,
-    keys=(KeySpec("RW ACCESS DELETE", keynum=(0, 1, 1)),),
-    acl=("sortedset",),
-)
 def zmpop(call: Call) -> object:
     """Reply: a key, and members with their scores; nil where there is no such key."""
     reply = _Wanted(call.argv, 1).pop(call)
     return NULL_ARRAY if reply is None else reply
 
 
-@command(
-    "BZMPOP",
-    arity=-5,
-    flags=WRITE | BLOCKING | MOVABLEKEYS,
-    keys=(KeySpec("RW ACCESS DELETE", begin=2, keynum=(0, 1, 1)),),
-    acl=("sortedset",),
-)
 def bzmpop(call: Call) -> object:
     """As ZMPOP, once there is such a key."""
     wanted = _Wanted(call.argv, 2)
@@ -169,13 +150,11 @@ def bzmpop(call: Call) -> object:
     return _wait(call, wanted.keys, deadline_ms) if reply is None else reply
 
 
-@command("BZPOPMIN", arity=-3, flags=WRITE | BLOCKING | FAST, keys=_POP_KEYS, acl=("sortedset",))
 def bzpopmin(call: Call) -> object:
     """Reply: the key, the member and its score; nil in the end."""
     return _pop_or_wait(call, False)
 
 
-@command("BZPOPMAX", arity=-3, flags=WRITE | BLOCKING | FAST, keys=_POP_KEYS, acl=("sortedset",))
 def bzpopmax(call: Call) -> object:
     """Reply: the key, the member and its score; nil in the end."""
     return _pop_or_wait(call, True)

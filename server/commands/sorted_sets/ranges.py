@@ -13,15 +13,9 @@ from headrace.server.commands.collections import store_result
 from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
 from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_RANK, BY_SCORE, Bounds
 from headrace.server.commands.sorted_sets.events import RANGE_STORED
-from headrace.server.commands.sorted_sets.reading import READ_KEY
 from headrace.server.commands.sorted_sets.replies import members_reply
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
-from headrace.storage.sorted_set.sorted_set import (
-    SortedSet,
-    pairs_of,
-    sorted_set_of,
-)
+from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
 from headrace.storage.sorted_set.span import Span
 
 _ANY: Final = -1  # the kind, or the direction, is an option
@@ -148,49 +142,36 @@ def _answer(call: Call, kind: int, direction: int) -> object:
     return members_reply(call.session.resp3, span, wanted.reverse, wanted.scores)
 
 
-@command("ZRANGE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
 def zrange(call: Call) -> object:
     """Reply: the members, with WITHSCORES each with its score."""
     return _answer(call, _ANY, _ANY)
 
 
-@command("ZREVRANGE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
 def zrevrange(call: Call) -> object:
     """As ZRANGE with REV."""
     return _answer(call, BY_RANK, _REVERSE)
 
 
-@command("ZRANGEBYSCORE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
 def zrangebyscore(call: Call) -> object:
     """As ZRANGE with BYSCORE."""
     return _answer(call, BY_SCORE, _FORWARD)
 
 
-@command("ZREVRANGEBYSCORE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
 def zrevrangebyscore(call: Call) -> object:
     """As ZRANGE with BYSCORE and REV."""
     return _answer(call, BY_SCORE, _REVERSE)
 
 
-@command("ZRANGEBYLEX", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
 def zrangebylex(call: Call) -> object:
     """As ZRANGE with BYLEX."""
     return _answer(call, BY_NAME, _FORWARD)
 
 
-@command("ZREVRANGEBYLEX", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
 def zrevrangebylex(call: Call) -> object:
     """As ZRANGE with BYLEX and REV."""
     return _answer(call, BY_NAME, _REVERSE)
 
 
-@command(
-    "ZRANGESTORE",
-    arity=-5,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2)),
-    acl=("sortedset",),
-)
 def zrangestore(call: Call) -> object:
     """Reply: how many members were stored."""
     wanted = Range(call.argv, 2, _ANY, _ANY, True)

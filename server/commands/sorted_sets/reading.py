@@ -11,20 +11,18 @@ from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.commands.sorted_set_keys import sorted_set_at
 from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_SCORE, Bounds
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, KeySpec, command
+from headrace.server.dispatch.rows import KeySpec
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
 _WITH_SCORE: Final = 4  # words of ZRANK with that option
 
 
-@command("ZCARD", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("sortedset",))
 def zcard(call: Call) -> object:
     """Reply: how many members there are."""
     value = sorted_set_at(call, call.argv[1])
     return 0 if value is None else value.size()
 
 
-@command("ZSCORE", arity=3, flags=READONLY | FAST, keys=READ_KEY, acl=("sortedset",))
 def zscore(call: Call) -> object:
     """Reply: the score, or nil."""
     value = sorted_set_at(call, call.argv[1])
@@ -34,7 +32,6 @@ def zscore(call: Call) -> object:
     return None if isnan(score) else score
 
 
-@command("ZMSCORE", arity=-3, flags=READONLY | FAST, keys=READ_KEY, acl=("sortedset",))
 def zmscore(call: Call) -> object:
     """Reply: the score of each member, or nil."""
     value = sorted_set_at(call, call.argv[1])
@@ -49,13 +46,11 @@ def zmscore(call: Call) -> object:
     return out.packed()
 
 
-@command("ZCOUNT", arity=4, flags=READONLY | FAST, keys=READ_KEY, acl=("sortedset",))
 def zcount(call: Call) -> object:
     """Reply: how many members have scores in the range."""
     return _count(call, BY_SCORE)
 
 
-@command("ZLEXCOUNT", arity=4, flags=READONLY | FAST, keys=READ_KEY, acl=("sortedset",))
 def zlexcount(call: Call) -> object:
     """Reply: how many members are in the range."""
     return _count(call, BY_NAME)
@@ -70,13 +65,11 @@ def _count(call: Call, kind: int) -> int:
     return int(end - first)
 
 
-@command("ZRANK", arity=-3, flags=READONLY | FAST, keys=READ_KEY, acl=("sortedset",))
 def zrank(call: Call) -> object:
     """Reply: the rank, or nil; with WITHSCORE the rank and the score, or nil."""
     return _rank(call, False)
 
 
-@command("ZREVRANK", arity=-3, flags=READONLY | FAST, keys=READ_KEY, acl=("sortedset",))
 def zrevrank(call: Call) -> object:
     """As ZRANK, counted from the greatest score."""
     return _rank(call, True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.server.changes.events import Event
 from headrace.server.commands.sorted_set_keys import drop_if_empty, sorted_set_to_change
 from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_RANK, BY_SCORE, Bounds
@@ -14,12 +12,8 @@ from headrace.server.commands.sorted_sets.events import (
     SCORES_REMOVED,
 )
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
-
-_DELETE_KEY: Final = (KeySpec("RW DELETE"),)
 
 
-@command("ZREM", arity=-3, flags=WRITE | FAST, keys=_DELETE_KEY, acl=("sortedset",))
 def zrem(call: Call) -> object:
     """Reply: how many members were there."""
     argv = call.argv
@@ -37,19 +31,16 @@ def zrem(call: Call) -> object:
     return removed
 
 
-@command("ZREMRANGEBYRANK", arity=4, flags=WRITE, keys=_DELETE_KEY, acl=("sortedset",))
 def zremrangebyrank(call: Call) -> object:
     """Reply: how many members were there."""
     return _remove_range(call, BY_RANK, RANKS_REMOVED)
 
 
-@command("ZREMRANGEBYSCORE", arity=4, flags=WRITE, keys=_DELETE_KEY, acl=("sortedset",))
 def zremrangebyscore(call: Call) -> object:
     """Reply: how many members were there."""
     return _remove_range(call, BY_SCORE, SCORES_REMOVED)
 
 
-@command("ZREMRANGEBYLEX", arity=4, flags=WRITE, keys=_DELETE_KEY, acl=("sortedset",))
 def zremrangebylex(call: Call) -> object:
     """Reply: how many members were there."""
     return _remove_range(call, BY_NAME, NAMES_REMOVED)

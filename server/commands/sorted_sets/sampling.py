@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.errors import (
-    OUT_OF_RANGE,
-    SYNTAX,
-    CommandError,
-    not_between,
-)
+from headrace.compat.errors import OUT_OF_RANGE, SYNTAX, CommandError, not_between
 from headrace.compat.numbers import INT64_MAX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
 from headrace.server.commands.randomness import LOOK_EVERY, generator
 from headrace.server.commands.sorted_set_keys import sorted_set_at
-from headrace.server.commands.sorted_sets.reading import READ_KEY
 from headrace.server.commands.sorted_sets.replies import members_reply
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
 
-_TIPS: Final = ("nondeterministic_output",)
 _MOST_WORDS: Final = 4  # of ZRANDMEMBER
 
 
-@command("ZRANDMEMBER", arity=-2, flags=READONLY, keys=READ_KEY, acl=("sortedset",), tips=_TIPS)
 def zrandmember(call: Call) -> object:
     """Reply: a member or nil; with a count so many, with their scores if they are asked for."""
     argv = call.argv
@@ -97,7 +88,6 @@ def _add(out: Packer, pair: tuple[bytes, float], scores: bool, resp3: bool) -> N
         out.text(pair[0])
 
 
-@command("ZSCAN", arity=-3, flags=READONLY, keys=READ_KEY, acl=("sortedset",), tips=_TIPS)
 def zscan(call: Call) -> object:
     """Reply: the next cursor, 0 at the end, and members each with its score, as texts."""
     cursor = scan_cursor(call)

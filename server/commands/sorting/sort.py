@@ -25,15 +25,7 @@ from headrace.server.commands.sorting.pattern import Pattern
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import may_read_all_keys
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    MOVABLEKEYS,
-    READONLY,
-    WRITE,
-    Command,
-    KeySpec,
-    command,
-)
+from headrace.server.dispatch.rows import Command, finds_keys
 from headrace.server.gate import STRICT_SLOTS
 from headrace.storage.faces import face
 from headrace.storage.list.list import List, list_of
@@ -42,13 +34,10 @@ from headrace.storage.set.set import Set
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
 
 SORTED: Final = Event(b"sortstore", EVENT_LIST, touches=True, wakes=True)
-_READ: Final = KeySpec("RO ACCESS")
-_LOOKED_UP: Final = KeySpec("RO ACCESS", unknown=True)
-_STORED: Final = KeySpec("OW UPDATE", unknown=True)
-_ACL: Final = ("set", "sortedset", "list", "dangerous")
 _VALUES_OF_OPTION: Final = {b"LIMIT": 2, b"GET": 1, b"BY": 1}
 
 
+@finds_keys("SORT")
 def sort_keys(argv: list[bytes]) -> list[int]:
     """The key, and that of the last STORE; what BY and GET look up depends on the elements."""
     found = [1]
@@ -61,6 +50,7 @@ def sort_keys(argv: list[bytes]) -> list[int]:
     return found
 
 
+@finds_keys("SORT_RO")
 def _key_alone(argv: list[bytes]) -> list[int]:
     """The key: SORT_RO stores nothing."""
     return [1]
@@ -214,14 +204,6 @@ def _elements(value: object | None, first: int, end: int) -> list[bytes]:
     raise CommandError(WRONGTYPE)
 
 
-@command(
-    "SORT",
-    arity=-2,
-    flags=WRITE | DENYOOM | MOVABLEKEYS,
-    keys=(_READ, _LOOKED_UP, _STORED),
-    acl=_ACL,
-    find_keys=sort_keys,
-)
 def sort(call: Call) -> object:
     """Recorded as it is where it stores: what it reads is the same on replay.
 
@@ -240,14 +222,6 @@ def sort(call: Call) -> object:
     return len(found)
 
 
-@command(
-    "SORT_RO",
-    arity=-2,
-    flags=READONLY | MOVABLEKEYS,
-    keys=(_READ, _LOOKED_UP),
-    acl=_ACL,
-    find_keys=_key_alone,
-)
 def sort_ro(call: Call) -> object:
     """Reply: as of SORT without STORE."""
     request = _Request(call, False)

@@ -15,7 +15,6 @@ from headrace.server.commands.streams.events import PENDING_CHANGED, XDELETED
 from headrace.server.commands.streams.group_args import refuse_elsewhere
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.references import (
     DELETED,
     DELREF,
@@ -27,7 +26,6 @@ from headrace.storage.stream.references import (
 )
 
 
-@command("XDELEX", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
 def xdelex(call: Call) -> object:
     """Reply: for each ID 1 where it was deleted, -1 where there is no such entry, 2 where a group
         still needs it (ACKED).
@@ -58,13 +56,6 @@ def xdelex(call: Call) -> object:
     return reply
 
 
-@command(
-    "XACKDEL",
-    arity=-6,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW UPDATE DELETE"),),
-    acl=("stream",),
-)
 def xackdel(call: Call) -> object:
     """Reply: for each ID 1 where it was acknowledged and deleted, -1 where it was not pending, 2
         where it was acknowledged but another group still needs it (ACKED).

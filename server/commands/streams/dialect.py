@@ -16,16 +16,10 @@ from headrace.server.commands.streams.info import xinfo_consumers
 from headrace.server.commands.streams.pending import idle_ms, pending_range, xclaim
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
-from headrace.server.dispatch.rows import (
-    BLOCKING,
-    MOVABLEKEYS,
-    READONLY,
-    WRITE,
-    KeySpec,
-    command,
-)
+from headrace.server.dispatch.rows import finds_keys
 
 
+@finds_keys("XREAD-GROUP")
 def _read_group_keys(argv: list[bytes]) -> list[int]:
     """The keys of XREAD-GROUP; what has waited is looked at again in today's words."""
     if group_dialect.is_translated(argv):
@@ -33,14 +27,6 @@ def _read_group_keys(argv: list[bytes]) -> list[int]:
     return group_dialect.read_group_keys(argv)
 
 
-@command(
-    "XREAD-GROUP",
-    arity=-8,
-    flags=WRITE | BLOCKING | MOVABLEKEYS,
-    keys=(KeySpec("RO ACCESS", begin="STREAMS", begin_from=5, last=-1, limit=2),),
-    acl=("stream",),
-    find_keys=_read_group_keys,
-)
 def xread_group(call: Call) -> object:
     """Reply: that of XREADGROUP."""
     if not group_dialect.is_translated(call.argv):  # it is when the request has waited
@@ -48,13 +34,6 @@ def xread_group(call: Call) -> object:
     return xreadgroup(call)
 
 
-@command(
-    "XGROUP|PENDING",
-    arity=4,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
 def xgroup_pending(call: Call) -> object:
     """Reply: the first and the last ID, and how many."""
     group = group_to_use(call, call.argv[2], call.argv[3])[1]
@@ -65,13 +44,6 @@ def xgroup_pending(call: Call) -> object:
     return [format_id(first.ms, first.seq), format_id(last.ms, last.seq), group.pel.size]
 
 
-@command(
-    "XGROUP|GET-PENDING",
-    arity=7,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
 def xgroup_get_pending(call: Call) -> object:
     """Reply: list of (ID, consumer, seconds idle, deliveries), in ID order."""
     call.argv = group_dialect.get_pending(call.argv)
@@ -84,53 +56,30 @@ def xgroup_get_pending(call: Call) -> object:
     return rows
 
 
-@command(
-    "XGROUP|CLAIM",
-    arity=-7,
-    flags=WRITE,
-    keys=(KeySpec("RW ACCESS UPDATE", begin=2),),
-    acl=("stream",),
-)
 def xgroup_claim(call: Call) -> object:
     """Reply: the IDs claimed."""
     call.argv = group_dialect.claim(call.argv)
     return xclaim(call)
 
 
-@command(
-    "XGROUP|CONSUMERS",
-    arity=4,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
 def xgroup_consumers(call: Call) -> object:
     """Reply: that of XINFO CONSUMERS."""
     call.argv = group_dialect.consumers(call.argv)
     return xinfo_consumers(call)
 
 
-@command("XGROUP|DEL", arity=4, flags=WRITE, keys=(KeySpec("RW DELETE", begin=2),), acl=("stream",))
 def xgroup_del(call: Call) -> object:
     """Reply: 1 where there was such a group, else 0."""
     call.argv = group_dialect.destroy(call.argv)
     return xgroup_destroy(call)
 
 
-@command(
-    "XGROUP|DEL-CONSUMER",
-    arity=5,
-    flags=WRITE,
-    keys=(KeySpec("RW DELETE", begin=2),),
-    acl=("stream",),
-)
 def xgroup_del_consumer(call: Call) -> object:
     """Reply: how many entries it held."""
     call.argv = group_dialect.delete_consumer(call.argv)
     return xgroup_delconsumer(call)
 
 
-@command("XGROUP|PEL", arity=8, flags=WRITE, keys=(KeySpec("RW UPDATE", begin=2),), acl=("stream",))
 def xgroup_pel(call: Call) -> object:
     """Set one pending entry.
 

@@ -14,16 +14,8 @@ from headrace.server.commands.streams.args import integer, stream_at
 from headrace.server.commands.streams.events import GROUP_MODE_SET
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import WRITE, KeySpec, command
 
 
-@command(
-    "XGROUP|SETMODE",
-    arity=6,
-    flags=WRITE,
-    keys=(KeySpec("RW UPDATE", begin=2),),
-    acl=("stream",),
-)
 def xgroup_setmode(call: Call) -> object:
     """Set the most pending entries; 0 is no limit.
 

@@ -28,16 +28,10 @@ from headrace.server.commands.streams.group_args import (
     refuse_elsewhere,
 )
 from headrace.server.commands.streams.group_waiting import EntryForGroup
-from headrace.server.commands.streams.read_options import (
-    NO_CLAIM,
-    ReadOptions,
-    read_options_of,
-)
+from headrace.server.commands.streams.read_options import NO_CLAIM, ReadOptions, read_options_of
 from headrace.server.commands.streams.reading import GREATEST, parts_after
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.key_specs import xread_keys
-from headrace.server.dispatch.rows import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.stream.delivery import Claim, claimable, hand_out, has_new
 from headrace.storage.stream.groups import Consumer, Group
@@ -103,14 +97,6 @@ class _Reading:
             self.entries_left -= entries
 
 
-@command(
-    "XREADGROUP",
-    arity=-7,
-    flags=BLOCKING | WRITE | MOVABLEKEYS,
-    keys=(KeySpec("RO ACCESS INCOMPLETE", begin="STREAMS", begin_from=4, last=-1, limit=2),),
-    acl=("stream",),
-    find_keys=xread_keys,
-)
 def xreadgroup(call: Call) -> object:
     """Read for a group.
 

@@ -14,7 +14,6 @@ from headrace.compat.errors import (
     no_such_group,
 )
 from headrace.protocol.replies import OK
-from headrace.server.commands.help import show_help
 from headrace.server.commands.streams.args import bound_id, integer, stream_at, strict_id
 from headrace.server.commands.streams.events import (
     CONSUMER_CREATED,
@@ -29,19 +28,8 @@ from headrace.server.commands.streams.idmp_records import record_limits
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    LOADING,
-    STALE,
-    WRITE,
-    KeySpec,
-    command,
-    container,
-)
 from headrace.storage.stream.groups import UNKNOWN, Group
 from headrace.storage.stream.stream import Stream
-
-container("XGROUP")
 
 
 class PositionOptions:
@@ -87,13 +75,6 @@ def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
     return group
 
 
-@command(
-    "XGROUP|CREATE",
-    arity=-5,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("RW INSERT", begin=2),),
-    acl=("stream",),
-)
 def xgroup_create(call: Call) -> object:
     """Reply: OK.
     Raises: BUSYGROUP when the group is there.
@@ -128,13 +109,6 @@ def xgroup_create(call: Call) -> object:
     return OK
 
 
-@command(
-    "XGROUP|SETID",
-    arity=-5,
-    flags=WRITE,
-    keys=(KeySpec("RW UPDATE", begin=2),),
-    acl=("stream",),
-)
 def xgroup_setid(call: Call) -> object:
     """Without ENTRIESREAD it is not known any more how many entries the group has read.
 
@@ -162,13 +136,6 @@ def xgroup_setid(call: Call) -> object:
     return OK
 
 
-@command(
-    "XGROUP|DESTROY",
-    arity=4,
-    flags=WRITE,
-    keys=(KeySpec("RW DELETE", begin=2),),
-    acl=("stream",),
-)
 def xgroup_destroy(call: Call) -> object:
     """Reply: 1, or 0 when there was no such group. What it held is freed later."""
     argv = call.argv
@@ -184,13 +151,6 @@ def xgroup_destroy(call: Call) -> object:
     return 1
 
 
-@command(
-    "XGROUP|CREATECONSUMER",
-    arity=5,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("RW INSERT", begin=2),),
-    acl=("stream",),
-)
 def xgroup_createconsumer(call: Call) -> object:
     """Reply: 1, or 0 when it is there."""
     argv = call.argv
@@ -202,13 +162,6 @@ def xgroup_createconsumer(call: Call) -> object:
     return 1
 
 
-@command(
-    "XGROUP|DELCONSUMER",
-    arity=5,
-    flags=WRITE,
-    keys=(KeySpec("RW DELETE", begin=2),),
-    acl=("stream",),
-)
 def xgroup_delconsumer(call: Call) -> object:
     """Reply: how many entries the consumer held; they are pending no more, and freed later."""
     argv = call.argv
@@ -227,6 +180,3 @@ def xgroup_delconsumer(call: Call) -> object:
             shared_streams().note_acknowledged(call, argv[2], stream, group)
         call.server.data.free_later(removed)
     return removed.count
-
-
-command("XGROUP|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

@@ -16,29 +16,12 @@ from headrace.compat.errors import CommandError
 from headrace.compat.glob import Glob
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK, Map
-from headrace.server.commands.help import show_help
-from headrace.server.commands.streams.args import (
-    integer,
-    stream_at,
-    stream_to_read,
-    strict_id,
-)
+from headrace.server.commands.streams.args import integer, stream_at, stream_to_read, strict_id
 from headrace.server.commands.streams.events import PRODUCERS_CHANGED
 from headrace.server.commands.streams.idmp_records import EVER, record_iid
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    FAST,
-    LOADING,
-    READONLY,
-    STALE,
-    WRITE,
-    KeySpec,
-    command,
-    container,
-)
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.iids import iid_of
 from headrace.storage.stream.stream import Stream
@@ -115,7 +98,6 @@ def _stream_to_read(call: Call, key: bytes) -> Stream:
     return stream
 
 
-@command("XCFGSET", arity=-2, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
 def xcfgset(call: Call) -> object:
     """A value that has changed makes the stream forget all iids.
 
@@ -129,13 +111,6 @@ def xcfgset(call: Call) -> object:
     return OK
 
 
-@command(
-    "XIDMPRECORD",
-    arity=5,
-    flags=WRITE | DENYOOM | FAST,
-    keys=(KeySpec("RW UPDATE"),),
-    acl=("stream",),
-)
 def xidmprecord(call: Call) -> object:
     """Make an iid known for an entry.
 
@@ -167,16 +142,6 @@ def xidmprecord(call: Call) -> object:
     return OK
 
 
-container("XIDMP")
-
-
-@command(
-    "XIDMP|CFGSET",
-    arity=-3,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW UPDATE", begin=2),),
-    acl=("stream",),
-)
 def xidmp_cfgset(call: Call) -> object:
     """As XCFGSET. Reply: OK."""
     key = call.argv[2]
@@ -187,13 +152,6 @@ def xidmp_cfgset(call: Call) -> object:
     return OK
 
 
-@command(
-    "XIDMP|CFGGET",
-    arity=-3,
-    flags=READONLY | FAST,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
 def xidmp_cfgget(call: Call) -> object:
     """Reply: map of the limits asked for, in that order; of both when none is named."""
     stream = _stream_to_read(call, call.argv[2])
@@ -211,13 +169,6 @@ def xidmp_cfgget(call: Call) -> object:
     return Map(pairs)
 
 
-@command(
-    "XIDMP|PRODUCERS",
-    arity=-3,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
 def xidmp_producers(call: Call) -> object:
     """Reply: list of (pid, iids held, ID of the oldest one's entry, ID of the newest one's), in
     byte order of the pids; at most ``n`` of them.
@@ -249,6 +200,3 @@ def xidmp_producers(call: Call) -> object:
         newest = format_id(*producer.entry_id(producer.newest()))
         rows.append([pid, int(producer.count), oldest, newest])
     return rows
-
-
-command("XIDMP|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

@@ -11,21 +11,12 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
 from headrace.protocol.packing import Constant, Packer
-from headrace.server.commands.help import show_help
 from headrace.server.commands.streams.args import integer, stream_to_read
 from headrace.server.commands.streams.entries import add_entries, add_entries_array
 from headrace.server.commands.streams.idle_consumers import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
 from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import (
-    LOADING,
-    READONLY,
-    STALE,
-    KeySpec,
-    command,
-    container,
-)
 from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag
 from headrace.storage.stream.nack import Nack
@@ -67,16 +58,7 @@ _INACTIVE: Final = Constant(b"inactive")
 _ENTRIES: Final = Constant(b"entries")
 _ENTRIES_READ: Final = Constant(b"entries-read")
 
-container("XINFO")
 
-
-@command(
-    "XINFO|STREAM",
-    arity=-3,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
 def xinfo_stream(call: Call) -> object:
     """Reply: a map of figures, and entries. Source: xinfoReplyWithStreamInfo."""
     argv = call.argv
@@ -225,13 +207,6 @@ def _add_pending(out: Packer, nacks: list[Nack], with_owner: bool) -> None:
         out.number(nack.count)
 
 
-@command(
-    "XINFO|GROUPS",
-    arity=3,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
 def xinfo_groups(call: Call) -> object:
     """Reply: a map for each group, in byte order of their names."""
     stream = _stream_of(call)
@@ -247,14 +222,6 @@ def xinfo_groups(call: Call) -> object:
     return out.packed()
 
 
-@command(
-    "XINFO|CONSUMERS",
-    arity=4,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-    tips=("nondeterministic_output",),
-)
 def xinfo_consumers(call: Call) -> object:
     """Reply: a map for each, in byte order of their names."""
     key = call.argv[2]
@@ -275,6 +242,3 @@ def xinfo_consumers(call: Call) -> object:
         _add_number(out, _IDLE, max(0, call.now_ms - consumer.seen_ms))
         _add_number(out, _INACTIVE, inactive_ms)
     return out.packed()
-
-
-command("XINFO|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

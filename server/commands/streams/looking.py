@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from headrace.compat.stream_ids import format_id
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, KeySpec, command
 from headrace.storage.stream.stream import Stream
 
 _RUN_DIGITS = 12
 
 
-@command(
-    "XLOOK",
-    arity=-2,
-    flags=READONLY | FAST,
-    keys=(KeySpec("RO ACCESS", last=-1),),
-    acl=("stream",),
-)
 def xlook(call: Call) -> object:
     """Reply: for each key a string, or nil where there is no stream.
 

@@ -22,7 +22,6 @@ from headrace.server.commands.streams.args import integer, stream_at, strict_ids
 from headrace.server.commands.streams.events import PENDING_RELEASED
 from headrace.server.commands.streams.group_args import group_of, refuse_elsewhere
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.nack import COUNT_MAX, Nack
 from headrace.storage.stream.stream import Stream
@@ -42,7 +41,6 @@ class _Options:
         self.force = False
 
 
-@command("XNACK", arity=-7, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
 def xnack(call: Call) -> object:
     """Give entries back to their group.
 

@@ -39,16 +39,7 @@ from headrace.server.commands.streams.group_args import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.server.dispatch.rows import (
-    FAST,
-    NONE_ALIKE,
-    READONLY,
-    WRITE,
-    KeySpec,
-    alike,
-    command,
-    lengthy,
-)
+from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.groups import HERE, Consumer, Group, by_name
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.lookup import Lookup
@@ -63,7 +54,6 @@ ANY_TIME_MS: Final = 2**62 - 1  # before any delivery
 RELEASED_IDLE: Final = -1
 
 
-@command("XACK", arity=-4, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
 def xack(call: Call) -> object:
     """A consumer before the IDs is passed over, see ``compat.group_dialect``.
 
@@ -220,14 +210,6 @@ class PendingRange:
         self.consumer = argv[at + 3] if at + 3 < len(argv) else None
 
 
-@command(
-    "XPENDING",
-    arity=-3,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS"),),
-    acl=("stream",),
-    tips=("nondeterministic_output",),
-)
 def xpending(call: Call) -> object:
     """Reply: how many entries are pending, the lowest and highest ID, and the number of each
         consumer; with a range a list of (ID, consumer, idle milliseconds, deliveries), where an
@@ -340,14 +322,6 @@ def _number(text: bytes, refusal: bytes) -> int:
     return number
 
 
-@command(
-    "XCLAIM",
-    arity=-6,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW UPDATE"),),
-    acl=("stream",),
-    tips=("nondeterministic_output",),
-)
 def xclaim(call: Call) -> object:
     """Take pending entries over.
 
@@ -465,14 +439,6 @@ class SweepOptions:
             at += 1
 
 
-@command(
-    "XAUTOCLAIM",
-    arity=-6,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW DELETE"),),
-    acl=("stream",),
-    tips=("nondeterministic_output",),
-)
 def xautoclaim(call: Call) -> object:
     """Take idle entries over.
 

@@ -9,18 +9,11 @@ from __future__ import annotations
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
-from headrace.server.commands.streams.args import (
-    integer,
-    range_end,
-    range_start,
-    stream_to_read,
-)
+from headrace.server.commands.streams.args import integer, range_end, range_start, stream_to_read
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, KeySpec, command
 from headrace.storage.stream.ranks import Share, count_between, share_by_rows, share_evenly
 
 
-@command("XCOUNT", arity=4, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xcount(call: Call) -> object:
     """The bounds are those of XRANGE. Reply: the number of entries from one ID to the other."""
     argv = call.argv
@@ -30,7 +23,6 @@ def xcount(call: Call) -> object:
     return 0 if stream is None else count_between(stream, start, end)
 
 
-@command("XSPLIT", arity=-6, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xsplit(call: Call) -> object:
     """Cut a range into shares.
 

@@ -40,18 +40,7 @@ from headrace.server.commands.streams.read_options import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.waiting import EntryAfter
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.key_specs import xread_keys
-from headrace.server.dispatch.rows import (
-    ALIKE_BYTES,
-    BLOCKING,
-    FAST,
-    MOVABLEKEYS,
-    NONE_ALIKE,
-    READONLY,
-    KeySpec,
-    alike,
-    command,
-)
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.part import Part
@@ -64,20 +53,17 @@ AHEAD: Final = 16  # ranges whose entries are looked for together
 _LOOKS_AHEAD: Final = build_kind() == "compiled"  # as Python it takes longer than memory does
 
 
-@command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
 def xlen(call: Call) -> object:
     """Reply: the number of entries."""
     stream = stream_to_read(call, call.argv[1])
     return 0 if stream is None else stream.length
 
 
-@command("XRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xrange(call: Call) -> object:
     """Reply: entries, oldest first. Source: xrangeGenericCommand."""
     return _range(call, False)
 
 
-@command("XREVRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xrevrange(call: Call) -> object:
     """Reply: entries, newest first."""
     return _range(call, True)
@@ -165,14 +151,6 @@ def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> N
     stream.look_ahead(all_ms)
 
 
-@command(
-    "XREAD",
-    arity=-4,
-    flags=BLOCKING | READONLY | MOVABLEKEYS,
-    keys=(KeySpec("RO ACCESS INCOMPLETE", begin="STREAMS", begin_from=1, last=-1, limit=2),),
-    acl=("stream",),
-    find_keys=xread_keys,
-)
 def xread(call: Call) -> object:
     """Reply: a map from key to entries of the streams that have some; nil when none has.
     Source: xreadCommand.

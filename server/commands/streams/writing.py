@@ -40,16 +40,7 @@ from headrace.server.commands.streams.idmp_records import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    FAST,
-    NONE_ALIKE,
-    WRITE,
-    KeySpec,
-    alike,
-    command,
-    lengthy,
-)
+from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.idempotence import IdmpMap
 from headrace.storage.stream.iids import Iid
@@ -57,14 +48,6 @@ from headrace.storage.stream.references import is_held_back, pending_count
 from headrace.storage.stream.stream import Stream
 
 
-@command(
-    "XADD",
-    arity=-5,
-    flags=WRITE | DENYOOM | FAST,
-    keys=(KeySpec("RW UPDATE"),),
-    acl=("stream",),
-    tips=("nondeterministic_output",),
-)
 def xadd(call: Call) -> object:
     """Reply: the entry's ID, or nil when NOMKSTREAM met a missing key. Source: xaddCommand."""
     argv = call.argv
@@ -304,14 +287,6 @@ def new_stream(call: Call, key: bytes) -> Stream:
     return Stream(config.stream_idmp_duration, config.stream_idmp_maxsize)
 
 
-@command(
-    "XTRIM",
-    arity=-4,
-    flags=WRITE,
-    keys=(KeySpec("RW DELETE"),),
-    acl=("stream",),
-    tips=("nondeterministic_output",),
-)
 def xtrim(call: Call) -> object:
     """Reply: how many entries were removed.
     Source: xtrimCommand.
@@ -346,7 +321,6 @@ def xtrim(call: Call) -> object:
     return removed
 
 
-@command("XDEL", arity=-3, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
 def xdel(call: Call) -> object:
     """Reply: how many entries were there. Source: xdelCommand."""
     argv = call.argv
@@ -406,13 +380,6 @@ def xdel_lengthy(call: Call) -> Lengthy | None:
     return _Deletion(call.argv)
 
 
-@command(
-    "XSETID",
-    arity=-3,
-    flags=WRITE | DENYOOM | FAST,
-    keys=(KeySpec("RW UPDATE"),),
-    acl=("stream",),
-)
 def xsetid(call: Call) -> object:
     """Reply: OK. Source: xsetidCommand."""
     argv = call.argv

@@ -26,7 +26,6 @@ from headrace.server.commands.strings.values import (
     IF_NOT_EQUAL,
 )
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
 from headrace.storage.entry import Entry
 from headrace.storage.string.string import string_bytes
 
@@ -60,20 +59,12 @@ def holds(found: Entry | None, condition: int, expected: bytes, wrong_type: byte
     return (digest_of(value) == expected.lower()) == (condition == IF_DIGEST)
 
 
-@command("DIGEST", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),), acl=("string",))
 def digest(call: Call) -> object:
     """Reply: the digest of the string, or nil."""
     value = string_at(call, call.argv[1])
     return None if value is None else digest_of(value)
 
 
-@command(
-    "DELEX",
-    arity=-2,
-    flags=WRITE | FAST,
-    keys=(KeySpec("RW DELETE VARIABLE_FLAGS"),),
-    acl=("string",),
-)
 def delex(call: Call) -> object:
     """Without a condition a key of any type goes.
 

@@ -21,32 +21,26 @@ from headrace.server.commands.strings.events import (
     INCREASED_BY_FLOAT,
     RANGE_SET,
 )
-from headrace.server.commands.strings.strings import UPDATE_KEY
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
 from headrace.storage.entry import Entry
 from headrace.storage.string.string import string_bytes, string_length
 
 
-@command("INCR", arity=2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def incr(call: Call) -> object:
     """Reply: the number after adding one; a missing key counts as 0."""
     return _add(call, 1)
 
 
-@command("DECR", arity=2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def decr(call: Call) -> object:
     """Reply: the number after taking one away."""
     return _add(call, -1)
 
 
-@command("INCRBY", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def incrby(call: Call) -> object:
     """Reply: the sum."""
     return _add(call, _operand(call))
 
 
-@command("DECRBY", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def decrby(call: Call) -> object:
     """Reply: the difference."""
     operand = _operand(call)
@@ -91,7 +85,6 @@ def replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
         call.db.replace(key, value, call.now_ms)
 
 
-@command("INCRBYFLOAT", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def incrbyfloat(call: Call) -> object:
     """Reply: the sum, in decimal without an exponent.
 
@@ -119,9 +112,6 @@ def long_double_of(value: object) -> LongDouble | None:
     return long_double.parse(string_bytes(value) or b"")
 
 
-@command(
-    "APPEND", arity=3, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("RW INSERT"),), acl=("string",)
-)
 def append(call: Call) -> object:
     """Reply: the length afterwards."""
     key = call.argv[1]
@@ -139,7 +129,6 @@ def append(call: Call) -> object:
     return size
 
 
-@command("SETRANGE", arity=4, flags=WRITE | DENYOOM, keys=(KeySpec("RW UPDATE"),), acl=("string",))
 def setrange(call: Call) -> object:
     """An empty value changes nothing. Reply: the length afterwards."""
     key = call.argv[1]

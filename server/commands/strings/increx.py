@@ -27,11 +27,9 @@ from headrace.server.commands.deadlines import delete_expired
 from headrace.server.commands.string_keys import writable
 from headrace.server.commands.strings.editing import integer_of, long_double_of, replace
 from headrace.server.commands.strings.events import INCREASED, INCREASED_BY_FLOAT
-from headrace.server.commands.strings.strings import UPDATE_KEY
 from headrace.server.commands.strings.values import StringOptions, report_deadline
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, command
 from headrace.storage.entry import NO_EXPIRY, Entry
 
 
@@ -59,7 +57,6 @@ class _Options:
         self.expiry = StringOptions()
 
 
-@command("INCREX", arity=-2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def increx(call: Call) -> object:
     """Without options the key counts up by one.
 

@@ -15,7 +15,6 @@ from headrace.compat.errors import (
 from headrace.protocol.replies import Map
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import READONLY, KeySpec, command
 from headrace.storage.string.string import string_bytes
 from headrace.storage.string.subsequence import Match, common_length, common_matches, text_of
 
@@ -44,7 +43,6 @@ class _Options:
                 raise CommandError(SYNTAX)
 
 
-@command("LCS", arity=-3, flags=READONLY, keys=(KeySpec("RO ACCESS", last=1),), acl=("string",))
 def lcs(call: Call) -> object:
     """It takes a 32nd of the memory that Redis takes for it, but refuses the same requests.
 

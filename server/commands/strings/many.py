@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import (
     INVALID_NUMKEYS,
     SYNTAX,
@@ -25,43 +23,15 @@ from headrace.server.commands.strings.values import (
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.server.dispatch.rows import (
-    DENYOOM,
-    FAST,
-    MOVABLEKEYS,
-    READONLY,
-    WRITE,
-    KeySpec,
-    command,
-    lengthy,
-)
+from headrace.server.dispatch.rows import lengthy
 from headrace.storage.string.string import string_bytes
 
-_SHARDED: Final = ("request_policy:multi_shard",)
-_SHARDED_OK: Final = ("request_policy:multi_shard", "response_policy:all_succeeded")
 
-
-@command(
-    "MGET",
-    arity=-2,
-    flags=READONLY | FAST,
-    keys=(KeySpec("RO ACCESS", last=-1),),
-    acl=("string",),
-    tips=_SHARDED,
-)
 def mget(call: Call) -> object:
     """Reply: the values in order, nil for a key that holds no string."""
     return [string_bytes(call.lookup(key)) for key in call.argv[1:]]
 
 
-@command(
-    "MSET",
-    arity=-3,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("OW UPDATE", last=-1, step=2),),
-    acl=("string",),
-    tips=_SHARDED_OK,
-)
 def mset(call: Call) -> object:
     """Reply: OK."""
     _check_pairs(call)
@@ -69,13 +39,6 @@ def mset(call: Call) -> object:
     return OK
 
 
-@command(
-    "MSETNX",
-    arity=-3,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("OW INSERT", last=-1, step=2),),
-    acl=("string",),
-)
 def msetnx(call: Call) -> object:
     """Reply: 1, or 0 when any key was there: none is set."""
     _check_pairs(call)
@@ -134,14 +97,6 @@ def mset_lengthy(call: Call) -> Lengthy | None:
     return _Setting(call.argv, 1, 2)
 
 
-@command(
-    "MSETEX",
-    arity=-4,
-    flags=WRITE | DENYOOM | MOVABLEKEYS,
-    keys=(KeySpec("OW UPDATE", keynum=(0, 1, 2)),),
-    acl=("string",),
-    tips=_SHARDED_OK,
-)
 def msetex(call: Call) -> object:
     """Recorded as SETs, which any version can read.
 

@@ -24,27 +24,18 @@ from headrace.server.commands.strings.values import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
+from headrace.server.dispatch.rows import KeySpec
 from headrace.storage.string.string import string_length
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
-OVERWRITE_KEY: Final = (KeySpec("OW UPDATE"),)
 UPDATE_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
 
 
-@command("GET", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=("string",))
 def get(call: Call) -> object:
     """Reply: the value, or nil."""
     return string_at(call, call.argv[1])
 
 
-@command(
-    "SET",
-    arity=-3,
-    flags=WRITE | DENYOOM,
-    keys=(KeySpec("RW ACCESS UPDATE VARIABLE_FLAGS"),),
-    acl=("string",),
-)
 def set_(call: Call) -> object:
     """Recorded as ``_record`` says.
 
@@ -123,9 +114,6 @@ def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int, record: lis
     report_deadline(call, key)
 
 
-@command(
-    "SETNX", arity=3, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("OW INSERT"),), acl=("string",)
-)
 def setnx(call: Call) -> object:
     """Reply: 1 when it was set, 0 when the key was there."""
     argv = call.argv
@@ -137,13 +125,11 @@ def setnx(call: Call) -> object:
     return 1
 
 
-@command("SETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
 def setex(call: Call) -> object:
     """Reply: OK."""
     return _setex(call, b"EX")
 
 
-@command("PSETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
 def psetex(call: Call) -> object:
     """Reply: OK."""
     return _setex(call, b"PX")
@@ -157,7 +143,6 @@ def _setex(call: Call, unit: bytes) -> object:
     return OK
 
 
-@command("GETSET", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def getset(call: Call) -> object:
     """Reply: the old value or nil."""
     _, key, value = call.argv
@@ -167,9 +152,6 @@ def getset(call: Call) -> object:
     return old
 
 
-@command(
-    "GETDEL", arity=2, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS DELETE"),), acl=("string",)
-)
 def getdel(call: Call) -> object:
     """Reply: the value or nil; the key is gone."""
     value = string_at(call, call.argv[1])
@@ -178,7 +160,6 @@ def getdel(call: Call) -> object:
     return value
 
 
-@command("GETEX", arity=-2, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("string",))
 def getex(call: Call) -> object:
     """Reply: the value or nil.
 
@@ -204,7 +185,6 @@ def getex(call: Call) -> object:
     return value
 
 
-@command("STRLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("string",))
 def strlen(call: Call) -> object:
     """Reply: the bytes of the value; 0 without a key."""
     value = call.lookup(call.argv[1])
@@ -216,7 +196,6 @@ def strlen(call: Call) -> object:
     return size
 
 
-@command("GETRANGE", arity=4, flags=READONLY, keys=READ_KEY, acl=("string",))
 def getrange(call: Call) -> object:
     """Both ends are included, negative ones are counted from the end of the string.
 
@@ -239,6 +218,3 @@ def getrange(call: Call) -> object:
     first = max(0, start + size) if start < 0 else start
     last = max(0, end + size) if end < 0 else end
     return bytes(value[first : min(last, size - 1) + 1]) if first <= last else b""
-
-
-command("SUBSTR", arity=4, flags=READONLY, keys=READ_KEY, acl=("string",))(getrange)

@@ -36,20 +36,7 @@ from headrace.server.dispatch.invoke import (
 )
 from headrace.server.dispatch.measuring import measure
 from headrace.server.dispatch.permission import lost_line
-from headrace.server.dispatch.rows import (
-    ALLOW_BUSY,
-    FAST,
-    LOADING,
-    MAY_REPLICATE,
-    NONE_ALIKE,
-    NOSCRIPT,
-    SKIP_SLOWLOG,
-    STALE,
-    WRITE,
-    Command,
-    KeySpec,
-    command,
-)
+from headrace.server.dispatch.rows import MAY_REPLICATE, NONE_ALIKE, WRITE, Command
 from headrace.server.gate import KEYS_MEASURED, MONITORED
 from headrace.server.statistics.calls import CallCounters
 
@@ -57,12 +44,6 @@ from headrace.server.statistics.calls import CallCounters
 _EXEC_BYTES: Final = request_bytes([b"EXEC"])
 
 
-@command(
-    "MULTI",
-    arity=1,
-    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
-    acl=("transaction",),
-)
 def multi(call: Call) -> object:
     """Queue what follows until EXEC. Reply: OK."""
     session = call.session
@@ -73,8 +54,7 @@ def multi(call: Call) -> object:
     return OK
 
 
-@command("EXEC", arity=1, flags=NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG, acl=("transaction",))
-def execute_queue(call: Call) -> object:
+def exec_(call: Call) -> object:
     """Run what MULTI queued, with nothing in between.
 
     Reply: list of the replies; the null array when a watched key has changed.
@@ -175,12 +155,6 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
             started_ns = ended_ns
 
 
-@command(
-    "DISCARD",
-    arity=1,
-    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
-    acl=("transaction",),
-)
 def discard(call: Call) -> object:
     """Forget what MULTI queued, and all watches. Reply: OK."""
     if call.session.transaction is None:
@@ -190,13 +164,6 @@ def discard(call: Call) -> object:
     return OK
 
 
-@command(
-    "WATCH",
-    arity=-2,
-    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
-    keys=(KeySpec("RO", last=-1),),
-    acl=("transaction",),
-)
 def watch(call: Call) -> object:
     """Let the next EXEC fail when one of the keys changes. Reply: OK."""
     session = call.session
@@ -208,12 +175,6 @@ def watch(call: Call) -> object:
     return OK
 
 
-@command(
-    "UNWATCH",
-    arity=1,
-    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
-    acl=("transaction",),
-)
 def unwatch(call: Call) -> object:
     """Watch nothing more. Reply: OK."""
     call.server.watches.unwatch(call.session)

@@ -7,7 +7,6 @@ from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.numbers import parse_integer
 from headrace.server.changes.events import Event
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 from support.tally.value import Tally
 
 MARKED = Event(b"tally.add", EVENT_GENERIC, touches=True)
@@ -19,7 +18,6 @@ def as_tally(value: object | None) -> Tally | None:
     raise CommandError(WRONGTYPE)
 
 
-@command("TALLY.ADD", arity=3, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("RW INSERT"),))
 def tally_add(call: Call) -> object:
     """``TALLY.ADD key mark``. Reply: the sum of all marks."""
     _, key, word = call.argv
@@ -40,7 +38,6 @@ def tally_add(call: Call) -> object:
     return total
 
 
-@command("TALLY.GET", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),))
 def tally_get(call: Call) -> object:
     """``TALLY.GET key``. Reply: the sum of all marks; 0 without a key."""
     tally = as_tally(call.lookup(call.argv[1]))

@@ -1,9 +1,10 @@
 """All that the rest of a server is told of tallies: a line for each table."""
 
-import support.tally.commands  # noqa: F401  (the command table)
+from pathlib import Path
+
 from headrace.persistence.forms.table import register
-from headrace.server.commands.documentation import documented_in
+from headrace.server.dispatch.rows import read_tables
 from support.tally.form import TallyForm
 
 register(TallyForm())
-documented_in("support.tally.docs")
+read_tables(str(Path(__file__).parent), "support.tally.")

@@ -1,8 +1,0 @@
-"""The commands of this family: importing this module fills the command table with them."""
-
-from headrace.server.commands.documentation import documented_in
-from headrace.server.commands.pubsub import (  # noqa: F401
-    pubsub,
-)
-
-documented_in("headrace.server.commands.pubsub.docs")
