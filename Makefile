@@ -42,7 +42,7 @@ CONNECTOR := pyspark_headrace
 WITHOUT_SPARK := headrace tests bench docker examples behind.py setup.py \
 	--exclude "'^(tests/spark|tests/support/spark_|bench/spark)'"
 
-sources = $(sort $(shell find $(1) -name '*.py' -o -path '*/commands/*.txt' -o -name '*.lua'))
+sources = $(sort $(shell find $(1) -name '*.py' -o -path '*/commands/*.txt' -o -path '*/config/*.txt' -o -name '*.lua'))
 SOURCES := $(call sources,$(PACKAGES))
 # Their names are kept in a file that changes when one comes or goes.
 NAMES := $(VENV)/sources.txt

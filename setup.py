@@ -325,10 +325,7 @@ setup(
     packages=sorted(packages()),
     package_dir=packages(),
     include_package_data=False,  # of what sdist takes, the wheel needs the modules alone, and this
-    package_data={
-        "headrace.server.scripting.lua": ["*.lua"],
-        "headrace.server.commands": ["*.txt"],
-    },
+    package_data={"": ["*.lua", "commands/*.txt", "config/*.txt"]},
     ext_modules=extensions() if building else [],
     cmdclass={"build_ext": ParallelBuild},
     options={

@@ -1,9 +1,9 @@
 """Kinds of configuration parameter: how Redis reads, checks, shows and rewrites their values.
 
-A ``Parameter`` is one row of a table: its name, its default and what may be done with it. A
-subclass is a kind. ``parse`` takes the words that follow the name and gives the value to keep, or
-raises ``BadValue`` with Redis's own reason; ``show`` gives what CONFIG GET answers; ``rewritten``
-gives what CONFIG REWRITE puts behind the name in the file. Values are never changed in place.
+A ``Parameter`` is one entry of ``server/config/parameters.txt``. A subclass is a kind. ``parse``
+takes the words that follow the name and gives the value to keep, or raises ``BadValue`` with
+Redis's own reason; ``show`` gives what CONFIG GET answers; ``rewritten`` gives what CONFIG REWRITE
+puts behind the name in the file. Values are never changed in place.
 Source: config.c of Redis 7.0 and 7.4.
 """
 
@@ -39,6 +39,15 @@ NOT_OCTAL: Final = "argument couldn't be parsed as an octal number"
 NOT_MEMORY: Final = "argument must be a memory value"
 NOT_MEMORY_OR_PERCENT: Final = "argument must be a memory or percent value"
 BAD_OOM_VALUES: Final = "Invalid oom-score-adj-values, elements must be between -2000 and 2000."
+
+# What a range may end with, by the names that a table has for it.
+LIMITS: Final[dict[str, int]] = {
+    "INT_MIN": INT_MIN,
+    "INT_MAX": INT_MAX,
+    "UINT_MAX": UINT_MAX,
+    "LONG_MAX": LONG_MAX,
+    "ULONG_MAX": ULONG_MAX,
+}
 
 # Patterns that are compiled when first needed.
 _LOOSE_INTEGER: Final = rb"[ \t\n\v\f\r]*[+-]?[0-9]+\Z"
@@ -98,6 +107,9 @@ class Parameter:
 
     Args:
         name: as in redis.conf.
+        limits: the words behind its kind, which say what values it takes.
+
+    Attributes:
         default: the value when nothing sets it.
         flags: of the bits above.
         alias: an older name that Redis understands too.
@@ -105,23 +117,19 @@ class Parameter:
         unsupported: why a value other than the default is refused; empty when it is not.
     """
 
-    def __init__(
-        self,
-        name: str,
-        default: object,
-        flags: int = 0,
-        alias: str = "",
-        doc: str = "",
-        unsupported: str = "",
-    ) -> None:
+    def __init__(self, name: str, limits: list[str]) -> None:
         self.name: Final = name
         self.wire: Final = name.encode()
         self.attribute: Final = name.replace("-", "_")
-        self.default: Final = default
-        self.flags: Final = flags
-        self.alias: Final = alias.encode()
-        self.doc: Final = doc
-        self.unsupported: Final = unsupported
+        self.default: object = None
+        self.flags = 0
+        self.alias = b""
+        self.doc = ""
+        self.unsupported = ""
+
+    def first(self, words: list[bytes]) -> object:
+        """The value that the words of its default mean. Raises: BadValue."""
+        return self.parse(words, None)
 
     def read(self, words: list[bytes], current: object) -> object:
         """The value that ``words`` mean, given the ``current`` one.
@@ -176,28 +184,21 @@ class YesNo(Parameter):
 
 
 class Integer(Parameter):
-    """An integer between ``low`` and ``high``, both included.
+    """An integer between ``low`` and ``high``, both included: ``0 INT_MAX``.
 
-    Args:
-        clamp: a narrower range into which a value in range is moved; (low, high).
+    With ``clamp 1 500`` behind it a value in that range is moved into a narrower one.
     """
 
-    def __init__(
-        self,
-        name: str,
-        default: int,
-        low: int,
-        high: int,
-        flags: int = 0,
-        alias: str = "",
-        doc: str = "",
-        unsupported: str = "",
-        clamp: tuple[int, int] | None = None,
-    ) -> None:
-        super().__init__(name, default, flags, alias, doc, unsupported)
-        self.low: Final = low
-        self.high: Final = high
-        self.clamp: Final = clamp
+    def __init__(self, name: str, limits: list[str]) -> None:
+        super().__init__(name, limits)
+        ends = [self.end(word) for word in limits if word != "clamp"]
+        self.low: Final = ends[0]
+        self.high: Final = ends[1]
+        self.clamp: Final = (ends[2], ends[3]) if len(ends) > 2 else None
+
+    def end(self, word: str) -> int:
+        """The end of a range that a word of the table means."""
+        return LIMITS[word] if word in LIMITS else int(word)
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for what is no integer or out of range."""
@@ -228,6 +229,10 @@ class Integer(Parameter):
 
 class Memory(Integer):
     """A number of bytes, with a unit or without; kept as an int."""
+
+    def end(self, word: str) -> int:
+        """With a unit or without, too."""
+        return LIMITS[word] if word in LIMITS else memory_size(word.encode()) or 0
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for what is no size or out of range."""
@@ -285,6 +290,10 @@ class MemoryOrPercent(Integer):
 class Octal(Integer):
     """Permission bits, read and shown in base eight."""
 
+    def end(self, word: str) -> int:
+        """In base eight, too."""
+        return int(word, 8)
+
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for what is no octal number or out of range."""
         word = words[0]
@@ -307,24 +316,14 @@ class Octal(Integer):
 class Choice(Parameter):
     """One of some words; kept as it stands in ``choices``, whatever the case it came in.
 
-    Args:
-        synonyms: words that mean another of ``choices`` and are shown as that one.
+    ``relative=yes`` means ``yes`` and is shown as that.
     """
 
-    def __init__(
-        self,
-        name: str,
-        default: bytes,
-        choices: tuple[bytes, ...],
-        flags: int = 0,
-        alias: str = "",
-        doc: str = "",
-        unsupported: str = "",
-        synonyms: dict[bytes, bytes] | None = None,
-    ) -> None:
-        super().__init__(name, default, flags, alias, doc, unsupported)
-        self.choices: Final = choices
-        self.synonyms: Final[dict[bytes, bytes]] = synonyms or {}
+    def __init__(self, name: str, limits: list[str]) -> None:
+        super().__init__(name, limits)
+        pairs = [limit.encode().partition(b"=") for limit in limits]
+        self.choices: Final = tuple([word for word, _, _ in pairs])
+        self.synonyms: Final = {word: other for word, _, other in pairs if other}
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue, naming the choices, for any other word."""
@@ -376,28 +375,12 @@ class ChoiceSet(Choice):
 
 
 class Text(Parameter):
-    """Any bytes.
+    """Any bytes; ``filename`` or ``dirname``: no path; ``not-empty``: at least one."""
 
-    Args:
-        base_name_of: what the value is a file name of (``"filename"``, ``"dirname"``): it may
-            then be no path. Empty for any text.
-        may_be_empty: whether an empty value is taken.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        default: bytes = b"",
-        flags: int = 0,
-        alias: str = "",
-        doc: str = "",
-        unsupported: str = "",
-        base_name_of: str = "",
-        may_be_empty: bool = True,
-    ) -> None:
-        super().__init__(name, default, flags, alias, doc, unsupported)
-        self.base_name_of: Final = base_name_of
-        self.may_be_empty: Final = may_be_empty
+    def __init__(self, name: str, limits: list[str]) -> None:
+        super().__init__(name, limits)
+        self.may_be_empty: Final = "not-empty" not in limits
+        self.base_name_of: Final = "".join([word for word in limits if word != "not-empty"])
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for a path or an empty value where it may be neither."""

@@ -94,7 +94,6 @@ KNOW_A_TYPE = {
     "headrace.storage.faces": "the table of plain objects that are values",
     "headrace.persistence.forms.table": "the table of forms",
     "headrace.compat.storage_errors": "error texts of what the data refuses",
-    "headrace.server.config.parameters": "limits of the parameters of streams",
     "headrace.server.settings": "parameters that take effect in streams",
     "headrace.server.data": "how large the nodes of lists and streams may become",
     "headrace.server.state": "how large the nodes of streams may become",

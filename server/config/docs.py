@@ -8,14 +8,14 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from headrace.compat.config_names import (
+from headrace.compat.parameters import HIDDEN, IMMUTABLE, PROTECTED, Parameter
+from headrace.server.config.parameters import (
     INERT,
     INERT_GROUPS,
     OBSOLETE_DIRECTIVES,
     REFUSED_DIRECTIVES,
+    SECTIONS,
 )
-from headrace.compat.parameters import HIDDEN, IMMUTABLE, PROTECTED, Parameter
-from headrace.server.config.parameters import SECTIONS
 
 HEAD: Final = """\
 # Configuration

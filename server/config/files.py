@@ -13,14 +13,19 @@ import re
 from typing import Final
 
 from headrace.compat.acl_errors import unmatched
-from headrace.compat.config_names import OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
 from headrace.compat.parameters import MULTI, BadValue, Parameter
 from headrace.compat.quoting import quoted
 from headrace.protocol.inline import split_words
 from headrace.server.acl.rules import RuleError, UnmatchedError, check_rules
 from headrace.server.build import VERSION
 from headrace.server.config.config import Config
-from headrace.server.config.parameters import ALL, BY_NAME, is_sensitive
+from headrace.server.config.parameters import (
+    ALL,
+    BY_NAME,
+    OBSOLETE_DIRECTIVES,
+    REFUSED_DIRECTIVES,
+    is_sensitive,
+)
 
 SECRET_DIRECTIVES: Final = (b"user", b"sentinel", b"rename-command")  # may hold secrets
 _NAME: Final = re.compile(rb"[^ \t='\"]*")

@@ -38,6 +38,11 @@ BAD_HOST_NAME: Final = "Hostnames may only contain alphanumeric characters, hyph
 HOST_NAME_MAX_BYTES: Final = 256
 ADDRESS_MAX_BYTES: Final = 46
 BAD_EVENT_CLASS: Final = "Invalid event class character. Use 'Ag$lshzxeKEtmdnocaSTIV'."
+STRANGE_SPACE: Final = (
+    "tls-expected-peer-name must not contain whitespace other than spaces separating names; "
+    "use an empty string to disable it"
+)
+NO_NAME: Final = "tls-expected-peer-name contains no usable name; use an empty string to disable it"
 
 SavePoints = list[tuple[int, int]]
 
@@ -177,6 +182,10 @@ _LIMIT_CLASSES: Final[dict[bytes, int]] = {
 
 class OutputLimits(Parameter):
     """Limits of the three client classes; kept as a list indexed by the ``LIMIT_`` numbers."""
+
+    def first(self, words: list[bytes]) -> object:
+        """All three are named."""
+        return self.parse(words, [OutputLimit(0, 0, 0)] * 3)
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Changes the classes that are named; raises BadValue when one group of four is wrong."""
@@ -332,6 +341,10 @@ class KeyspaceEvents(Parameter):
 class Directory(Parameter):
     """The folder of the data files; kept as an absolute path."""
 
+    def first(self, words: list[bytes]) -> object:
+        """Nothing: it is the one in which the server is started."""
+        return b""
+
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue, with the system's words, when the process may not go there."""
         path = os.path.normpath(os.path.join(text(current), words[0]))
@@ -357,6 +370,19 @@ class Directory(Parameter):
     def range_text(self) -> str:
         """What it must be."""
         return "a folder that exists"
+
+
+class PeerNames(Text):
+    """Names of hosts with spaces between them; kept as they were written."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for other white space, and where there is nothing but spaces."""
+        value = words[0]
+        if any(char in value for char in b"\t\n\v\f\r"):
+            raise BadValue(STRANGE_SPACE)
+        if value and not value.strip(b" "):
+            raise BadValue(NO_NAME)
+        return super().parse(words, current)
 
 
 def save_points(value: object) -> SavePoints:

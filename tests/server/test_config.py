@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from headrace.compat.config_names import INERT
 from headrace.compat.errors import CommandError
 from headrace.compat.parameters import memory_size, memory_text
 from headrace.server.config.config import Config
 from headrace.server.config.docs import render
 from headrace.server.config.files import Arguments, Loader
 from headrace.server.config.notifications import flags_of, letters_of
-from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME, is_sensitive
+from headrace.server.config.parameters import (
+    ACTIVE,
+    ALL,
+    BY_NAME,
+    INERT,
+    BadTable,
+    is_sensitive,
+    read_table,
+)
 from headrace.server.config.rewrite import MARK, UNKNOWN, rewrite, rewritten
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from support.client import WireError
 from support.process import RedisProcess
 
@@ -490,3 +499,24 @@ def test_document_tells_what_the_table_says(repo: Path) -> None:
     assert (repo / "docs" / "configuration.md").read_text() == render(), (
         "run: python -m headrace.server.config.docs > docs/configuration.md"
     )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "port 6379",
+        "port 6379 | number 0 65535",
+        "port 6379 | integer 0",
+        "port 6379 | integer 0 MANY",
+        "port 65536 | integer 0 65535",
+        "port 6379 | integer 0 65535 | fixed",
+    ],
+)
+def test_an_entry_of_the_table_that_is_not_understood(entry: str) -> None:
+    with pytest.raises(BadTable, match=rf"parameters\.txt: {re.escape(entry)}: "):
+        read_table(f"[Network]\n{entry}\n    TCP port to listen at.\n")
+
+
+def test_streams_and_the_table_agree() -> None:
+    assert BY_NAME[b"stream-idmp-duration"].default == IDMP_DURATION_S
+    assert BY_NAME[b"stream-idmp-maxsize"].default == IDMP_MAXSIZE

@@ -70,10 +70,10 @@ def modules(wheel: Path) -> set[str]:
 
 
 def sources(*folders: str) -> set[str]:
-    """The modules in folders of this checkout, in Python and in Lua, as paths from it."""
+    """The modules and tables in folders of this checkout, as paths from it."""
     return {
         path.relative_to(ROOT).as_posix()
         for folder in folders
-        for kind in ("*.py", "*.lua")
+        for kind in ("*.py", "*.lua", "commands/*.txt", "config/*.txt")
         for path in (ROOT / folder).rglob(kind)
     }
