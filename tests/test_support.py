@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pytest_rerunfailures import StatusDB
 
 from support.build import ROOT
 from support.campaigns import CAMPAIGNS, Selection
@@ -132,3 +133,7 @@ def test_a_push_runs_some_of_a_campaign_and_all_else() -> None:
     pushed = Selection()
     assert [test for test in asked if pushed.has(test)] == asked[::every]
     assert pushed.has("tests/test_support.py::test_ports")
+
+
+def test_no_worker_asks_whether_a_test_was_tried_before(pytestconfig: pytest.Config) -> None:
+    assert type(vars(pytestconfig)["failures_db"]) is StatusDB
