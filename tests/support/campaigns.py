@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Final
 
 CAMPAIGNS: Final = {
@@ -87,12 +88,14 @@ class Selection:
 
     def __init__(self) -> None:
         self._met: Counter[str] = Counter()
+        self._of_file: dict[str, list[tuple[str, int]]] = {}
+        for pattern, every in chain.from_iterable(CAMPAIGNS.values()):
+            self._of_file.setdefault(pattern.partition("::")[0], []).append((pattern, every))
 
     def has(self, test: str) -> bool:
         """Return whether the test with this ID is one that a push runs."""
-        for group in CAMPAIGNS.values():
-            for pattern, every in group:
-                if fnmatchcase(test, pattern):
-                    self._met[pattern] += 1
-                    return every > 0 and self._met[pattern] % every == 1 % every
+        for pattern, every in self._of_file.get(test.partition("::")[0], ()):
+            if fnmatchcase(test, pattern):
+                self._met[pattern] += 1
+                return every > 0 and self._met[pattern] % every == 1 % every
         return True
