@@ -71,6 +71,12 @@ def judged_too_early(item: pytest.Item) -> bool:
     return any(judge.follows < mark.args for mark in item.iter_markers("since"))
 
 
+def chance_again(item: pytest.Item) -> bool:
+    """Whether the item is by chance what two others are: the uncompiled checkout runs no more."""
+    seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
+    return build.use_tree() and seed in range(2, 1000)  # what is greater was chosen
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what is quick; leave out what is judged too early, and what a push leaves out."""
     pushed = campaigns.Selection()
@@ -78,7 +84,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
-        is_run = judges.everything() or pushed.has(item.nodeid)
+        is_run = judges.everything() or (pushed.has(item.nodeid) and not chance_again(item))
         is_run = is_run or item.nodeid.partition("[")[0] in named
         (kept if is_run and not judged_too_early(item) else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)

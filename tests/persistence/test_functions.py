@@ -13,6 +13,8 @@ from support.tools import tool
 
 from .test_serving import FOLDER, MANIFEST, wait_until
 
+pytestmark = pytest.mark.once
+
 AOF = ("--appendonly", "yes")
 DEBUG = ("--enable-debug-command", "yes")
 

@@ -217,6 +217,7 @@ def test_the_file_is_turned_off_when_it_has_been_loaded(
         assert b"aof_enabled:1" in client.call("INFO", "persistence")
 
 
+@pytest.mark.once
 def test_clients_are_answered_while_a_snapshot_is_loaded(
     fresh_server: Factory, tmp_path: Path
 ) -> None:

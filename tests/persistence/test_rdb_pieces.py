@@ -89,6 +89,7 @@ def test_a_long_string_is_read_in_many_steps(tmp_path: Path, form: str) -> None:
     assert db.get(b"k", 1) == b"a" * size
 
 
+@pytest.mark.once
 def test_a_large_value_leaves_time_after_each_part(tmp_path: Path) -> None:
     """Many small keys are read between two looks at the clock, but one part of a large one."""
     path = tmp_path / "dump.rdb"
@@ -150,6 +151,7 @@ def test_a_large_value_is_read_in_many_steps(tmp_path: Path, kind: str) -> None:
     assert db.names() == [kind.encode()]
 
 
+@pytest.mark.once
 def test_progress_is_told_while_one_value_is_loaded(fresh_server: Factory, tmp_path: Path) -> None:
     (tmp_path / "dump.rdb").write_bytes(file(large("hash", LOADING)))
     server = fresh_server(directory=tmp_path, start=False)
@@ -244,6 +246,7 @@ def test_a_file_that_is_cut_or_broken_leaves_nothing(tmp_path: Path, form: str) 
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.once
 def test_a_snapshot_that_is_broken_is_not_exported(fresh_server: Factory, tmp_path: Path) -> None:
     server = fresh_server()
     with server.client() as client:
@@ -265,6 +268,7 @@ def fill_all(client: RawClient) -> None:
         make(client, requests(name), name)
 
 
+@pytest.mark.once
 def test_a_snapshot_is_exported_as_what_was_loaded_from_it(
     fresh_server: Factory, tmp_path: Path
 ) -> None:

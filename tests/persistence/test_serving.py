@@ -73,6 +73,7 @@ def test_off_means_no_files(fresh_server: Factory) -> None:
     assert not (server.directory / FOLDER).exists()
 
 
+@pytest.mark.once
 def test_a_torn_end_is_dropped_at_every_byte(fresh_server: Factory) -> None:
     """The last command is cut at every byte: each time the rest is there, and writing goes on."""
     server = fresh_server("--appendonly", "yes", debug=False)
@@ -339,6 +340,7 @@ def test_a_sync_that_fails_refuses_writes_under_everysec() -> None:
         waiting.wait_until(lambda: client.call("SET", "k", "1").startswith(b"-MISCONF"))
 
 
+@pytest.mark.once
 def test_clients_are_answered_while_data_is_loaded(fresh_server: Factory, tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     folder.mkdir()

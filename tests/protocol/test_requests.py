@@ -243,6 +243,7 @@ def test_a_huge_array_costs_nothing() -> None:
     assert spent_s[1] < 10 * spent_s[0]
 
 
+@pytest.mark.once
 def test_time_grows_with_the_bytes_and_not_faster() -> None:
     def spent(data: bytes, size: int) -> float:
         pieces = [data[at : at + size] for at in range(0, len(data), size)]

@@ -116,6 +116,7 @@ def steps(change: Step, expire: Callable[[int], int]) -> Iterator[float]:
             break
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [of_keys, of_fields, of_hashes])
 def test_no_step_is_long(make: Callable[[], tuple[Step, Callable[[int], int]]]) -> None:
     gc.disable()
@@ -139,6 +140,7 @@ def longest_of(change: Step) -> float:
     return longest
 
 
+@pytest.mark.once
 def test_no_step_is_long_while_they_become_many() -> None:
     """As one of a dict is, which moves all that it has at once, and takes twenty times as long."""
     all_at_once: dict[bytes, int] = {}
