@@ -198,8 +198,8 @@ $(VENV)/bin/python:
 
 # What serving needs, and what the build below needs besides in this environment: it makes no second
 # one. The pure build takes no more than setuptools.
-# Of several in one environment one works: the lock is held by a shell and all that it starts. An
-# environment whose making was cut short has no pip.
+# Of several in one environment one fetches, and one builds: the lock is held by a shell and all that it
+# starts. An environment whose making was cut short has no pip.
 define LOCK
 import fcntl, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -211,8 +211,8 @@ except BlockingIOError:
 endef
 export LOCK
 COMMA := ,
-LOCKED := exec 9> $(VENV)/lock && $(VENV)/bin/python -c "$$LOCK"
-FETCH = @$(LOCKED) && { [ -e $(VENV)/bin/pip ] || $(PYTHON) -m venv $(VENV); } && \
+LOCKED = exec 9> $(VENV)/$(1) && $(VENV)/bin/python -c "$$LOCK"
+FETCH = @$(call LOCKED,lock) && { [ -e $(VENV)/bin/pip ] || $(PYTHON) -m venv $(VENV); } && \
 	$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("$<", "rb")); \
 		print(*$(1), sep="\n")' > $@.new && $(PIP) install --quiet -r $@.new && mv $@.new $@ || { \
 	echo "headrace: not fetched what pyproject.toml names, for the reason above. This needs a network, or" \
@@ -260,7 +260,7 @@ $(NAMES): | $(VENV)/bin/python
 	@echo $(SOURCES) > $@
 
 $(STAMP): $(TO_RUN) $(TO_BUILD) $(NAMES) setup.py headrace/importer.c $(wildcard server/*.txt) $(SOURCES)
-	@$(LOCKED) && if $(SELF) --silent --question $@; then exit 0; fi && \
+	@$(call LOCKED,lock-of-build) && if $(SELF) --silent --question $@; then exit 0; fi && \
 	rm -rf $(VENV)/.installed-pure $(VENV)/.installed-compiled $(VENV)/.build-kind $(VENV)/wheel && \
 	rm -f $(VENV)/bin/headrace && mkdir $(VENV)/wheel && \
 	HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel && \

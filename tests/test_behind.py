@@ -162,6 +162,22 @@ def test_of_two_in_one_checkout_one_works(environment: Path, tmp_path: Path) -> 
     assert (environment / "requirements-run.txt").exists()
 
 
+def test_a_build_does_not_wait_for_what_is_fetched(environment: Path, tmp_path: Path) -> None:
+    """In CI Spark is fetched while the server is compiled."""
+    for name in ("run", "pure"):
+        (environment / f"requirements-{name}.txt").touch()
+    stamp, told = environment / ".installed-pure", tmp_path / "told"
+    with (environment / "lock").open("w") as fetching, told.open("w") as file:
+        fcntl.flock(fetching, fcntl.LOCK_EX)
+        with (environment / "lock-of-build").open("w") as building:
+            fcntl.flock(building, fcntl.LOCK_EX)
+            words = make(environment, str(stamp), "HEADRACE_PURE=1")
+            waiting = subprocess.Popen(words, stderr=file)
+            wait_until(lambda: "waiting for another `make`" in told.read_text())
+            stamp.touch()  # the other has built it
+        assert waiting.wait(60) == 0, told.read_text()
+
+
 def test_another_python_is_refused(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.14.0\nexit 1\n')
