@@ -123,8 +123,4 @@ def every_server(
     program = judge.program()
     if program is None:
         judges.missing(f"no {judge.name} to compare with: `make judges` brings it")
-    process = _shared_judges.setdefault(program, RedisProcess(program=program))
-    if not process.running:
-        process.start()
-    process.call("FLUSHALL")
-    return process
+    return _shared_judges.setdefault(program, RedisProcess(program=program)).start_or_empty()
