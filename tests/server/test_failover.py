@@ -164,6 +164,7 @@ def test_one_that_refuses_leaves_the_master(master: Process, replica: Process) -
     master.call("SET", "k", 1)
     master.call("FAILOVER", "TO", "127.0.0.1", replica.port, "FORCE", "TIMEOUT", 100)
     wait_until(lambda: state(master) == "failover-in-progress")
+    replica.kill()  # it would be waited for, as it stands still
     replica.restart(crash=True)
     wait_until(lambda: state(master) == "no-failover")
     assert role(master) == "master"
