@@ -9,6 +9,7 @@ import pytest
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.server.commands.documentation import documentation
+from support.campaigns import drawn
 from support.fuzz.calls import Calls
 from support.fuzz.duel import Duel, Fuzz, script
 from support.fuzz.families import FAMILIES
@@ -189,7 +190,7 @@ def test_drills_beside_an_older_judge(older_duel: Duel, family: str) -> None:
 @pytest.mark.parametrize("family", [*FAMILIES, "string", "stream"])
 def test_drills_by_chance(duel: Duel, family: str) -> None:
     fuzz = Fuzz(duel, seed=1, only=[family])
-    fuzz.run(8_000, drills=True)
+    fuzz.run(drawn(8_000), drills=True)
     assert not fuzz.scripts, fuzz.scripts[0]
 
 
@@ -197,5 +198,5 @@ def test_drills_by_chance(duel: Duel, family: str) -> None:
 @pytest.mark.judge
 def test_sessions_by_chance(duel: Duel) -> None:
     fuzz = Fuzz(duel, seed=1)
-    fuzz.run(12_000)
+    fuzz.run(drawn(12_000))
     assert not fuzz.scripts, fuzz.scripts[0]

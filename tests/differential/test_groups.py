@@ -21,6 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from support.campaigns import drawn
 from support.client import Argument, Status, parse
 from support.groups import (
     FAR_MS,
@@ -473,7 +474,7 @@ def test_the_group_machine(pair: Pair) -> None:
         run_state_machine_as_test(
             Here,
             settings=settings(
-                max_examples=60,
+                max_examples=drawn(60),
                 stateful_step_count=40,
                 suppress_health_check=list(HealthCheck),
             ),

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from support.campaigns import drawn
 from support.client import Argument, parse
 from support.process import Pair, RedisProcess, ServerProcess
 
@@ -175,7 +176,7 @@ def test_any_sequence_gives_the_same_replies(quiet_pair: Pair) -> None:
     run_state_machine_as_test(
         Here,
         settings=settings(
-            max_examples=150,
+            max_examples=drawn(150),
             stateful_step_count=50,
             suppress_health_check=list(HealthCheck),
         ),

@@ -30,6 +30,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from support.campaigns import drawn
 from support.client import Argument, RawClient, encode, parse
 from support.groups import FAR_MS, HALF_MS, compare_groups, rows, table, without_clock
 from support.process import Pair, RedisProcess, ServerProcess
@@ -499,7 +500,7 @@ def test_any_pipelines(server: ServerProcess, redis_server: RedisProcess) -> Non
         run_state_machine_as_test(
             Here,
             settings=settings(
-                max_examples=50,
+                max_examples=drawn(50),
                 stateful_step_count=30,
                 report_multiple_bugs=False,
                 suppress_health_check=list(HealthCheck),

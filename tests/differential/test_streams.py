@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from support.campaigns import drawn
 from support.client import RawClient
 from support.process import Pair, RedisProcess, ServerProcess
 
@@ -273,7 +274,7 @@ def test_the_log_machine(pair: Pair) -> None:
         run_state_machine_as_test(
             log_machine(pair),
             settings=settings(
-                max_examples=60,
+                max_examples=drawn(60),
                 stateful_step_count=40,
                 suppress_health_check=list(HealthCheck),
             ),

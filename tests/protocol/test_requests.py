@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headrace.protocol.requests import SLICE_BYTES, ProtocolError, RequestParser
 from support.alike import changed
+from support.campaigns import drawn
 from support.client import encode
 
 BIG = b"x" * 70_000
@@ -163,7 +164,7 @@ pieces_of_wire = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=1500)
+@settings(max_examples=drawn(1500))
 @given(
     st.lists(pieces_of_wire, max_size=12).map(b"".join), st.lists(st.integers(0, 80), max_size=3)
 )
@@ -177,7 +178,7 @@ def test_however_it_arrives_the_same_comes_out(data: bytes, cuts: list[int]) -> 
     assert parse([data[a:b] for a, b in pairwise(places)]) == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=drawn(200))
 @given(
     st.lists(
         st.lists(

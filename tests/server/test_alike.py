@@ -33,6 +33,7 @@ from headrace.storage.stream.groups import Group
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.stream import Stream
 from headrace.storage.string.string import string_bytes
+from support.campaigns import drawn
 from support.client import Argument, parse
 from support.process import ServerProcess
 from support.snapshots import plain_stream
@@ -229,7 +230,7 @@ ACKS: list[list[bytes]] = [
 ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=drawn(400))
 @given(
     st.lists(
         (Adding | Adding | Adding | Others).map(lambda words: [words])
@@ -354,7 +355,7 @@ RangeEnds = st.sampled_from(
 ) | st.integers(0, 4 * SCATTERED_BLOCKS).map(b"%d".__mod__)
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(
     st.sampled_from([b"XRANGE", b"XREVRANGE"]),
     st.lists(st.tuples(RangeEnds, RangeEnds, st.integers(0, 3)), min_size=2, max_size=40),

@@ -22,6 +22,7 @@ from headrace.storage.stream.idempotence import Record
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.nack import Holder
 from headrace.storage.stream.stream import Stream
+from support.campaigns import drawn
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
@@ -414,7 +415,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
             assert Reader(FrozenStream(self.stream)).rest() == plain_stream(self.stream)
 
 
-FrozenStreamMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60)
+FrozenStreamMachine.TestCase.settings = settings(max_examples=drawn(80), stateful_step_count=60)
 TestFrozenStream = FrozenStreamMachine.TestCase
 
 KEYS = [b"k%d" % number for number in range(10)]
@@ -570,5 +571,5 @@ def plain_frozen(value: object) -> object:
     return value
 
 
-FreezingMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60)
+FreezingMachine.TestCase.settings = settings(max_examples=drawn(80), stateful_step_count=60)
 TestFreezing = FreezingMachine.TestCase

@@ -15,6 +15,7 @@ from headrace.storage.stream.frozen import FrozenStream
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.stream import Stream
+from support.campaigns import drawn
 from support.snapshots import make_stream, plain_stream
 
 GREATEST = (ID_MAX, ID_MAX)
@@ -156,7 +157,7 @@ class StreamMachine(RuleBasedStateMachine):
         assert stream.node_count() if self.model else stream.node_count() <= 1
 
 
-StreamMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=60)
+StreamMachine.TestCase.settings = settings(max_examples=drawn(150), stateful_step_count=60)
 TestStream = StreamMachine.TestCase
 
 
@@ -171,7 +172,7 @@ TEXTS = (b"", b"v", b"0", b"-1", b"9" * 19, b"9" * 25, b":", b"x" * 63, b"y" * 6
 Values = st.sampled_from([*TEXTS, b"z" * 5000])
 
 
-@settings(max_examples=400)
+@settings(max_examples=drawn(400))
 @given(
     st.lists(
         st.tuples(

@@ -1,6 +1,7 @@
 """What a push does not wait for, because something quicker proves it: ``make test-all`` runs it.
 
 Each line is a pattern of test IDs, and of how many of these one is run all the same; 0: none is.
+Tests by chance that take seconds ask ``drawn`` how much they draw.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Final
 
+from support import judges
+
 CAMPAIGNS: Final = {
     "kills and cuts by the dozen: single ones are tested at each place where they may come": (
         ("tests/crash/test_torture.py::test_kills_power_cuts_*", 2),
         ("tests/crash/test_steps.py::test_a_kill_within_a_write_*", 3),
+        ("tests/crash/test_steps.py::test_each_step_of_a_snapshot*", 2),
         ("tests/crash/test_steps.py::test_failures_while_*", 2),
         ("tests/crash/test_truncation.py::*", 0),
         ("tests/frameworks/test_workers.py::test_a_killed_worker_loses_*", 20),
@@ -55,6 +59,7 @@ CAMPAIGNS: Final = {
         ("tests/differential/test_replication_stream.py::test_a_real_replica_and_*", 3),
         ("tests/frameworks/test_libraries.py::*", 8),
         ("tests/frameworks/test_socket_io.py::*", 3),
+        ("tests/persistence/test_foreign_snapshots.py::test_what_stands_behind_the_end_*", 2),
         ("tests/persistence/test_functions.py::test_redis_loads_what_we_export*", 3),
         ("tests/persistence/test_functions.py::test_we_load_what_redis_wrote*", 2),
         ("tests/persistence/test_interchange.py::test_a_damaged_rdb_file_*", 2),
@@ -70,6 +75,7 @@ CAMPAIGNS: Final = {
         ("tests/persistence/test_rdb_pieces.py::test_a_file_that_is_cut_or_broken_*", 2),
         ("tests/regions/test_docs.py::test_tables*", 3),
         ("tests/server/test_departed_readers.py::test_a_reader_that_has_left_*", 3),
+        ("tests/server/test_strange_files.py::test_what_is_no_file*", 2),
         ("tests/server/test_tools.py::test_a_damaged_end*", 3),
         ("tests/spark/test_jobs.py::test_an_archive_that_is_not_whole*", 0),
         ("tests/spark/test_jobs.py::test_only_what_is_archived_*", 0),
@@ -81,6 +87,11 @@ CAMPAIGNS: Final = {
         ("tests/test_build.py::test_a_compiler_that_fails_*", 0),
     ),
 }  # fmt: skip
+
+
+def drawn(count: int) -> int:
+    """How many examples, worlds or commands a push draws by chance, of so many of a release."""
+    return count if judges.everything() else count // 2
 
 
 class Selection:

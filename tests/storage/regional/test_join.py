@@ -12,6 +12,7 @@ from headrace.regions.lanes.start import start_after, start_after_seen
 from headrace.storage.digest import Digest
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.vectors import Numbers, raise_numbers
+from support.campaigns import drawn
 from support.replicas import Logs, Replica, sync
 
 REGIONS = (1, 2, 3)
@@ -266,7 +267,7 @@ def test_acknowledgements_that_came_before_their_group_are_united_with_those_of_
     assert shared_state(three.stream) == shared_state(one.stream)
 
 
-STEPS = settings(max_examples=120, stateful_step_count=40)
+STEPS = settings(max_examples=drawn(120), stateful_step_count=40)
 AgreeingMachine.TestCase.settings = STEPS
 JoiningMachine.TestCase.settings = STEPS
 ForgettingMachine.TestCase.settings = STEPS

@@ -20,6 +20,7 @@ from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.ranks import count_between, share_by_rows, share_evenly
 from headrace.storage.vectors import lane_key
+from support.campaigns import drawn
 
 ID = tuple[int, int]
 GREATEST = (ID_MAX, ID_MAX)
@@ -162,7 +163,7 @@ class MergedMachine(RuleBasedStateMachine):
         assert keys == sorted(keys)
 
 
-MergedMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=50)
+MergedMachine.TestCase.settings = settings(max_examples=drawn(150), stateful_step_count=50)
 TestMerged = MergedMachine.TestCase
 
 
