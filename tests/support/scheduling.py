@@ -6,7 +6,12 @@ A session is a JVM that takes seconds to start and half a gigabyte, so one worke
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
 
 WITH_SPARK = {
     "tests/spark/test_checkpoints.py",
@@ -31,3 +36,13 @@ class Scheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return "spark" if nodeid.partition("::")[0] in WITH_SPARK else nodeid
+
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        """Forget what is done, too: all that a worker has is counted after each test."""
+        super().mark_test_complete(node, item_index, duration)
+        scopes = self.assigned_work[node]
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(scopes[scope].values()):
+            del scopes[scope]
