@@ -6,7 +6,8 @@ nothing of that kind can come any more: it is *stable*.
 
 Each epoch of a region writes lanes of its own. What is left of an earlier one when its entries have
 gone says nothing that a later one does not say. So it ends, which is an effect, and is forgotten
-then, like what a deletion covers (``lanes_to_end``).
+then, like what a deletion covers (``lanes_to_end``). But a lane of which more was removed than has
+come stays, even if nobody has the rest any more: an old copy of a folder may bring it.
 
 What somebody has set of a stream without knowing that it goes outlives the removal, and would hold
 for the stream that is made next. No region may drop that by itself, since the others would have it

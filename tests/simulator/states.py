@@ -214,7 +214,7 @@ class States:
             for key in region.view.keys:
                 entry = region.server.data.dbs[0].peek(key)
                 value = None if entry is None else entry.value
-                if isinstance(value, RegionalStream) and (names := _outlived(value)):
+                if isinstance(value, RegionalStream) and (names := outlived(value)):
                     raise Violated(f"I6: region {region.number} keeps {names} of {key!r}")
 
     def _one_of_a_pair(self) -> None:
@@ -231,12 +231,16 @@ class States:
                         raise Violated(f"I14: {key!r} has {pair} as {alive}")
 
 
-def _outlived(stream: RegionalStream) -> list[bytes]:
-    """Lanes that are empty, of epochs after which their regions have written others above them."""
+def outlived(stream: RegionalStream) -> list[bytes]:
+    """Lanes that are empty, of epochs after which their regions have written others above them.
+
+    One of which more was removed than has come is none: what it waits for may be lost everywhere.
+    """
     return [
         lane.name
         for lane in stream.lanes
         if not lane.log.length and not lane.early and lane.last() != (0, 0)
+        if max(lane.deleted, lane.trimmed) <= lane.last()
         for later in stream.lanes
         if later.key[0] == lane.key[0] and later.key[1] > lane.key[1]
         if later.last() >= lane.last()

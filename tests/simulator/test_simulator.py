@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.garbage import collect
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.storage.stream.appending import NodeLimits
 from simulator import determinism
 from simulator.attempts import attempt, command_of, shrink
 from simulator.ledger import Record
 from simulator.resp import read_replies
 from simulator.scenarios import SCENARIOS, Scenario
 from simulator.stage import play, staged
+from simulator.states import outlived
 from simulator.world import Plan, Tally, World
 from support import judges
 
@@ -22,6 +27,7 @@ pytestmark = pytest.mark.once
 SECONDS = float(os.environ.get("HEADRACE_SIMULATOR_SECONDS", "60"))
 REGIONS = (2, 3, 5)
 STEPS = 120
+_NODES = NodeLimits(4096, 100)
 # However fast the machine is; `make simulate` goes on from there.
 MOST_SEEDS = 300 if judges.everything() else 90
 
@@ -75,6 +81,21 @@ def test_what_is_left_out_changes_nothing_else(tmp_path: Path) -> None:
 def test_replies_may_hold_ends_of_lines() -> None:
     data = b"*2\r\n$5\r\na\r\n\r\n\r\n$0\r\n\r\n$4\r\n\r\n\r\n\r\n:7\r\n$-1\r\n"
     assert read_replies(data) == [[b"a\r\n\r\n", b""], b"\r\n\r\n", 7, None]
+
+
+def test_a_lane_that_waits_for_what_is_lost_is_no_garbage() -> None:
+    """Its region lost an entry; who had it has trimmed it, and its disk is lost as well."""
+    stream = RegionalStream(Region(1), 100, 100)
+    for origin in (b"5.0", b"5.7"):
+        words = [b"f", b"v"]
+        assert stream.arrive(origin, 1, False, 100, int(origin[-1:]), words, 0, _NODES)
+    stream.trim_to({b"5.0.1": (100, 0)})
+    assert outlived(stream) == [b"5.0.1"]
+    stream.trim_to({b"5.0.1": (200, 5)})
+    stream.end_lanes({b"5.0.1": (100, 0)})
+    assert outlived(stream) == []
+    collect(stream, {b"5.0": 9, b"5.7": 9})
+    assert not stream.arrive(b"5.0", 0, False, 200, 5, [b"f", b"v"], 0, _NODES)
 
 
 @pytest.mark.slow
