@@ -57,7 +57,7 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
         log.critical("command %r failed: out of memory", argv[0])
         reply = crashed(server, row)
     except Exception as fault:
-        if _lacks_files(fault) and not row.flags & WRITE:
+        if _lacks_files(fault):  # before anything was changed
             log.warning("command %r failed: %s", argv[0], fault)
             reply = failed(server, row, errors.TOO_MANY_FILES)
         else:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
+from support.certificates import Certificates
 from support.client import RawClient, encode
-from support.process import Pair, Process, ServerProcess
+from support.process import Pair, Process, ServerProcess, claim_port
 from support.waiting import wait_until
 
 MB = 2**20
@@ -272,28 +273,56 @@ def limit_descriptors(server: Process, count: int) -> int:
     return soft
 
 
+def take_descriptors(server: Process, stack: contextlib.ExitStack, left: int) -> None:
+    """Connect until a server has so few descriptors left beside those that it keeps."""
+    opened = Path(f"/proc/{server.pid}/fd")
+    limit = max(int(each.name) for each in opened.iterdir()) + 1 + left
+    limit_descriptors(server, limit)
+    while len(list(opened.iterdir())) < limit - left:
+        assert stack.enter_context(server.client()).call("PING") == b"+PONG\r\n"
+
+
 def test_what_is_opened_late_finds_a_descriptor(fresh_server: Factory) -> None:
     server = fresh_server("--enable-debug-command", "yes")
-    opened = Path(f"/proc/{server.pid}/fd")
+    other = fresh_server()
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(server.client())
         client.call("SADD", "s", 1, 2, 3)
-        limit = max(int(each.name) for each in opened.iterdir()) + 1
-        limit_descriptors(server, limit)
-        while len(list(opened.iterdir())) < limit:  # none is left, but those that are kept
-            assert stack.enter_context(server.client()).call("PING") == b"+PONG\r\n"
+        client.call("MSET", "one", 1, "two", 2)
+        take_descriptors(server, stack, 0)
         for words in FIRST_USES:
             reply = client.call(*words)
             assert not reply.startswith(b"-"), (words, reply)
+        for key in ("one", "two"):
+            reply = client.call("MIGRATE", "127.0.0.1", other.port, key, 0, 5000)
+            assert reply == b"+OK\r\n", (key, reply)
+        assert other.call("DBSIZE") == 2
+
+
+def test_a_handshake_finds_a_descriptor(fresh_server: Factory, certificates: Certificates) -> None:
+    """The first encrypted connection takes the last one that clients may have."""
+    port, claim = claim_port()
+    with claim, contextlib.ExitStack() as stack:
+        server = fresh_server("--tls-port", str(port), *certificates.options())
+        take_descriptors(server, stack, 1)
+        context = certificates.context(certificates.client)
+        client = stack.enter_context(RawClient(port, tls=context))
+        assert client.call("PING") == b"+PONG\r\n"
+        assert client.call("EVAL", "return redis.sha1hex('')", 0).startswith(b"$40\r\n")
 
 
 def test_what_cannot_be_opened_is_refused_until_it_can(fresh_server: Factory) -> None:
     server = fresh_server()
     with server.client() as client:
-        assert client.call("PING") == b"+PONG\r\n"
+        assert client.call("SET", "k", "v") == b"+OK\r\n"
         limit = limit_descriptors(server, 3)
-        for words in (("EVAL", "return 1", 0), ("LOLWUT",), ("OBJECT", "HELP")):
+        for words in (
+            *(("EVAL", "return 1", 0), ("LOLWUT",), ("OBJECT", "HELP")),
+            *(("FUNCTION", "LOAD", LIBRARY), ("FUNCTION", "FLUSH")),
+        ):
             assert client.call(*words).startswith(b"-ERR too many open files"), words
+        assert client.call("MIGRATE", "127.0.0.1", 1, "k", 0, 100).startswith(b"-")
         limit_descriptors(server, limit)
         assert client.call("EVAL", "return 1", 0) == b":1\r\n"
         assert client.call("OBJECT", "HELP").startswith(b"*")
+        assert client.call("FUNCTION", "LOAD", LIBRARY) == b"$1\r\nl\r\n"

@@ -100,6 +100,7 @@ def migrate(call: Call) -> object:
     commands += [_restore(call, key, wanted.replaces) for key in there]
     host, port = os.fsdecode(argv[1]), os.fsdecode(argv[2])
     source = source_address(call.server.config)
+    call.server.host.lend_files()
     with Peer(host, port, wanted.timeout_ms, source) as peer:
         peer.send(b"".join([request(words) for words in commands]))
         refusal = b""

@@ -29,8 +29,8 @@ class Peer:
         source: where it begins; None where the system lets it begin.
 
     Raises:
-        CommandError: the name means no address; in ``send`` and ``reply``: the server is not there,
-            or takes too long.
+        CommandError: the name means no address, or there is no socket for it; in ``send`` and
+            ``reply``: the server is not there, or takes too long.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class Peer:
     ) -> None:
         try:
             [found, *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            self._socket: Final = socket.socket(found[0], socket.SOCK_STREAM)
         except (OSError, UnicodeError, ValueError) as error:
             raise CommandError(PEER_NOT_CONNECTED) from error
         self._address: Final = found[4]
-        self._socket: Final = socket.socket(found[0], socket.SOCK_STREAM)
         if source is not None:
             with contextlib.suppress(OSError):  # it may be of another family
                 self._socket.bind(source)
