@@ -208,10 +208,13 @@ class World:
     def _look_at_lags(self) -> None:
         """I13: whatever clocks say, no region is behind by more than the time since it was level.
 
-        One that is set is compared again with the next answer only.
+        A clock that is set is compared again with the next answer only. A region that takes no
+        writes so far, because it is new, lacks what is older than itself.
         """
         for region in self.regions.values():
-            for peer in region.regions.peers.values() if region.ready else ():
+            if region.obstacle():
+                continue
+            for peer in region.regions.peers.values():
                 if peer.state != b"up" or {region.number, peer.region} & self._set_clocks:
                     continue
                 most_ms = self.time.now_ms - peer.level_ms + MOST_DELAY_MS
