@@ -331,9 +331,6 @@ class ScriptCalls:
         """``redis.replicate_commands``: that is so in any case."""
         return True
 
-    def nothing(self, *words: Any) -> None:
-        """``redis.debug``: there is no debugger."""
-
     def breakpoint(self, *words: Any) -> bool:
         """``redis.breakpoint``: whether there is a debugger."""
         return False

@@ -71,7 +71,6 @@ def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[.
     }
     if not of_functions:
         functions[b"replicate_commands"] = calls.replicate_commands
-        functions[b"debug"] = calls.nothing
         functions[b"breakpoint"] = calls.breakpoint
     return functions
 

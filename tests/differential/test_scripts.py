@@ -73,6 +73,12 @@ SIGNED = (
     "return redis.call('SET', 'k', -0.0)", "return cjson.encode({-0.0})", "return ('d'):pack('x')",
     "return tostring(struct.unpack('d', struct.pack('d', -0.0)))", "return cjson.encode(redis)",
     "return cjson.encode({bit})", "return redis.debug()", "return {redis.debug()}",
+    "return type(redis.debug())", "return select('#', redis.debug(1, 2))",
+    "local t = {} for i = 1, 7999 do t[i] = i end return #{unpack(t)}",
+    "local t = {} for i = 1, 8000 do t[i] = i end return #{unpack(t)}",
+    "local t = {} for i = 1, 8000 do t[i] = i end return #{unpack(t, 3)}",
+    "local t = {} for i = 1, 8000 do t[i] = i end return #{unpack(t, 1, 7997)}",
+    "local t = {} for i = 1, 8000 do t[i] = i end return #{unpack(t, 1, 7998)}",
 )  # fmt: skip
 
 

@@ -277,6 +277,10 @@ function base.unpack(...)
     refuse_argument(index, "number expected, got " .. type((select(index, ...))))
   elseif to - from + given + 1 > MOST_VALUES then
     error("too many results to unpack", 2)
+  elseif given == 1 then
+    return unpack(list) -- its stack has room for two more
+  elseif given == 2 then
+    return unpack(list, from)
   end
   return unpack(list, from, to)
 end
@@ -452,6 +456,10 @@ for name, value in pairs(server.constants) do
 end
 for name, value in pairs(server.functions) do
   redis[name] = as_function(value)
+end
+
+if redis.breakpoint then -- scripts have it, and functions do not
+  function redis.debug() end
 end
 
 local function or_table(ok, ...)
