@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from headrace.compat.numbers import leading_integer
+from headrace.compat.numbers import leading_integer, parse_integer
 from headrace.server.dispatch.rows import Command, KeySpec, finds_keys
 
 _NOT_KEY: Final = "NOT_KEY"
@@ -81,7 +81,25 @@ def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
         if _VARIABLE_FLAGS in flags and row.name in _VARIABLE:
             flags = _VARIABLE[row.name](argv)
         uses.extend([KeyUse(position, flags) for position in found])
+        if spec.keynum is not None and _is_odd(argv[_begin(spec, argv) + spec.keynum[0]]):
+            return _uses_of_odd_count(uses, spec.keynum[2])
     return uses
+
+
+def _is_odd(count: bytes) -> bool:
+    """Whether a number of keys is not spelled as numbers are, such as 01."""
+    return parse_integer(count) is None
+
+
+def _uses_of_odd_count(uses: list[KeyUse], step: int) -> list[KeyUse]:
+    """As Redis finds keys where its key specs do not: unused, and the one that is written last.
+
+    For pairs it has no such way.
+    """
+    if step > 1:
+        return []
+    stored = uses[:1] if uses and "OW" in uses[0].flags else []
+    return [KeyUse(use.position, []) for use in uses[len(stored) :] + stored]
 
 
 def _found_flags(row: Command, at: int) -> list[str]:

@@ -29,6 +29,8 @@ NEWER_USES = [
     "migrate h 1 k 0 1 keys a",
     "migrate h 1 k 0 1 keys",
     "migrate h 1 k 0 1 auth keys auth2 keys keys copy",
+    "msetex 2 a b c d",
+    "msetex 02 a b c d",
     "pfmerge k",
     "sort k get a store b",
     "sort_ro k get a store b",
@@ -268,6 +270,12 @@ def test_filtered_list(pair: Pair, wanted: tuple[str, str]) -> None:
         "COMMAND GETKEYSANDFLAGS del a b",
         "COMMAND GETKEYSANDFLAGS ping x",
         "COMMAND GETKEYSANDFLAGS get a b",
+        *[
+            f"COMMAND {subcommand} {line.format(count)}"
+            for subcommand in ("GETKEYS", "GETKEYSANDFLAGS")
+            for line in ("blmpop 0 {} a b left", "zunionstore d {} a b", "eval x {} a b")
+            for count in ("0", "2", "3", "x", "01", "+2", "1.0")
+        ],
         *[
             pytest.param(f"COMMAND GETKEYSANDFLAGS {line}", marks=pytest.mark.since(8, 10))
             for line in NEWER_USES
