@@ -61,6 +61,10 @@ class ScriptFigures:
         self.library_text_bytes = 0
 
 
+USERS: Final = b"users"
+PARAMETERS: Final = b"parameters"
+
+
 class Scripting:
     """The scripts and functions of a server; see ``server.scripting``.
 
@@ -79,6 +83,10 @@ class Scripting:
 
     def codes(self) -> list[bytes]:
         """The libraries of functions, as they were loaded."""
+        raise NotImplementedError
+
+    def holds_scripts(self) -> bool:
+        """Whether SCRIPT LOAD has loaded one that was not forgotten."""
         raise NotImplementedError
 
     def forget_functions(self) -> None:
@@ -213,6 +221,7 @@ class Server:
         make_evicting: makes that ready; None where requests are not run.
         ending: ends the process; None where there is none to end.
         stopping: nothing more is run.
+        unsaved: what clients have changed and no file holds, ``USERS`` and ``PARAMETERS``.
         run_id: of this process.
         role: what it is to servers that hold the same data.
     """
@@ -247,6 +256,7 @@ class Server:
         self.cron_paused = False
         self.ending: Ending | None = None
         self.stopping = False
+        self.unsaved: Final[set[bytes]] = set()
         self.run_id: Final = os.urandom(20).hex().encode()
 
     def mode(self) -> bytes:

@@ -6,8 +6,9 @@ this process becomes that program: it ends as after SHUTDOWN, but keeps its list
 runs the program with the words of its own command line. A client that comes meanwhile waits in the
 queue of a socket, and is served by the successor.
 
-What no file holds would be lost: where a client has changed parameters or users, or the server has
-a replica, a master or other regions, it stays and logs how to start the successor.
+What no file holds would be lost: where a client has changed parameters, has changed users and not
+saved them, or has loaded a script, or the server has a replica, a master or other regions, it stays
+and logs how to start the successor.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import socket
 import sys
 from typing import Final
 
-from headrace.server.dispatch.rows import TABLE
 from headrace.server.log import log
 from headrace.server.net.listeners import Listeners
 from headrace.server.process.supervision import FIRST_INHERITED, INHERITED, INHERITOR
@@ -30,8 +30,6 @@ NAMED_BY: Final = "HEADRACE_SUCCESSOR"
 LOOK_S: Final = 0.5  # between two looks for the program
 ALONE_S: Final = 0.02  # and then for a moment without clients, which may be short
 TURNS: Final = 3  # of the event loop, after which a client that was accepted is known
-# What changes a server and no file; by container and subcommand.
-VOLATILE: Final = ((b"acl", b"setuser"), (b"acl", b"deluser"), (b"config", b"set"))
 ABOVE: Final = 100  # descriptors from here on are free for a moment
 
 
@@ -76,7 +74,8 @@ class Succession:
                 self._said = True
                 log.info(
                     "The installed build is ready. It takes over when no client is connected and "
-                    "nothing was changed by CONFIG SET; or end this server and start it again"
+                    "no file lacks what CONFIG SET, ACL SETUSER or SCRIPT LOAD have set; or end "
+                    "this server and start it again"
                 )
 
     def _is_alone(self) -> bool:
@@ -86,7 +85,8 @@ class Succession:
             return False
         if server.role.following is not None or server.config.aa_region_id:
             return False
-        return not any(TABLE[name].subcommands[sub].calls for name, sub in VOLATILE)
+        scripting = server.scripting
+        return not server.unsaved and (scripting is None or not scripting.holds_scripts())
 
     async def _give_way(self) -> None:
         sockets = self._listeners.hold()

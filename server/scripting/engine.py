@@ -154,6 +154,10 @@ class ScriptEngine(Scripting):
             del self._scripts[sha]
             self._server.statistics.counters.evicted_scripts += 1
 
+    def holds_scripts(self) -> bool:
+        """See ``Scripting``."""
+        return len(self._scripts) > len(self._evaluated)
+
     def forget_all(self) -> None:
         """Forget all scripts, and what they have changed in the interpreter."""
         self._scripts.clear()

@@ -137,16 +137,40 @@ def test_it_waits_for_the_last_client_to_go(server: ServerProcess, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "command", [("CONFIG", "SET", "maxclients", "50"), ("ACL", "SETUSER", "ada", "on")]
+    "command",
+    [
+        *(("CONFIG", "SET", "maxclients", "50"), ("ACL", "SETUSER", "ada", "on")),
+        ("SCRIPT", "LOAD", "return 1"),
+    ],
 )
 def test_what_no_file_holds_keeps_it(
     command: tuple[str, ...], server: ServerProcess, tmp_path: Path
 ) -> None:
     server.call(*command)
+    server.call("CONFIG", "RESETSTAT")
     make_successor(tmp_path / "successor")
     server.wait_for_log(READY)
     assert not has_taken_over(server, tmp_path)
     assert server.call("PING") == b"PONG"
+
+
+def test_what_is_saved_or_forgotten_does_not_keep_it(fresh_server: Factory, tmp_path: Path) -> None:
+    file = tmp_path / "users.acl"
+    file.touch()
+    named = {"HEADRACE_SUCCESSOR": str(tmp_path / "successor")}
+    server = fresh_server("--appendonly", "yes", "--aclfile", str(file), environment=named)
+    assert isinstance(server, ServerProcess)
+    with server.client() as client:
+        client.call("SCRIPT", "LOAD", "return 1")
+        client.call("SCRIPT", "FLUSH")
+        client.call("EVAL", "return 2", 0)
+        client.call("ACL", "SETUSER", "ada", "on", ">secret", "+@all", "~*")
+        assert client.call("ACL", "SAVE") == b"+OK\r\n"
+        client.call("ACL", "DELUSER", "ada")
+        assert client.call("ACL", "LOAD") == b"+OK\r\n"
+    make_successor(tmp_path / "successor")
+    wait_until(lambda: has_taken_over(server, tmp_path))
+    assert server.call("AUTH", "ada", "secret") == b"OK"
 
 
 def test_signals_end_the_successor(server: ServerProcess, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from headrace.server.config.rewrite import replace_file
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.redaction import redacted
 from headrace.server.loading.users import gives_all_channels, users_of_file
+from headrace.server.state import USERS
 
 log: Final = logging.getLogger("headrace")
 
@@ -52,6 +53,7 @@ def acl_setuser(call: Call) -> object:
         raise CommandError(unmatched(opened.word)) from None
     except RuleError as error:
         raise CommandError(bad_rule(error.rule, error.reason)) from None
+    server.unsaved.add(USERS)
     if known is None:
         server.users.add(user)
         return OK
@@ -78,6 +80,7 @@ def acl_deluser(call: Call) -> object:
             continue
         for session in _sessions_of(call, user):
             _put_out(call, session)
+        call.server.unsaved.add(USERS)
         count += 1
     return count
 
@@ -133,6 +136,7 @@ def acl_load(call: Call) -> object:
     users = server.users
     before = {user.name: user.copy() for user in users.all()}
     users.replace(loaded)
+    server.unsaved.discard(USERS)
     for session in list(server.clients.sessions.values()):
         if session.special & OF_REGION:
             continue
@@ -157,6 +161,7 @@ def acl_save(call: Call) -> object:
     except OSError as error:
         log.warning("ACL SAVE failed: %s", error)
         raise CommandError(ACL_NOT_SAVED) from None
+    server.unsaved.discard(USERS)
     return OK
 
 

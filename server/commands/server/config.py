@@ -16,6 +16,7 @@ from headrace.server.dispatch.redaction import REDACTED
 from headrace.server.dispatch.rows import TABLE
 from headrace.server.gate import LOADING_DATA
 from headrace.server.loading.users import user_lines
+from headrace.server.state import PARAMETERS
 
 log: Final = logging.getLogger("headrace")
 
@@ -42,6 +43,7 @@ def config_set(call: Call) -> object:
     server = call.server
     allowed = allowed_by(server.config.enable_protected_configs, call.session)
     server.config.set_many(pairs, allowed, bool(server.gate.reasons & LOADING_DATA))
+    server.unsaved.add(PARAMETERS)
     return OK
 
 
