@@ -31,6 +31,7 @@ class StreamJoin(KeyJoin):
         self._server: Final = server
         self._key: Final = key
         self._stream: Final = stream
+        self._theirs: Final = theirs
         self._join: Final = Join(stream, copy, mine, theirs, server.data.node_limits)
 
     def step(self) -> bool:
@@ -42,7 +43,7 @@ class StreamJoin(KeyJoin):
         if self._join.step():
             return True
         if stream.has_garbage():
-            region_of(server).garbage[key] = None
+            region_of(server).note_garbage_of_copy(key, self._theirs)
         settle(server, key, stream)
         note_groups_elsewhere(server, key, stream)
         server.changes.report(0, key, XADDED, None, 1, True)
@@ -81,7 +82,7 @@ def replace(server: Server, key: bytes, copy: object | None, theirs: Numbers) ->
             data.free_later(keyspace.remove(key))
         server.changes.report(0, key, DELETED, None, 1, False)
     if fresh.has_garbage():
-        region_of(server).garbage[key] = None
+        region_of(server).note_garbage_of_copy(key, theirs)
     if settle(server, key, fresh):
         note_groups_elsewhere(server, key, fresh)
         server.changes.report(0, key, XADDED, None, 1, True)

@@ -122,6 +122,12 @@ class Region(Member):
         self.garbage_known = self.known()
         self.note_left([dot])
 
+    def note_garbage_of_copy(self, key: bytes, theirs: Numbers) -> None:
+        """A copy has brought a key that remembers something; whoever made it knows so much."""
+        self.garbage[key] = None
+        self.garbage_known = self.known()
+        raise_numbers(self.garbage_known, theirs)
+
     def note_left(self, dots: list[Dot]) -> None:
         """Something is remembered until all regions know of these records."""
         for origin, number in dots:

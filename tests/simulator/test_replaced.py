@@ -70,3 +70,43 @@ def test_records_follow_those_of_the_copy(stage: Stage, crash: bool) -> None:
     )
     for region in stage.regions.values():
         region.check_counts()
+
+
+def forget_all(stage: Stage) -> None:
+    """Let time go by until nothing is left of what was removed."""
+    for _ in range(100):
+        stage.elapse(1000)
+        left = {number: region.garbage() for number, region in stage.regions.items()}
+        if not any(left.values()):
+            return
+    raise AssertionError(f"they still remember {left}")
+
+
+def test_what_a_copy_remembers_is_forgotten_in_the_end(stage: Stage) -> None:
+    """Who has a deletion from a copy alone says that it has it, and so all may forget it."""
+    play(
+        stage,
+        """
+        1> XADD x 100 f v => 100-1
+        1> XADD y 100 f v => 100-1
+        sync
+        1> DEL y => 1
+        sync
+        heal
+        resume
+        """,
+    )
+    forget_all(stage)
+    play(
+        stage,
+        """
+        cut
+        2> DEL x => 1
+        fill 2
+        heal
+        resume
+        until 1> XLEN other => 2000
+        until 1> EXISTS x => 0
+        """,
+    )
+    forget_all(stage)
