@@ -217,7 +217,7 @@ class Shelf:
 
     Args:
         number: of the region.
-        applied: is called with each record that is new here.
+        applied: is called with each record that is new here, as long as no copy was taken.
         counted: what the server knows; where it has taken a copy nobody else can say it.
         replaced: the life of the server whose files a copy has replaced last; empty for none.
 
@@ -297,7 +297,8 @@ class Shelf:
                     self.fresh.append(record)
                 self.known[record.origin] = record.number
                 self._marks.append((unit.end, record.origin, record.number))
-                self._applied(record)
+                if not self.joined:  # else what comes before it was not applied
+                    self._applied(record)
                 found.append(record)
         if self.joined:
             counted = self._counted()

@@ -13,6 +13,7 @@ from headrace.regions.exchange.catching import replaced_nonce
 from headrace.regions.exchange.conversation import Conversation
 from headrace.regions.exchange.door import RegionDoor
 from headrace.regions.exchange.effects import begin_region, publish_all
+from headrace.regions.exchange.keeping import log_of
 from headrace.regions.exchange.peers import Connector
 from headrace.regions.exchange.regions import TICK_MS, Regions
 from headrace.regions.lanes.stream import RegionalStream
@@ -83,6 +84,7 @@ class Region(Process):
             creates, as far as nothing has made it pending again.
         moved: groups whose place was moved here by hand, and how far.
         read_upto: how far a reader of each key has come here, who reads what is stable.
+        log_bytes: what it keeps for others, in files and in memory; 0 for what is configured.
         due_ms: when there is something to do, unless it is touched before.
     """
 
@@ -108,6 +110,7 @@ class Region(Process):
         self.moved: dict[GroupName, list[Delivery]] = {}
         self.read_upto: dict[bytes, ID] = {}
         self.done: dict[GroupName, tuple[Dots, set[bytes]]] = {}
+        self.log_bytes = 0
         self.due_ms = 0
         self.was_unwritten = False  # at the last look
         self.check_ready: Callable[[], None] | None = None
@@ -191,6 +194,10 @@ class Region(Process):
     def prepare(self) -> None:
         begin_region(self.server)
         self.regions = Regions(self.dispatcher, _Connector(self))
+        if self.log_bytes:
+            log = log_of(self.durability.files)
+            assert log is not None
+            log.most_bytes = log.backlog.most_bytes = self.log_bytes
 
     async def load(self) -> None:
         door = RegionDoor(self.server, self.regions)

@@ -19,9 +19,9 @@ from simulator.campaign import Campaign
 from simulator.scenarios import SCENARIOS
 from simulator.stage import play
 from simulator.workload import LATER
-from simulator.world import DEPARTURES, FAULTS, Plan
+from simulator.world import COPIES, DEPARTURES, FAULTS, Plan
 
-KINDS: Final = ", ".join((*FAULTS, *DEPARTURES, *LATER))
+KINDS: Final = ", ".join((*FAULTS, *DEPARTURES, *LATER, COPIES))
 
 
 def plans_of(options: argparse.Namespace) -> Iterator[Plan]:

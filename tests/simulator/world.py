@@ -131,6 +131,10 @@ class World:
             for name, rate in DEPARTURES.items()
             if name not in plan.without
         }
+        if more.random() < SMALL_LOGS and COPIES not in plan.without:
+            self._rates["rewrite"] = OFTEN  # whoever was away for a while needs a copy
+            for region in self.regions.values():
+                region.log_bytes = SMALL_LOG_BYTES
 
     def _settings(self, number: int, chance: random.Random) -> dict[str, bytes]:
         peers = [
@@ -562,6 +566,10 @@ FAULTS: Final = {
     "rewrite": 0.004,
     "leap": 0.01,
 }
+COPIES: Final = "copies"
+SMALL_LOGS: Final = 0.3  # the part of worlds in which logs are so small that copies are needed
+SMALL_LOG_BYTES: Final = 1500
+OFTEN: Final = 0.03
 DEPARTURES: Final = {
     "leave": 0.001,
     "forget": 0.03,
