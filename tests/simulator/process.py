@@ -29,7 +29,7 @@ from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.durability.commit import Committer
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.files import Files
-from headrace.server.gate import LOADING_DATA
+from headrace.server.gate import HALF_JOINED, LOADING_DATA
 from headrace.server.host import Host
 from headrace.server.loading.starting import start_persistence
 from headrace.server.settings import Settings
@@ -448,7 +448,8 @@ class Process:
             self.committer.sync()
 
     def rewrite(self) -> None:
-        """Write the files anew, to the end."""
+        """Write the files anew, to the end; while a copy is half joined, that waits for it."""
         with self.entered():
             self.durability.rewriting.rewrite_soon()
-            self.loop.run_all(lambda: self.durability.files.job is None)
+            files, gate = self.durability.files, self.server.gate
+            self.loop.run_all(lambda: files.job is None or bool(gate.reasons & HALF_JOINED))
