@@ -1,7 +1,7 @@
 """The documentation of every command, by its lower-case name (``container|subcommand``).
 
-It stands in the tables of ``server.commands``, below the line that declares a command, and is read
-when it is first asked for:
+It stands in the tables of ``server.commands``, below the line that declares a command. Their
+text is there from the start, and is looked into when documentation is first asked for:
 
 - what the command does, one sentence;
 - its arguments, in the notation of ``compat.doc_notation``; no line where it has none;
@@ -22,16 +22,13 @@ if TYPE_CHECKING:
     from headrace.compat.doc_notation import Doc
 
 _DOCS: Final[dict[str, Doc]] = {}
-_read: Final[set[str]] = set()  # of the tables
 
 
 def documentation() -> dict[str, Doc]:
     """That of all commands in the tables that have been read."""
-    for path in TABLES:
-        if path not in _read:
-            with open(path, encoding="utf-8") as file:
-                _read_docs(file.read(), path)
-            _read.add(path)
+    while TABLES:
+        path, text = TABLES.pop()
+        _read_docs(text, path)
     return _DOCS
 
 

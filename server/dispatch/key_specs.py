@@ -81,8 +81,8 @@ def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
         if _VARIABLE_FLAGS in flags and row.name in _VARIABLE:
             flags = _VARIABLE[row.name](argv)
         uses.extend([KeyUse(position, flags) for position in found])
-        if spec.keynum is not None and _is_odd(argv[_begin(spec, argv) + spec.keynum[0]]):
-            return _uses_of_odd_count(uses, spec.keynum[2])
+        if spec.counted and _is_odd(argv[_begin(spec, argv)]):
+            return _uses_of_odd_count(uses, spec.step)
     return uses
 
 

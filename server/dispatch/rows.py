@@ -342,7 +342,7 @@ def add_row(row: Command) -> None:
     ORIGINALS[row.name] = row
 
 
-TABLES: Final[list[str]] = []  # the files that were read
+TABLES: Final[list[tuple[str, str]]] = []  # those that were read: the path of each, and its text
 MODULES: Final[dict[str, None]] = {}  # that they name
 
 
@@ -359,9 +359,10 @@ def read_tables(folder: str, package: str) -> None:
     for name in sorted(os.listdir(folder)):
         if name.endswith(".txt"):
             path = f"{folder}/{name}"
-            TABLES.append(path)
             with open(path, encoding="utf-8") as file:
-                _read_table(file.read(), path, package)
+                text = file.read()
+            TABLES.append((path, text))
+            _read_table(text, path, package)
 
 
 def _read_table(text: str, path: str, package: str) -> None:
