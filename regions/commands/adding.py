@@ -40,9 +40,8 @@ from headrace.regions.exchange.effects import (
 )
 from headrace.regions.lanes.lane import Lane, LaneError
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.server.commands.streams.add_options import AddOptions
-from headrace.server.commands.streams.args import NO_TRIM
-from headrace.server.commands.streams.events import XADDED
+from headrace.server.commands.streams.args import NO_TRIM, XADDED
+from headrace.server.commands.streams.options import AddOptions
 from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import AA, LIBERAL, STRICT
 from headrace.storage.stream.entry_log import ElementsTooLarge

@@ -6,7 +6,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.regions.exchange.regions import Regions, regions_of
 from headrace.server.clients.session import NEEDS_AUTH
-from headrace.server.commands.regions.rows import answers, of_other_region
+from headrace.server.commands.regions import answers, of_other_region
 from headrace.server.dispatch.call import Call
 
 

@@ -25,7 +25,7 @@ from headrace.regions.lanes.registers import Setting
 from headrace.regions.lanes.removals import Tombstone
 from headrace.regions.lanes.start import decode_start, start_after, start_after_seen
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.server.commands.streams.events import (
+from headrace.server.commands.streams.args import (
     GROUP_CREATED,
     GROUP_DESTROYED,
     GROUP_MODE_SET,

@@ -10,7 +10,7 @@ from headrace.regions.exchange.effects import KeyJoin, region_of
 from headrace.regions.lanes.join import Join, join, keep_local
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.changes.events import DELETED
-from headrace.server.commands.streams.events import XADDED
+from headrace.server.commands.streams.args import XADDED
 from headrace.server.state import Server
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.vectors import Numbers

@@ -11,8 +11,8 @@ from headrace.regions.exchange import effects
 from headrace.regions.exchange.effects import check_transaction, delete_all, rebuild, set_deadline
 from headrace.server.changes.events import DELETED
 from headrace.server.clients.session import IN_MULTI
-from headrace.server.commands.deadlines import is_replicated, remove_everywhere
-from headrace.server.commands.keys.events import COPIED_TO, RENAMED_FROM, RENAMED_TO, RESTORED
+from headrace.server.commands.keys.keys import COPIED_TO, RENAMED_FROM, RENAMED_TO, RESTORED
+from headrace.server.commands.shared import is_replicated, remove_everywhere
 from headrace.server.commands.shared_keys import SharedKeys, shares_keys
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server

@@ -53,7 +53,7 @@ from headrace.regions.lanes.handing import (
 from headrace.regions.lanes.places import Interval, places_of
 from headrace.regions.lanes.start import decode_start
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.server.commands.streams.events import GROUP_MODE_SET, PENDING_CHANGED
+from headrace.server.commands.streams.args import GROUP_MODE_SET, PENDING_CHANGED
 from headrace.server.state import Server
 from headrace.storage.sharing import AA, REGION_MAX
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, Group

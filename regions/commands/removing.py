@@ -29,8 +29,14 @@ from headrace.regions.lanes.trimming import (
 )
 from headrace.server.changes.changes import Changes, Expiries
 from headrace.server.changes.events import EXPIRED
-from headrace.server.commands.streams.args import MAXLEN, REFERENCE_MODES, TrimOptions
-from headrace.server.commands.streams.events import PENDING_CHANGED, XDELETED, XTRIMMED
+from headrace.server.commands.streams.args import (
+    MAXLEN,
+    PENDING_CHANGED,
+    REFERENCE_MODES,
+    XDELETED,
+    XTRIMMED,
+    TrimOptions,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.storage.sharing import AA

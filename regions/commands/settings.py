@@ -13,7 +13,7 @@ from headrace.regions.lanes.registers import NO_DEADLINE, Setting
 from headrace.regions.lanes.removals import Top
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.changes.events import DEADLINE_SET, PERSISTED
-from headrace.server.commands.streams.events import LAST_ID_SET, PRODUCERS_CHANGED
+from headrace.server.commands.streams.args import LAST_ID_SET, PRODUCERS_CHANGED
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.storage.sharing import AA

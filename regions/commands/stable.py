@@ -17,8 +17,8 @@ from headrace.regions.exchange.effects import region_of
 from headrace.regions.exchange.promising import ask_for_stable
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.commands.streams.args import strict_id
-from headrace.server.commands.streams.read_options import ReadOptions
-from headrace.server.commands.streams.waiting import EntryAfter, Readers
+from headrace.server.commands.streams.options import ReadOptions
+from headrace.server.commands.streams.reading import EntryAfter, Readers
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Line, Parked, Queue, Waiter

@@ -9,9 +9,8 @@ from headrace.regions.commands.settings import (
     set_limits_everywhere,
 )
 from headrace.regions.exchange.effects import region_of
-from headrace.server.commands.streams.add_options import AddOptions
 from headrace.server.commands.streams.args import TrimOptions
-from headrace.server.commands.streams.read_options import ReadOptions
+from headrace.server.commands.streams.options import AddOptions, ReadOptions
 from headrace.server.commands.streams.shared import SharedStreams, shares_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server

@@ -1,22 +1,13 @@
-"""The documentation of every command, by its lower-case name (``container|subcommand``).
-
-It stands in the tables of ``server.commands``, below the line that declares a command. Their
-text is there from the start, and is looked into when documentation is first asked for:
-
-- what the command does, one sentence;
-- its arguments, in the notation of ``compat.doc_notation``; no line where it has none;
-- ``since 2.0.0, O(1)``: the version of Redis that brought it, and its cost;
-- ``4.0.0: Several fields at once.`` for each change in its history;
-- ``deprecated 4.0.0, `HSET` with several fields``: since when, and what to use instead;
-- ``internal`` where it is for the server's own needs.
-"""
+"""The documentation of every command, as COMMAND DOCS and the HELP of containers show it."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from headrace.server.dispatch.rows import TABLES, TableError
+from headrace.protocol.replies import Status
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ORIGINALS, TABLES, TableError
 
 if TYPE_CHECKING:
     from headrace.compat.doc_notation import Doc
@@ -77,3 +68,28 @@ def _doc(group: str, lines: list[str]) -> Doc:
         else:
             raise ValueError(f"{line!r} is not understood")
     return doc
+
+
+_TITLE: Final = b"%b <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+_LAST: Final = (b"HELP", b"    Print this help.")
+
+
+def show_help(call: Call) -> object:
+    """``CONTAINER HELP``: the subcommands, each with its arguments and what it does.
+
+    Reply: list of status lines; the last two, as Redis has them, are of HELP itself.
+    """
+    from headrace.compat.doc_notation import render  # late, as the documentation is
+
+    name = call.name().partition(b"|")[0]
+    lines: list[object] = [Status(_TITLE % call.argv[0].upper())]
+    for child in sorted(ORIGINALS[name].subcommands):
+        if child == b"help":
+            continue
+        doc = documentation()[f"{name.decode()}|{child.decode()}"]
+        syntax = render(doc.arguments()).encode()
+        lines.append(Status(b"%b %b" % (child.upper(), syntax) if syntax else child.upper()))
+        lines.append(Status(b"    " + doc.summary.encode()))
+    for line in _LAST:
+        lines.append(Status(line))
+    return lines

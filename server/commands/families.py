@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from headrace.server.commands.help import show_help
+from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.rows import MODULES, Command, Handler, TableError, every_row
 
 

@@ -13,7 +13,7 @@ from headrace.compat.event_classes import EVENT_ZSET
 from headrace.compat.sorted_set_errors import SCORE_IS_NAN
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
-from headrace.server.commands.collections import drop_empty
+from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.storage.limits import SmallLimits

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.server.clock import STEP_MS
-from headrace.server.commands.streams.idle_consumers import (
+from headrace.server.commands.streams.groups import (
     find_group,
     keys_of_streams,
     names_of_groups,

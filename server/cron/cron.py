@@ -13,8 +13,8 @@ import asyncio
 from typing import Final
 
 from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, REPLICA, Session
-from headrace.server.commands.hashes.sweeping import sweep_fields
-from headrace.server.commands.streams.idle_consumers import Sweep
+from headrace.server.commands.hashes.deadlines import sweep_fields
+from headrace.server.commands.streams.groups import Sweep
 from headrace.server.cron.clock_steps import ClockSteps
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher

@@ -8,7 +8,7 @@ import threading
 import pytest
 from conftest import Factory
 
-from headrace.server.commands.sets.chance import _REMOVED_AT_ONCE
+from headrace.server.commands.sets import _REMOVED_AT_ONCE
 from support.client import Argument, RawClient, parse
 from support.figures import done, info
 from support.process import incr

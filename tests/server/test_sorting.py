@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from headrace.server.commands.sorting.sort import in_order_of
+from headrace.server.commands.sorting import in_order_of
 
 
 @pytest.mark.parametrize("descending", [False, True])

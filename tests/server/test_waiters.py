@@ -12,7 +12,7 @@ from msgspec import MsgspecError
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.server.clients.session import NOBODY, Session
-from headrace.server.commands.streams.waiting import MANY_IDS, EntryAfter, Readers
+from headrace.server.commands.streams.reading import MANY_IDS, EntryAfter, Readers
 from headrace.server.config.config import Config
 from headrace.server.cron.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher

@@ -7,7 +7,7 @@ from typing import Final
 from headrace.compat import regex
 from headrace.compat.array_errors import bad_regex
 from headrace.compat.errors import CommandError
-from headrace.server.commands.arrays.predicates import Predicate
+from headrace.server.commands.arrays.searching import Predicate
 
 
 class Expression(Predicate):

@@ -5,20 +5,45 @@ from __future__ import annotations
 from headrace.compat.errors import (
     BAD_CLIENT_ID,
     BAD_CLIENT_NAME,
+    BAD_MAXAGE,
     BAD_PAUSE_MODE,
     BAD_UNBLOCK_REASON,
+    CACHING_WITHOUT_OPTIN,
+    CACHING_WITHOUT_OPTOUT,
+    CACHING_WITHOUT_TRACKING,
+    CLIENT_ID_NOT_POSITIVE,
+    MAXAGE_NOT_POSITIVE,
+    NO_REDIRECT_CLIENT,
+    NO_SUCH_CLIENT,
+    OPT_WITH_BCAST,
+    OPTIN_AND_OPTOUT,
+    PREFIX_WITHOUT_BCAST,
+    SWITCHING_BCAST,
+    SWITCHING_OPT,
     SYNTAX,
+    TWO_REDIRECTS,
     UNBLOCKED,
     CommandError,
     bad_client_attribute,
     bad_subcommand,
+    no_such_user,
+    overlapping_prefixes,
     unknown_client_attribute,
     unknown_client_type,
 )
 from headrace.compat.numbers import parse_integer
-from headrace.protocol.replies import NO_REPLY, OK, ErrorReply, Verbatim
-from headrace.server.clients.client_line import CLIENT_TYPES, client_line, client_type
+from headrace.protocol.replies import NO_REPLY, OK, ErrorReply, Map, Set, Verbatim
+from headrace.server.acl.users import Users
+from headrace.server.clients.client_line import (
+    CLIENT_TYPES,
+    client_line,
+    client_type,
+    redirect_of,
+    tracking_of,
+)
 from headrace.server.clients.session import (
+    CACHING,
+    CLOSING,
     NO_EVICT,
     NO_TOUCH,
     REPLY_OFF,
@@ -26,12 +51,118 @@ from headrace.server.clients.session import (
     REPLY_SKIP_NEXT,
     Session,
 )
+from headrace.server.clients.tracking import Tracking
 from headrace.server.commands.connection.connection import is_plain
-from headrace.server.commands.help import show_help
+from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.pausing import pause, unpause
 from headrace.server.dispatch.timeouts import deadline_of
+
+
+class ClientFilter:
+    """Which clients to close; what is None or 0 does not matter."""
+
+    def __init__(self) -> None:
+        self.address: bytes | None = None
+        self.local_address: bytes | None = None
+        self.kind: bytes | None = None
+        self.user: bytes | None = None
+        self.id = 0
+        self.age_s = 0
+        self.skip_me = True
+
+    def fits(self, session: Session, now_ms: int) -> bool:
+        """Whether ``session`` is meant, ``skip_me`` left out."""
+        return (
+            (self.address is None or session.address == self.address)
+            and (self.local_address is None or session.local_address == self.local_address)
+            and (self.kind is None or client_type(session) == self.kind)
+            and (self.user is None or session.user.name == self.user)
+            and (not self.id or session.id == self.id)
+            and (not self.age_s or (now_ms - session.created_ms) // 1000 >= self.age_s)
+        )
+
+
+def client_kill(call: Call) -> object:
+    """Close a client by its address, or all that fit the filters.
+
+    SKIPME is yes by default.
+
+    Reply: OK for an address alone, else how many were closed. Whoever closes itself gets the reply
+        first.
+    Raises: an address alone that no client has; filters that are wrong.
+    """
+    argv = call.argv
+    if len(argv) == 3:
+        wanted = ClientFilter()
+        wanted.address = argv[2]
+        wanted.skip_me = False
+        if not _kill(call, wanted):
+            raise CommandError(NO_SUCH_CLIENT)
+        return OK
+    return _kill(call, _parse_filters(argv, call.server.users))
+
+
+def _kill(call: Call, wanted: ClientFilter) -> int:
+    server = call.server
+    count = 0
+    for session in server.clients.everybody():
+        if not wanted.fits(session, call.now_ms):
+            continue
+        if session is call.session:
+            if wanted.skip_me:
+                continue
+            session.special |= CLOSING
+        else:
+            session.peer.abort()
+            server.session_closed(session)
+        count += 1
+    return count
+
+
+def _parse_filters(argv: list[bytes], users: Users) -> ClientFilter:
+    wanted = ClientFilter()
+    if len(argv) % 2:
+        _parse_pairs(argv[:-1], wanted, users)
+        raise CommandError(SYNTAX)
+    _parse_pairs(argv, wanted, users)
+    return wanted
+
+
+def _parse_pairs(argv: list[bytes], wanted: ClientFilter, users: Users) -> None:
+    for at in range(2, len(argv), 2):
+        name = argv[at].lower()
+        value = argv[at + 1]
+        if name == b"id":
+            wanted.id = _positive(value, CLIENT_ID_NOT_POSITIVE, CLIENT_ID_NOT_POSITIVE)
+        elif name == b"maxage":
+            wanted.age_s = _positive(value, BAD_MAXAGE, MAXAGE_NOT_POSITIVE)
+        elif name == b"type":
+            wanted.kind = CLIENT_TYPES.get(value.lower())
+            if wanted.kind is None:
+                raise CommandError(unknown_client_type(value))
+        elif name == b"addr":
+            wanted.address = value
+        elif name == b"laddr":
+            wanted.local_address = value
+        elif name == b"user":
+            if users.find(value) is None:
+                raise CommandError(no_such_user(value))
+            wanted.user = value
+        elif name == b"skipme" and value.lower() in (b"yes", b"no"):
+            wanted.skip_me = value.lower() == b"yes"
+        else:
+            raise CommandError(SYNTAX)
+
+
+def _positive(word: bytes, not_a_number: bytes, not_positive: bytes) -> int:
+    value = parse_integer(word)
+    if value is None:
+        raise CommandError(not_a_number)
+    if value <= 0:
+        raise CommandError(not_positive)
+    return value
 
 
 def client_id(call: Call) -> object:
@@ -197,3 +328,127 @@ def client_unblock(call: Call) -> object:
 def client_help(call: Call) -> object:
     """Reply: list of lines."""
     return show_help(call)
+
+
+def client_tracking(call: Call) -> object:
+    """Be notified when what this client has read changes, or no longer. Reply: OK.
+
+    Raises: options that exclude each other, or what holds already.
+    Source: networking.c, clientCommand; tracking.c.
+    """
+    session = call.session
+    asked, prefixes = _parse_options(call)
+    word = call.argv[2].lower()
+    if word == b"on":
+        _check(session, asked, prefixes)
+        for prefix in prefixes or ([b""] if asked.broadcast else []):
+            asked.prefixes[prefix] = None
+        call.server.tracking.turn_on(session, asked)
+    elif word == b"off":
+        call.server.tracking.turn_off(session)
+    else:
+        raise CommandError(SYNTAX)
+    return OK
+
+
+def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
+    """What a request asks for, and the prefixes that it names."""
+    args = Args(call.argv, 3)
+    asked = Tracking(call.session.id)
+    prefixes: list[bytes] = []
+    while args.left:
+        if args.left > 1 and args.flag(b"REDIRECT"):
+            if asked.redirect:
+                raise CommandError(TWO_REDIRECTS)
+            asked.redirect = args.integer()
+            if asked.redirect not in call.server.clients.sessions:
+                raise CommandError(NO_REDIRECT_CLIENT)
+        elif args.left > 1 and args.flag(b"PREFIX"):
+            prefixes.append(args.word())
+        elif args.flag(b"BCAST"):
+            asked.broadcast = True
+        elif args.flag(b"OPTIN"):
+            asked.opt_in = True
+        elif args.flag(b"OPTOUT"):
+            asked.opt_out = True
+        elif args.flag(b"NOLOOP"):
+            asked.no_loop = True
+        else:
+            raise CommandError(SYNTAX)
+    return asked, prefixes
+
+
+def _check(session: Session, asked: Tracking, prefixes: list[bytes]) -> None:
+    """Refuse what does not go together, or not with what holds."""
+    if prefixes and not asked.broadcast:
+        raise CommandError(PREFIX_WITHOUT_BCAST)
+    present = tracking_of(session)
+    if present is not None and present.broadcast != asked.broadcast:
+        raise CommandError(SWITCHING_BCAST)
+    if asked.broadcast and (asked.opt_in or asked.opt_out):
+        raise CommandError(OPT_WITH_BCAST)
+    if asked.opt_in and asked.opt_out:
+        raise CommandError(OPTIN_AND_OPTOUT)
+    if present is not None and (
+        (asked.opt_in and present.opt_out) or (asked.opt_out and present.opt_in)
+    ):
+        raise CommandError(SWITCHING_OPT)
+    there = [] if present is None else sorted(present.prefixes)
+    for number, prefix in enumerate(prefixes):
+        for other in there:
+            if _overlap(prefix, other):
+                raise CommandError(overlapping_prefixes(prefix, other, True))
+        for other in prefixes[number + 1 :]:
+            if _overlap(prefix, other):
+                raise CommandError(overlapping_prefixes(prefix, other, False))
+
+
+def _overlap(one: bytes, other: bytes) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def client_caching(call: Call) -> object:
+    """Say whether what the next request or transaction reads counts. Reply: OK."""
+    session = call.session
+    tracking = tracking_of(session)
+    if tracking is None:
+        raise CommandError(CACHING_WITHOUT_TRACKING)
+    word = call.argv[2].lower()
+    if word not in (b"yes", b"no"):
+        raise CommandError(SYNTAX)
+    if word == b"yes" and not tracking.opt_in:
+        raise CommandError(CACHING_WITHOUT_OPTIN)
+    if word == b"no" and not tracking.opt_out:
+        raise CommandError(CACHING_WITHOUT_OPTOUT)
+    session.special |= CACHING
+    return OK
+
+
+def client_getredir(call: Call) -> object:
+    """Reply: the ID of the client that gets the messages, 0 for this one, -1 for nobody."""
+    return redirect_of(call.session)
+
+
+def client_trackinginfo(call: Call) -> object:
+    """Reply: map of flags, who gets the messages, and prefixes."""
+    session = call.session
+    tracking = tracking_of(session)
+    flags: list[object] = [b"off" if tracking is None else b"on"]
+    prefixes: list[bytes] = []
+    if tracking is not None:
+        prefixes = sorted(tracking.prefixes)
+        if tracking.broadcast:
+            flags.append(b"bcast")
+        if tracking.opt_in:
+            flags.append(b"optin")
+        if tracking.opt_out:
+            flags.append(b"optout")
+        if session.special & CACHING and (tracking.opt_in or tracking.opt_out):
+            flags.append(b"caching-yes" if tracking.opt_in else b"caching-no")
+        if tracking.no_loop:
+            flags.append(b"noloop")
+        if tracking.broken:
+            flags.append(b"broken_redirect")
+    return Map(
+        [(b"flags", Set(flags)), (b"redirect", redirect_of(session)), (b"prefixes", prefixes)]
+    )

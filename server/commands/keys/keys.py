@@ -1,4 +1,4 @@
-"""Keys of any type: DEL, EXISTS, TYPE, TOUCH, RENAME, COPY, MOVE, OBJECT and their kin."""
+"""Keys of any type: DEL, EXISTS, RENAME, COPY, OBJECT, SCAN, EXPIRE, TTL, PERSIST and their kin."""
 
 from __future__ import annotations
 
@@ -6,33 +6,76 @@ from typing import Final
 
 from headrace.compat.errors import (
     DB_OUT_OF_RANGE,
+    EXPIRE_GT_LT,
+    EXPIRE_NX_EXCLUDES,
+    INVALID_CURSOR,
     MOVE_IN_CLUSTER,
     NO_FREQUENCY,
     NO_IDLE_TIME,
     NO_SUCH_KEY,
+    NOT_AN_INTEGER,
+    NOVALUES_NOT_HERE,
     SAME_OBJECT,
     SYNTAX,
     CommandError,
+    invalid_expire,
+    unsupported_option,
 )
+from headrace.compat.event_classes import EVENT_GENERIC
+from headrace.compat.glob import matches
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_unsigned
 from headrace.protocol.replies import OK, Status
-from headrace.server.changes.events import DELETED
-from headrace.server.commands.deadlines import report_replaced
-from headrace.server.commands.keys.accesses import counts_frequency, frequency, idle_s
-from headrace.server.commands.keys.events import (
-    COPIED_TO,
-    MOVED_FROM,
-    MOVED_TO,
-    RENAMED_FROM,
-    RENAMED_TO,
+from headrace.server.changes.events import DELETED, PERSISTED, Event
+from headrace.server.commands.shared import (
+    delete_expired,
+    generator,
+    has_passed,
+    is_replicated,
+    report_replaced,
+    set_deadline,
 )
 from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import lengthy
+from headrace.server.eviction.usage import counted, counter_of, counts_uses, last_ms
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace
+
+RENAMED_FROM: Final = Event(b"rename_from", EVENT_GENERIC, touches=True, wakes=True)
+RENAMED_TO: Final = Event(b"rename_to", EVENT_GENERIC, touches=True, wakes=True)
+MOVED_FROM: Final = Event(b"move_from", EVENT_GENERIC, touches=True, wakes=True)
+MOVED_TO: Final = Event(b"move_to", EVENT_GENERIC, touches=True, wakes=True)
+COPIED_TO: Final = Event(b"copy_to", EVENT_GENERIC, touches=True, wakes=True)
+RESTORED: Final = Event(b"restore", EVENT_GENERIC, touches=True, wakes=True)
+
+
+def counts_frequency(call: Call) -> bool:
+    """Whether the policy of eviction asks how often keys are used, and not when."""
+    return counts_uses(call.server.config.maxmemory_policy)
+
+
+def frequency(call: Call, found: Entry) -> int:
+    """The counter of a key."""
+    return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
+
+
+def idle_s(call: Call, found: Entry) -> int:
+    """For how long nobody has used a key."""
+    return max(0, call.now_ms - last_ms(found.usage)) // 1000
+
+
+def use_as_counted(call: Call, key: bytes, counter: int) -> None:
+    """Give a key this counter."""
+    call.db.use(key, counted(counter, call.now_ms))
+
+
+def use_long_ago(call: Call, key: bytes, seconds: int) -> None:
+    """Let a key have been used so long ago."""
+    call.db.use(key, max(0, call.now_ms - 1000 * seconds))
+
 
 _NONE: Final = Status(b"none")
 
@@ -286,3 +329,205 @@ def _inspect(call: Call) -> Entry | None:
     else:
         call.server.statistics.keyspace_hits += 1
     return found
+
+
+_DEFAULT_COUNT: Final = 10
+
+
+def scan(call: Call) -> object:
+    """See ``storage.keyspace``.
+
+    Reply: the next cursor, 0 at the end, and the keys found among ``count``.
+    """
+    cursor = parse_unsigned(call.argv[1])
+    if cursor is None:
+        raise CommandError(INVALID_CURSOR)
+    options = _ScanOptions(Args(call.argv, 2))
+    cursor, entries = call.db.scan(cursor, options.count)
+    keys: list[object] = []
+    for entry in entries:
+        key = entry.key
+        if not matches(options.pattern, key) or call.db.entry(key, call.now_ms) is None:
+            continue
+        if options.kind is None or face(entry.value).type_name() == options.kind:
+            keys.append(key)
+    call.report_expired_apart()
+    return [b"%d" % cursor, keys]
+
+
+class _ScanOptions:
+    def __init__(self, args: Args) -> None:
+        self.count = _DEFAULT_COUNT
+        self.pattern = b"*"
+        self.kind: bytes | None = None  # any; of one that does not exist there is no key
+        while args.left:
+            option = args.option()
+            if option == b"NOVALUES":
+                raise CommandError(NOVALUES_NOT_HERE)
+            if not args.left:
+                raise CommandError(SYNTAX)
+            self._take(option, args)
+
+    def _take(self, option: bytes, args: Args) -> None:
+        if option == b"COUNT":
+            self.count = args.integer()
+            if self.count < 1:
+                raise CommandError(SYNTAX)
+        elif option == b"MATCH":
+            self.pattern = args.word()
+        elif option == b"TYPE":
+            self.kind = args.word().lower()
+        else:
+            raise CommandError(SYNTAX)
+
+
+def keys(call: Call) -> object:
+    """Reply: the keys that fit; expired ones are left out, not removed."""
+    pattern = call.argv[1]
+    now_ms = call.now_ms
+    found: list[object] = []
+    for entry in call.db.every():
+        key = entry.key
+        if matches(pattern, key) and not NO_EXPIRY < entry.expire_ms < now_ms:
+            found.append(key)
+    return found
+
+
+def randomkey(call: Call) -> object:
+    """Reply: a key, each as likely as the other, or nil in an empty database."""
+    db = call.db
+    while len(db):
+        key = db.at(generator().randrange(len(db))).key
+        if call.db.entry(key, call.now_ms) is not None:
+            call.report_expired_apart()
+            return key
+    call.report_expired_apart()
+    return None
+
+
+_NX: Final = 1
+_XX: Final = 2
+_GT: Final = 4
+_LT: Final = 8
+_CONDITIONS: Final[dict[bytes, int]] = {b"NX": _NX, b"XX": _XX, b"GT": _GT, b"LT": _LT}
+
+
+def expire(call: Call) -> object:
+    """Reply: 1, or 0 when nothing was set."""
+    return _expire(call, 1000, call.now_ms)
+
+
+def pexpire(call: Call) -> object:
+    """Reply: as EXPIRE."""
+    return _expire(call, 1, call.now_ms)
+
+
+def expireat(call: Call) -> object:
+    """Reply: as EXPIRE."""
+    return _expire(call, 1000, 0)
+
+
+def pexpireat(call: Call) -> object:
+    """Reply: as EXPIRE."""
+    return _expire(call, 1, 0)
+
+
+def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
+    """Set a deadline of so many units after ``base_ms``; one that has passed deletes the key.
+
+    Source: expire.c, expireGenericCommand.
+    """
+    key = call.argv[1]
+    conditions = _conditions(call.argv)
+    count = parse_integer(call.argv[2])
+    if count is None:
+        raise CommandError(NOT_AN_INTEGER)
+    moment_ms = count * unit_ms
+    if moment_ms < INT64_MIN or moment_ms > INT64_MAX - base_ms:
+        raise CommandError(invalid_expire(call.name()))
+    moment_ms += base_ms
+    found = call.db.entry(key, call.now_ms)
+    if found is None or (conditions and not _allowed(conditions, found.expire_ms, moment_ms)):
+        return 0
+    call.db.touch(key, call.now_ms)
+    if has_passed(call, moment_ms):
+        delete_expired(call, key)
+    else:
+        record = call.argv
+        if unit_ms != 1 or base_ms:
+            record = [b"PEXPIREAT", key, b"%d" % moment_ms, *record[3:]]
+        set_deadline(call, key, moment_ms, record)
+    return 1
+
+
+def _conditions(argv: list[bytes]) -> int:
+    """The conditions that follow the time, as bits."""
+    found = 0
+    for word in argv[3:]:
+        bit = _CONDITIONS.get(word.upper())
+        if bit is None:
+            raise CommandError(unsupported_option(word))
+        found |= bit
+    if found & _NX and found != _NX:
+        raise CommandError(EXPIRE_NX_EXCLUDES)
+    if found & _GT and found & _LT:
+        raise CommandError(EXPIRE_GT_LT)
+    return found
+
+
+def _allowed(conditions: int, current_ms: int, moment_ms: int) -> bool:
+    """Whether a key may get a new deadline; one without a deadline lives for ever."""
+    if current_ms == NO_EXPIRY:
+        return not conditions & (_XX | _GT)
+    if conditions & _NX:
+        return False
+    if conditions & _GT and moment_ms <= current_ms:
+        return False
+    return not (conditions & _LT and moment_ms >= current_ms)
+
+
+def ttl(call: Call) -> object:
+    """Reply: seconds to live, rounded; -1 without a deadline, -2 without the key."""
+    return _deadline(call, 1000, call.now_ms)
+
+
+def pttl(call: Call) -> object:
+    """Reply: as TTL, in milliseconds."""
+    return _deadline(call, 1, call.now_ms)
+
+
+def expiretime(call: Call) -> object:
+    """Reply: as TTL, in seconds since 1970."""
+    return _deadline(call, 1000, 0)
+
+
+def pexpiretime(call: Call) -> object:
+    """Reply: as TTL, in milliseconds since 1970."""
+    return _deadline(call, 1, 0)
+
+
+def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
+    found = call.counted_entry(call.argv[1])
+    if found is None:
+        return -2
+    if found.expire_ms == NO_EXPIRY:
+        return -1
+    left_ms = max(0, found.expire_ms - base_ms)
+    if unit_ms == 1:
+        return left_ms
+    # Half a second is not added first: the latest deadline there is would overflow.
+    return left_ms // 1000 + (1 if left_ms % 1000 >= 500 else 0)
+
+
+def persist(call: Call) -> object:
+    """Reply: 1 when a deadline was taken away, else 0."""
+    key = call.argv[1]
+    found = call.db.entry(key, call.now_ms)
+    if found is None or found.expire_ms == NO_EXPIRY:
+        return 0
+    if is_replicated(call, key) and not call.replaying:
+        shared_keys().set_deadline(call.server, key, NO_EXPIRY)
+        return 1
+    call.db.persist(key)
+    call.changed(key, PERSISTED, call.argv)
+    return 1

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
 
 from headrace.compat.errors import (
     BAD_PACKED_THRESHOLD,
+    BAD_PROTOCOL_TYPE,
     BAD_RELOAD_OPTION,
     DEBUG_NOT_ALLOWED,
     LOADAOF_FAILED,
     NO_SUCH_KEY,
+    NOT_A_HASH_TABLE,
+    NOT_A_LISTPACK,
+    NOT_A_QUICKLIST,
     NOT_AN_INTEGER,
     NOT_POSITIVE,
+    PUSH_NEEDS_RESP3,
     RELOAD_FAILED,
     SAVE_FAILED,
     CommandError,
@@ -24,10 +30,20 @@ from headrace.compat.glob import matches
 from headrace.compat.numbers import parse_integer
 from headrace.compat.parameters import memory_size
 from headrace.persistence.errors import PersistenceError
-from headrace.protocol.replies import OK, ErrorReply, Status
+from headrace.protocol.doubles import in_digits
+from headrace.protocol.packing import packed_replies
+from headrace.protocol.replies import (
+    OK,
+    Attributed,
+    BigNumber,
+    ErrorReply,
+    Map,
+    Push,
+    Set,
+    Status,
+    Verbatim,
+)
 from headrace.server.clients.origin import allowed_by
-from headrace.server.commands.server.debug_protocol import sample_reply
-from headrace.server.commands.server.debug_structures import listpack, quicklist, table_statistics
 from headrace.server.commands.server.digest import data_digest, value_digest
 from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
@@ -36,9 +52,169 @@ from headrace.server.loading.reloading import reload_aof, reload_snapshot
 from headrace.server.loading.users import user_lines
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
+from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.timed_table import TimedTable
 from headrace.storage.list.limits import PLAIN_THRESHOLD
 from headrace.storage.list.list import List
+from headrace.storage.list.row import Row
+from headrace.storage.packed.listpack import EMPTY_BYTES, text_bytes
+from headrace.storage.packed.strings import unpack
+from headrace.storage.packed.table import Table, elements
+from headrace.storage.set.set import Set as SetValue
+from headrace.storage.sorted_set.large import Large
+from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
 from headrace.storage.string.string import string_bytes
+
+_AFTER_ATTRIBUTE = b"Some real reply following the attribute"
+_BESIDE_PUSH = b"Some real reply following the push reply"
+
+
+def _sample_reply(kind: bytes, resp3: bool) -> object:
+    """The values that Redis uses, so that a client's tests can run against either.
+
+    Raises: CommandError for a type that there is not, and for a push in RESP2.
+    """
+    if kind == b"attrib":
+        return Attributed([(b"key-popularity", [b"key:123", 90])], _AFTER_ATTRIBUTE)
+    if kind == b"push":
+        if not resp3:
+            raise CommandError(PUSH_NEEDS_RESP3)
+        # What is pushed while a command runs follows its reply.
+        return packed_replies([_BESIDE_PUSH, Push([b"server-cpu-usage", 42])], True)
+    if kind not in _SAMPLES:
+        raise CommandError(BAD_PROTOCOL_TYPE)
+    return _SAMPLES[kind]
+
+
+_SAMPLES: dict[bytes, object] = {
+    b"string": b"Hello World",
+    b"integer": 12345,
+    b"double": 3.141,
+    b"bignum": BigNumber(1234567999999999999999999999999999999),
+    b"null": None,
+    b"array": [0, 1, 2],
+    b"set": Set([0, 1, 2]),
+    b"map": Map([(0, False), (1, True), (2, False)]),
+    b"verbatim": Verbatim(b"This is a verbatim\nstring"),
+    b"true": True,
+    b"false": False,
+}
+
+
+_LISTPACKS: Final = (b"listpack", b"listpackex")
+_HEAD_BYTES: Final = EMPTY_BYTES - 1  # of a _listpack, before its first entry
+
+
+def _value(call: Call) -> object:
+    found = call.db.peek(call.argv[2])
+    if found is None:
+        raise CommandError(NO_SUCH_KEY)
+    return found.value
+
+
+def _listpack(call: Call) -> object:
+    """Print the entries of the listpack that Redis has in the place of a small value."""
+    value = _value(call)
+    if face(value).encoding(call.argv[2]) not in _LISTPACKS:
+        raise CommandError(NOT_A_LISTPACK)
+    texts = _texts(value)
+    sizes = [int(text_bytes(text)) for text in texts]
+    print(f"{{total bytes {EMPTY_BYTES + sum(sizes)}}} {{num entries {len(texts)}}}")
+    offset = _HEAD_BYTES
+    for index, text in enumerate(texts):
+        print(f"{{index {index}, offset {offset}, entry bytes {sizes[index]}}} [{text!r}]")
+        offset += sizes[index]
+    sys.stdout.flush()
+    return Status(b"Listpack structure printed on stdout")
+
+
+def _texts(value: object) -> list[bytes]:
+    """The entries of a small value in order, all as text."""
+    if isinstance(value, List):
+        return value.strings()
+    if isinstance(value, SetValue):
+        return value.members()
+    texts: list[bytes] = []
+    if isinstance(value, SortedSet):
+        for run in value.runs(0, value.size()):
+            for member, score in pairs_of(run):
+                texts += [member, in_digits(score)]
+    elif isinstance(value, Hash):
+        for pair in value.elements():
+            texts += unpack(pair)
+            if value.is_timed():
+                texts.append(b"%d" % value.deadline_ms(texts[-2]))
+    return texts
+
+
+def _nodes(call: Call) -> object:
+    """Print the nodes of the quicklist that Redis has in the place of a large list.
+
+    ``DEBUG QUICKLIST key 1`` also prints the elements.
+    """
+    value = _value(call)
+    rep = value.rep if isinstance(value, List) else None
+    if not isinstance(rep, Row) or rep.is_listpack:
+        raise CommandError(NOT_A_QUICKLIST)
+    strings = value.strings() if isinstance(value, List) and call.argv[3:] == [b"1"] else []
+    print(f"{{count {rep.count}}} {{nodes {rep.nodes()}}} {{fill {rep.limits.fill}}}")
+    at = 0
+    for number in range(rep.nodes()):
+        place = int(rep.low) + number
+        count = rep.node_count(place)
+        print(f"{{node {number}, bytes {rep.node_bytes(place)}, count {count}}}")
+        for text in strings[at : at + count]:
+            print(f"    [{text!r}]")
+        at += count
+    sys.stdout.flush()
+    return Status(b"Quicklist structure printed on stdout")
+
+
+def _table_statistics(call: Call) -> object:
+    """Tell how a large value is spread over the buckets of its table; FULL looks at them all."""
+    value = _value(call)
+    table = _table(value)
+    if table is None:
+        raise CommandError(NOT_A_HASH_TABLE)
+    lines = [
+        b"Hash table 0 stats (main hash table):",
+        b" table size: %d" % table.buckets,
+        b" number of elements: %d" % table.count,
+    ]
+    if call.argv[3:] and call.argv[3].lower() == b"full":
+        lines += _distribution(table)
+    return Verbatim(b"\n".join(lines) + b"\n")
+
+
+def _table(value: object) -> Table | None:
+    rep: object = value.rep if isinstance(value, (Hash, SetValue, SortedSet)) else None
+    if isinstance(rep, (TimedTable, Large)):
+        return rep.table
+    return rep if isinstance(rep, Table) else None
+
+
+def _distribution(table: Table) -> list[bytes]:
+    """How many buckets have how many elements."""
+    buckets_of: dict[int, int] = {}
+    for directory in table.directories:
+        for bucket in directory:
+            length = int(elements(bucket, table.kind))
+            buckets_of[length] = buckets_of.get(length, 0) + 1
+    total = int(table.buckets)
+    used = total - buckets_of.get(0, 0)
+    mean = b"%.2f" % (int(table.count) / used if used else 0.0)
+    lines = [
+        b" different slots: %d" % used,
+        b" max chain length: %d" % max(buckets_of),
+        b" avg chain length (counted): " + mean,
+        b" avg chain length (computed): " + mean,
+        b" Chain length distribution:",
+    ]
+    for length in sorted(buckets_of):
+        count = buckets_of[length]
+        lines.append(b"   %d: %d (%.2f%%)" % (length, count, 100 * count / total))
+    return lines
+
 
 log: Final = logging.getLogger("headrace")
 
@@ -226,7 +402,7 @@ def _loadaof(call: Call) -> object:
 
 
 def _protocol(call: Call) -> object:
-    return sample_reply(call.argv[2].lower(), call.session.resp3)
+    return _sample_reply(call.argv[2].lower(), call.session.resp3)
 
 
 def _change_repl_id(call: Call) -> object:
@@ -298,12 +474,12 @@ TOOLS: Final[dict[bytes, Tool]] = {
     ),
     b"pause-cron": Tool(_pause_cron, 3, 3, "<0|1>", "Whether periodic work rests."),
     b"object": Tool(_object, 3, 3, "<key>", "How a value is kept."),
-    b"listpack": Tool(listpack, 3, 3, "<key>", "Prints the entries of a small value."),
+    b"listpack": Tool(_listpack, 3, 3, "<key>", "Prints the entries of a small value."),
     b"quicklist": Tool(
-        quicklist, 3, 4, "<key> [<0|1>]", "Prints the nodes of a large list; 1: its elements, too."
+        _nodes, 3, 4, "<key> [<0|1>]", "Prints the nodes of a large list; 1: its elements, too."
     ),
     b"htstats-key": Tool(
-        table_statistics, 3, 4, "<key> [full]", "How a large value is spread over its table."
+        _table_statistics, 3, 4, "<key> [full]", "How a large value is spread over its table."
     ),
     b"digest": Tool(_digest, 2, 2, "", "A fingerprint of all data, equal to Redis's."),
     b"digest-value": Tool(

@@ -22,9 +22,9 @@ from headrace.compat.floats import parse_double
 from headrace.compat.sorted_set_errors import WEIGHT_NOT_A_FLOAT
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
-from headrace.server.commands.collections import store_result
+from headrace.server.commands.shared import store_result
 from headrace.server.commands.sorted_set_keys import limits
-from headrace.server.commands.sorted_sets.events import (
+from headrace.server.commands.sorted_sets.ranges import (
     DIFFERENCE_STORED,
     INTERSECTION_STORED,
     UNION_STORED,

@@ -2,21 +2,244 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError
+from headrace.compat.event_classes import EVENT_ZSET
+from headrace.compat.floats import parse_bound
 from headrace.compat.numbers import parse_integer
-from headrace.compat.sorted_set_errors import LIMIT_OF_RANKS, SCORES_OF_NAMES
-from headrace.server.commands.collections import store_result
+from headrace.compat.sorted_set_errors import (
+    BOUND_NOT_A_FLOAT,
+    BOUND_NOT_A_NAME,
+    LIMIT_OF_RANKS,
+    SCORES_OF_NAMES,
+)
+from headrace.protocol.packing import Packer, packed_strings
+from headrace.protocol.replies import Packed
+from headrace.server.changes.events import Event
+from headrace.server.commands.shared import store_result
 from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
-from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_RANK, BY_SCORE, Bounds
-from headrace.server.commands.sorted_sets.events import RANGE_STORED
-from headrace.server.commands.sorted_sets.replies import members_reply
 from headrace.server.dispatch.call import Call
+from headrace.storage.packed.strings import next_at
+from headrace.storage.sorted_set.lex import HIGHEST, LOWEST, MEMBER, LexBound, LexRange
+from headrace.storage.sorted_set.runs import place_of, score_at
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
 from headrace.storage.sorted_set.span import Span
+
+INCREASED: Final = Event(b"zincr", EVENT_ZSET, touches=True)
+REMOVED: Final = Event(b"zrem", EVENT_ZSET, touches=True)
+RANKS_REMOVED: Final = Event(b"zremrangebyrank", EVENT_ZSET, touches=True)
+SCORES_REMOVED: Final = Event(b"zremrangebyscore", EVENT_ZSET, touches=True)
+NAMES_REMOVED: Final = Event(b"zremrangebylex", EVENT_ZSET, touches=True)
+LEAST_POPPED: Final = Event(b"zpopmin", EVENT_ZSET, touches=True)
+GREATEST_POPPED: Final = Event(b"zpopmax", EVENT_ZSET, touches=True)
+RANGE_STORED: Final = Event(b"zrangestore", EVENT_ZSET, touches=True)
+UNION_STORED: Final = Event(b"zunionstore", EVENT_ZSET, touches=True)
+INTERSECTION_STORED: Final = Event(b"zinterstore", EVENT_ZSET, touches=True)
+DIFFERENCE_STORED: Final = Event(b"zdiffstore", EVENT_ZSET, touches=True)
+
+
+def members_reply(resp3: bool, span: Span, reverse: bool, scores: bool) -> Packed:
+    """An array of members, in RESP3 of pairs where scores are asked for.
+
+    Args:
+        reverse: the last one comes first.
+    """
+    if not scores and not reverse:
+        return packed_strings(int(span.count), span.strings())
+    out = Packer(resp3)
+    add_members(out, span, reverse, scores, resp3)
+    return out.packed()
+
+
+def add_members(out: Packer, span: Span, reverse: bool, scores: bool, pairs: bool) -> None:
+    """As ``members_reply``, as a part of a reply.
+
+    Args:
+        pairs: each member is an array of its own with its score.
+    """
+    nested = scores and pairs
+    count = int(span.count)
+    out.array(2 * count if scores and not nested else count)
+    at: i64 = 0
+    runs: i64 = len(span.runs)
+    if reverse:
+        at = runs
+        while at > 0:
+            at -= 1
+            first, end = span.bounds(at)
+            _add_reversed(out, span.runs[at], first, end, scores, nested)
+    elif scores:
+        while at < runs:
+            first, end = span.bounds(at)
+            _add_scored(out, span.runs[at], first, end, nested)
+            at += 1
+    else:
+        for piece in span.strings():
+            out.strings(piece)
+
+
+def _add_scored(out: Packer, run: bytes, number: i64, end: i64, nested: bool) -> None:
+    place = place_of(run, number)
+    while number < end:
+        after = next_at(run, place)
+        if nested:
+            out.array(2)
+        out.strings(run[place:after])
+        out.double(score_at(run, number))
+        place = after
+        number += 1
+
+
+def _add_reversed(
+    out: Packer, run: bytes, first: i64, number: i64, scores: bool, nested: bool
+) -> None:
+    places: list[i64] = []
+    place = place_of(run, first)
+    at = first
+    while at < number:
+        places.append(place)
+        place = next_at(run, place)
+        at += 1
+    end = place
+    while number > first:
+        number -= 1
+        place = places[number - first]
+        if nested:
+            out.array(2)
+        out.strings(run[place:end])
+        end = place
+        if scores:
+            out.double(score_at(run, number))
+
+
+BY_RANK: Final = 0
+BY_SCORE: Final = 1
+BY_NAME: Final = 2
+_PARENTHESIS: Final = 0x28
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+class Bounds:
+    """A range that was asked for.
+
+    Args:
+        kind: ``BY_RANK``, ``BY_SCORE`` or ``BY_NAME``.
+        low, high: its bounds as words.
+        reverse: it is walked from its end; ranks are counted from there, too.
+
+    Raises:
+        CommandError: they are none.
+    """
+
+    def __init__(self, kind: int, low: bytes, high: bytes, reverse: bool) -> None:
+        self.kind: Final = kind
+        self.reverse: Final = reverse
+        self._first: i64 = 0
+        self._last: i64 = 0
+        self._low = 0.0
+        self._high = 0.0
+        self._without_low = False
+        self._without_high = False
+        self._names: LexRange | None = None
+        if kind == BY_RANK:
+            first = parse_integer(low)
+            last = parse_integer(high)
+            if first is None or last is None:
+                raise CommandError(NOT_AN_INTEGER)
+            self._first = first
+            self._last = last
+        elif kind == BY_SCORE:
+            self._without_low = _is_exclusive(low)
+            self._without_high = _is_exclusive(high)
+            self._low = _score(low)
+            self._high = _score(high)
+        else:
+            self._names = LexRange(_name(low), _name(high))
+
+    def ranks(self, value: SortedSet, skipped: i64 = 0) -> tuple[i64, i64]:
+        """The first rank of a set in the range, and the one behind its last.
+
+        Args:
+            skipped: so many, which a walk meets first, are left out; not of a range of ranks.
+        """
+        if self.kind == BY_RANK:
+            return self._by_rank(value.size())
+        if self.kind == BY_NAME:
+            assert self._names is not None
+            return value.lex_ranks(self._names, self.reverse, skipped)
+        if self._is_empty():
+            return 0, 0
+        low = self._low
+        high = self._high
+        first = value.above_score(low, self._without_low)
+        end = value.above_score(high, not self._without_high)
+        if skipped:
+            left = max(0, end - first)
+            if self.reverse:
+                end -= min(skipped, left)
+            else:
+                first += min(skipped, left)
+        return first, end
+
+    def span(self, value: SortedSet, skipped: i64, most: i64) -> Span:
+        """Up to ``most`` members in a range of scores, which is walked from its beginning.
+
+        Args:
+            skipped: so many are left out before.
+        """
+        if self._is_empty():
+            return Span()
+        return value.span_of_scores(
+            self._low, self._without_low, self._high, not self._without_high, skipped, most
+        )
+
+    def _is_empty(self) -> bool:
+        """Whether no score can be in the range."""
+        low = self._low
+        high = self._high
+        return low > high or (low == high and (self._without_low or self._without_high))
+
+    def _by_rank(self, size: i64) -> tuple[i64, i64]:
+        first = self._first
+        last = self._last
+        if first < 0:
+            first = max(0, first + size)
+        if last < 0:
+            last += size
+        last = min(last, size - 1)
+        if first > last:
+            return 0, 0
+        if self.reverse:
+            return size - 1 - last, size - first
+        return first, last + 1
+
+
+def _is_exclusive(word: bytes) -> bool:
+    return len(word) > 0 and word[0] == _PARENTHESIS
+
+
+def _score(word: bytes) -> float:
+    value = parse_bound(word, 1 if _is_exclusive(word) else 0)
+    if isnan(value):
+        raise CommandError(BOUND_NOT_A_FLOAT)
+    return value
+
+
+def _name(word: bytes) -> LexBound:
+    mark = word[:1]
+    if mark == b"[" or mark == b"(":
+        return LexBound(MEMBER, word[1:], mark == b"(")
+    text = word.partition(b"\0")[0]
+    if text == b"+":
+        return LexBound(HIGHEST, b"", True)
+    if text == b"-":
+        return LexBound(LOWEST, b"", True)
+    raise CommandError(BOUND_NOT_A_NAME)
+
 
 _ANY: Final = -1  # the kind, or the direction, is an option
 _FORWARD: Final = 0

@@ -1,4 +1,4 @@
-"""What stream commands share: reading their arguments and finding their stream."""
+"""What stream commands share: reading arguments, finding their stream, replying with entries."""
 
 from __future__ import annotations
 
@@ -8,16 +8,40 @@ from mypy_extensions import i64
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
+from headrace.compat.event_classes import EVENT_STREAM
 from headrace.compat.numbers import parse_integer
 from headrace.compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
+from headrace.protocol.packing import NOT_SHOWN, Packer, entry_bytes
+from headrace.protocol.replies import Packed
+from headrace.protocol.streams_reply import SizeLimit
+from headrace.server.changes.events import Event
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.storage.freeable import Removed
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.ids import following
+from headrace.storage.stream.part import Part
 from headrace.storage.stream.references import ACKED, DELREF, KEEPREF, Trim
 from headrace.storage.stream.references import trim as trim_referenced
 from headrace.storage.stream.stream import Stream
+
+XADDED: Final = Event(b"xadd", EVENT_STREAM, touches=True, wakes=True)
+XTRIMMED: Final = Event(b"xtrim", EVENT_STREAM, touches=True)
+XDELETED: Final = Event(b"xdel", EVENT_STREAM, touches=True)
+LAST_ID_SET: Final = Event(b"xsetid", EVENT_STREAM)
+GROUP_CREATED: Final = Event(b"xgroup-create", EVENT_STREAM)
+GROUP_CREATED_WITH_STREAM: Final = Event(b"xgroup-create", EVENT_STREAM, touches=True)
+GROUP_ID_SET: Final = Event(b"xgroup-setid", EVENT_STREAM)
+GROUP_MODE_SET: Final = Event(b"xgroup-setmode", EVENT_STREAM, wakes=True)
+GROUP_DESTROYED: Final = Event(b"xgroup-destroy", EVENT_STREAM, wakes=True)
+CONSUMER_CREATED: Final = Event(b"xgroup-createconsumer", EVENT_STREAM)
+CONSUMER_DELETED: Final = Event(b"xgroup-delconsumer", EVENT_STREAM)
+
+# Redis publishes nothing for these, and they touch no key that is watched.
+PENDING_CHANGED: Final = Event(b"", EVENT_STREAM)  # deliveries, claims, acknowledgements
+PENDING_RELEASED: Final = Event(b"", EVENT_STREAM, wakes=True)
+PRODUCERS_CHANGED: Final = Event(b"", EVENT_STREAM)  # iids, and how long they are remembered
+
 
 NO_TRIM: Final = 0
 MAXLEN: Final = 1
@@ -332,3 +356,66 @@ def stream_to_read(call: Call, key: bytes) -> Stream | None:
     if value is None or isinstance(value, Stream):
         return value
     raise CommandError(errors.WRONGTYPE)
+
+
+def packed_entries(parts: list[Part], reverse: bool, resp3: bool) -> Packed:
+    """The array of all entries of ``parts``."""
+    out = Packer(resp3)
+    add_entries_array(out, parts, reverse)
+    return out.packed()
+
+
+def add_entries_array(out: Packer, parts: list[Part], reverse: bool) -> None:
+    """Add the array of all entries of ``parts``."""
+    out.array(count_entries(parts))
+    add_entries(out, parts, reverse)
+
+
+def add_entries(
+    out: Packer, parts: list[Part], reverse: bool, idle_ms: int = NOT_SHOWN, deliveries: int = 0
+) -> None:
+    """Add all entries of ``parts``, one by one; see ``Packer.entries``."""
+    for part in parts:
+        run = part.run
+        out.entries(
+            run.ms,
+            run.seq,
+            run.names,
+            run.flat,
+            run.rows,
+            part.dead,
+            part.low,
+            part.high,
+            reverse,
+            idle_ms,
+            deliveries,
+        )
+
+
+def count_entries(parts: list[Part]) -> int:
+    """How many live entries ``parts`` hold."""
+    count = 0
+    for part in parts:
+        count += part.live()
+    return count
+
+
+def within(parts: list[Part], size: SizeLimit, idle_ms: int = NOT_SHOWN) -> list[Part]:
+    """Those entries of ``parts`` that are to be given; they are counted as given.
+
+    Args:
+        idle_ms: as for ``add_entries``.
+    """
+    kept: list[Part] = []
+    for part in parts:
+        for number in range(part.low, part.high):
+            if part.dead is not None and part.dead[number]:
+                continue
+            if size.is_reached():
+                if number > part.low:
+                    kept.append(part.until(number))
+                return kept
+            run = part.run
+            size.give(entry_bytes(run.ms[number], run.seq[number], run.row(number), idle_ms))
+        kept.append(part)
+    return kept

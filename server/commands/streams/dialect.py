@@ -9,9 +9,8 @@ from __future__ import annotations
 from headrace.compat import group_dialect
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
-from headrace.server.commands.streams.group_args import group_to_use
 from headrace.server.commands.streams.group_reading import xreadgroup
-from headrace.server.commands.streams.groups import xgroup_delconsumer, xgroup_destroy
+from headrace.server.commands.streams.groups import group_to_use, xgroup_delconsumer, xgroup_destroy
 from headrace.server.commands.streams.info import xinfo_consumers
 from headrace.server.commands.streams.pending import idle_ms, pending_range, xclaim
 from headrace.server.dispatch.call import Call

@@ -17,18 +17,23 @@ from headrace.compat.stream_ids import format_id
 from headrace.protocol.packing import NOT_SHOWN, Packer
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.protocol.streams_reply import SizeLimit, StreamsReply
-from headrace.server.commands.streams.args import stream_to_read, strict_id
-from headrace.server.commands.streams.entries import add_entries, count_entries, within
-from headrace.server.commands.streams.events import PENDING_CHANGED
-from headrace.server.commands.streams.group_args import (
+from headrace.server.commands.streams.args import (
+    PENDING_CHANGED,
+    add_entries,
+    count_entries,
+    stream_to_read,
+    strict_id,
+    within,
+)
+from headrace.server.commands.streams.groups import (
+    EntryForGroup,
     claim_record,
     claims_are_awaited,
     consumer_seen,
     record_consumer,
     refuse_elsewhere,
 )
-from headrace.server.commands.streams.group_waiting import EntryForGroup
-from headrace.server.commands.streams.read_options import NO_CLAIM, ReadOptions, read_options_of
+from headrace.server.commands.streams.options import NO_CLAIM, ReadOptions, read_options_of
 from headrace.server.commands.streams.reading import GREATEST, parts_after
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call

@@ -1,35 +1,331 @@
-"""The subcommands of XGROUP: consumer groups come, move and go.
-
-Source: t_stream.c, xgroupCommand; what differs from the public pages is decided by the code.
-"""
+"""Consumer groups come, move and go: XGROUP; consumers that are idle are removed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
+from headrace.compat import errors
 from headrace.compat.errors import (
     BUSY_GROUP,
     ENTRIES_READ_NEGATIVE,
+    MAX_PENDING_NEGATIVE,
     XGROUP_NEEDS_KEY,
     CommandError,
     bad_subcommand,
+    no_key_or_group,
     no_such_group,
 )
+from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
-from headrace.server.commands.streams.args import bound_id, integer, stream_at, strict_id
-from headrace.server.commands.streams.events import (
+from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
     CONSUMER_DELETED,
     GROUP_CREATED,
     GROUP_CREATED_WITH_STREAM,
     GROUP_DESTROYED,
     GROUP_ID_SET,
+    GROUP_MODE_SET,
+    PENDING_CHANGED,
+    bound_id,
+    integer,
+    stream_at,
+    stream_to_read,
+    strict_id,
 )
-from headrace.server.commands.streams.group_args import refuse_elsewhere
-from headrace.server.commands.streams.idmp_records import record_limits
 from headrace.server.commands.streams.shared import shared_streams
-from headrace.server.commands.streams.writing import new_stream
+from headrace.server.commands.streams.writing import new_stream, record_limits
 from headrace.server.dispatch.call import Call
-from headrace.storage.stream.groups import UNKNOWN, Group
+from headrace.server.gate import (
+    LENGTHY_AT_WORK,
+    LOADING_DATA,
+    NO_REPLICAS,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    SAVE_FAILED,
+    WRITES_REFUSED,
+)
+from headrace.server.state import Server
+from headrace.server.waiting.arrivals import Arrivals
+from headrace.server.waiting.blocking import Blocking
+from headrace.server.waiting.waiters import Alarm, ExclusiveLine, Interest, Line, Queue, Waiter
+from headrace.storage.entry import Entry
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.delivery import claimable_since, has_new
+from headrace.storage.stream.groups import HERE, NEVER, ON_ITS_WAY, UNKNOWN, Consumer, Group
+from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.stream import Stream
+
+
+class EntryForGroup(Interest):
+    """An entry for a consumer of a group.
+
+    Args:
+        claim_ms: how long pending entries must be idle to be given; negative is never.
+    """
+
+    def __init__(self, group: bytes, consumer: bytes, claim_ms: int) -> None:
+        super().__init__(_line_name(group), True)
+        self.group: Final = group
+        self.consumer: Final = consumer
+        self.claim_ms: Final = claim_ms
+
+    def new_line(self, queue: Queue) -> Line:
+        """A line at a key where nobody waits for this yet."""
+        return GroupReaders(queue, self)
+
+
+class GroupReaders(ExclusiveLine):
+    """Those who read for one group at one key."""
+
+    def __init__(self, queue: Queue, interest: EntryForGroup) -> None:
+        super().__init__(queue, interest)
+        self._group: Final = interest.group
+        self._arrivals: Final = Arrivals()
+        self._claimers: dict[int, Arrivals] | None = None  # by the idle time they ask for
+        self._alarms: dict[int, Alarm] = {}  # for such an idle time
+        self._alarmed_ms = 0  # the time of delivery they are set for; never a later one
+
+    def add(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter stand at the end."""
+        self._arrivals.add(waiter)
+        claim_ms = _interest(waiter).claim_ms
+        if claim_ms >= 0:
+            if self._claimers is None:
+                self._claimers = {}
+            same = self._claimers.get(claim_ms)
+            if same is None:
+                same = self._claimers[claim_ms] = Arrivals()
+            same.add(waiter)
+
+    def remove(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter go, if it stands here."""
+        if not self._arrivals.remove(waiter) or self._claimers is None:
+            return
+        claim_ms = _interest(waiter).claim_ms
+        if claim_ms >= 0:
+            same = self._claimers[claim_ms]
+            same.remove(waiter)
+            if not same.waiters:
+                del self._claimers[claim_ms]
+                alarm = self._alarms.pop(claim_ms, None)
+                if alarm is not None:
+                    alarm.is_set = False
+
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not self._arrivals.waiters
+
+    def waiters(self) -> list[Waiter]:
+        """All of them."""
+        return list(self._arrivals.waiters.values())
+
+    def consumers(self) -> set[bytes]:
+        """As whom they read. Complexity: O(waiters)."""
+        return {_interest(waiter).consumer for waiter in self._arrivals.waiters.values()}
+
+    def next(self, value: object | None, now_ms: int) -> Waiter | None:
+        """Who is to be served next; None when the group has nothing to give."""
+        stream = value if isinstance(value, Stream) else None
+        group = None if stream is None else stream.groups.get(self._group)
+        if stream is None or group is None or has_new(stream, group):
+            return self._arrivals.first()
+        if group.places is not None and group.places.elsewhere(stream) != HERE:
+            return self._arrivals.first()  # it is answered so
+        if not self._claimers:
+            return None
+        since_ms = claimable_since(stream, group)
+        return None if since_ms == NEVER else self._first_claimer(now_ms - since_ms)
+
+    def _first_claimer(self, idle_ms: int) -> Waiter | None:
+        """Who came first of those that take what has been idle for ``idle_ms``."""
+        found: Waiter | None = None
+        if self._claimers is not None:
+            for claim_ms, same in self._claimers.items():
+                if claim_ms <= idle_ms:
+                    waiter = same.first()
+                    if waiter is not None and (found is None or waiter.ticket < found.ticket):
+                        found = waiter
+        return found
+
+    def ripens(self) -> bool:
+        """Whether somebody waits for what is pending to be old enough to be claimed."""
+        return bool(self._claimers)
+
+    def new_alarms(self, value: object | None, now_ms: int) -> list[Alarm]:
+        """Alarms for those who claim and have none, or need an earlier one."""
+        found: list[Alarm] = []
+        group = value.groups.get(self._group) if isinstance(value, Stream) else None
+        if self._claimers is None or not isinstance(value, Stream) or group is None:
+            return found
+        since_ms = claimable_since(value, group)
+        if since_ms == NEVER:
+            return found
+        earlier = since_ms < self._alarmed_ms
+        if not earlier and len(self._alarms) == len(self._claimers):
+            return found
+        self._alarmed_ms = since_ms
+        for claim_ms in self._claimers:
+            alarm = self._alarms.get(claim_ms)
+            moment_ms = max(since_ms + claim_ms, now_ms + 1)
+            if alarm is None or (earlier and moment_ms < alarm.moment_ms):
+                if alarm is not None:
+                    alarm.is_set = False
+                alarm = self._alarms[claim_ms] = Alarm(self, claim_ms, moment_ms)
+                found.append(alarm)
+        return found
+
+    def rang(self, alarm: Alarm) -> None:
+        """One of the alarms has come, and is not set any more."""
+        del self._alarms[alarm.number]
+
+
+def group_readers(blocking: Blocking, db: int, key: bytes, group: Group) -> GroupReaders | None:
+    """The readers who wait for a group of the stream at a key, if there are any."""
+    line = blocking.line(db, key, _line_name(group.name))
+    return line if isinstance(line, GroupReaders) else None
+
+
+def _line_name(group: bytes) -> bytes:
+    """Each group has a line of its own."""
+    return b"group " + group
+
+
+def _interest(waiter: Waiter) -> EntryForGroup:
+    interest = waiter.parked.interest
+    assert isinstance(interest, EntryForGroup)
+    return interest
+
+
+def group_to_use(call: Call, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    """The stream at ``key`` and its group; raises WRONGTYPE or NOGROUP."""
+    return group_of(stream_to_read(call, key), key, name)
+
+
+def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    """``stream``, which was looked for at ``key``, and its group; raises NOGROUP."""
+    group = None if stream is None else stream.groups.get(name)
+    if stream is None or group is None:
+        raise CommandError(no_key_or_group(key, name))
+    return stream, group
+
+
+def consumer_seen(call: Call, key: bytes, group: Group, name: bytes) -> Consumer:
+    """The consumer that is at work, made where it is missing; it is seen now.
+
+    A consumer that is made here is reported but not recorded: the record of what it gets makes it.
+    If it turns out to get nothing, ``record_consumer`` records it.
+    """
+    consumer = group.consumers.get(name)
+    if consumer is None:
+        consumer = group.create_consumer(name, call.now_ms)
+        call.changed(key, CONSUMER_CREATED, None)
+    consumer.seen_ms = call.now_ms
+    return consumer
+
+
+def record_consumer(
+    call: Call, key: bytes, group: Group, consumer: Consumer, always: bool = False
+) -> None:
+    """Record a consumer that this call has made, if it was given nothing, or ``always``."""
+    if always or consumer.active_ms == NEVER:
+        record = [b"XGROUP", b"CREATECONSUMER", key, group.name, consumer.name]
+        call.changed(key, PENDING_CHANGED, record, count=0)
+
+
+def note_claim(
+    call: Call, key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int
+) -> None:
+    """Report that ``nack``, as it is now, went to its consumer.
+
+    Args:
+        last_ms, last_seq: the group's last ID that the record carries.
+    """
+    record: list[bytes] | None = None
+    if call.recorded:
+        record = claim_record(key, group, nack, last_ms, last_seq)
+    call.changed(key, PENDING_CHANGED, record, wakes=claims_are_awaited(call, key, group))
+
+
+def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
+    """Whether somebody waits for what is pending in the group to be old enough to be claimed."""
+    blocking = call.server.blocking
+    if not blocking.needed_key_count:
+        return False
+    readers = group_readers(blocking, call.db.index, key, group)
+    return readers is not None and readers.ripens()
+
+
+def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:
+    """Report that ``nack``, which is still there, goes because its entry was deleted.
+
+    The record claims the entry for its owner, and running it finds the entry missing, too.
+    """
+    record: list[bytes] | None = None
+    if call.recorded:
+        if nack.consumer is None:
+            record = [b"XACK", key, group.name, format_id(nack.ms, nack.seq)]
+        else:
+            record = claim_record(key, group, nack, group.last_ms, group.last_seq)
+    call.changed(key, PENDING_CHANGED, record, wakes=group.max_pending != 0)
+
+
+def note_position(call: Call, key: bytes, group: Group) -> None:
+    """Report the group's last ID and how many entries it has read."""
+    record: list[bytes] | None = None
+    if call.recorded:
+        record = [
+            b"XGROUP",
+            b"SETID",
+            key,
+            group.name,
+            format_id(group.last_ms, group.last_seq),
+            b"ENTRIESREAD",
+            b"%d" % group.entries_read,
+        ]
+    call.changed(key, PENDING_CHANGED, record)
+
+
+def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
+    """The XCLAIM that makes ``nack``, which has a consumer, what it is.
+
+    In a region it does not say how far the group has come: one ID does not say that.
+    """
+    assert nack.consumer is not None
+    record = [
+        b"XCLAIM",
+        key,
+        group.name,
+        nack.consumer.name,
+        b"0",
+        format_id(nack.ms, nack.seq),
+        b"TIME",
+        b"%d" % nack.delivery_ms,
+        b"RETRYCOUNT",
+        b"%d" % nack.count,
+        b"FORCE",
+        b"JUSTID",
+    ]
+    if group.places is None:
+        record.append(b"LASTID")
+        record.append(format_id(last_ms, last_seq))
+    return record
+
+
+def refuse_elsewhere(call: Call, stream: Stream | None, group: Group) -> None:
+    """Refuse what concerns the reading of a group that is read in another region.
+
+    Raises:
+        CommandError: it is.
+    """
+    places = group.places
+    if places is None or stream is None or call.replaying:
+        return
+    region = places.elsewhere(stream)
+    if region == ON_ITS_WAY:
+        raise CommandError(errors.GROUP_ON_ITS_WAY)
+    if region != HERE:
+        raise CommandError(errors.group_moved(region))
 
 
 class PositionOptions:
@@ -180,3 +476,151 @@ def xgroup_delconsumer(call: Call) -> object:
             shared_streams().note_acknowledged(call, argv[2], stream, group)
         call.server.data.free_later(removed)
     return removed.count
+
+
+def xgroup_setmode(call: Call) -> object:
+    """Set the most pending entries; 0 is no limit.
+
+    XREADGROUP gives no more new entries than make ``n`` pending ones in the whole group. With 1 the
+    entries of the stream are processed one after the other, in order, by whoever is free.
+
+    Reply: OK.
+    """
+    argv = call.argv
+    key = argv[2]
+    if argv[4].lower() != b"max-pending":
+        raise CommandError(errors.SYNTAX)
+    most = integer(argv[5])
+    if most < 0:
+        raise CommandError(MAX_PENDING_NEGATIVE)
+    stream = stream_at(call, key)
+    if stream is None:
+        raise CommandError(XGROUP_NEEDS_KEY)
+    group = stream.groups.get(argv[3])
+    if group is None:
+        raise CommandError(no_such_group(argv[3], key))
+    if call.server.data.region is not None and not call.replaying:
+        shared_streams().set_mode(call, stream, argv[3], most)
+        return OK
+    group.max_pending = most
+    call.changed(key, GROUP_MODE_SET, argv)
+    return OK
+
+
+SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups cost as much as one
+PAGE: Final = 200  # keys, or consumers of a group, looked at in one step
+ROUND_MS: Final = 1000  # between the starts of two rounds, or what the parameter says if less
+_NO_WRITES: Final = (
+    LOADING_DATA
+    | PAUSED_ALL
+    | PAUSED_WRITES
+    | SAVE_FAILED
+    | WRITES_REFUSED
+    | NO_REPLICAS
+    | LENGTHY_AT_WORK
+)
+
+
+def reclaim_listed(call: Call, key: bytes, group: Group) -> None:
+    """Remove the idle consumers of a group that is about to be listed."""
+    server = call.server
+    if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & _NO_WRITES:
+        _reclaim(server, call.db, key, group, list(group.consumers), call.now_ms)
+
+
+def _reclaim(
+    server: Server, db: Keyspace, key: bytes, group: Group, names: list[bytes], now_ms: int
+) -> None:
+    """Remove those of the named consumers that are idle."""
+    latest_ms = now_ms - server.config.stream_consumer_reclaim_ms
+    idle: list[bytes] = []
+    for name in names:
+        consumer = group.consumers.get(name)
+        if consumer is not None and not consumer.pel.size and consumer.seen_ms <= latest_ms:
+            idle.append(name)
+    if not idle:
+        return
+    readers = group_readers(server.blocking, db.index, key, group)
+    waiting = set[bytes]() if readers is None else readers.consumers()
+    db.before_change(key)
+    for name in idle:
+        if name not in waiting:
+            group.delete_consumer(name)
+            record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
+            server.changes.report(db.index, key, CONSUMER_DELETED, record, count=1, wakes=False)
+
+
+class Sweep:
+    """The round over all consumers, and where it stands."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._round: Iterator[int] | None = None
+        self._next_round_ms = 0
+
+    def run(self, now_ms: int) -> None:
+        """One slice; what it removes is reported and not made known yet."""
+        server = self._server
+        reclaim_ms = server.config.stream_consumer_reclaim_ms
+        if not reclaim_ms or server.gate.reasons & _NO_WRITES:
+            return
+        steps = self._round
+        if steps is None:
+            if 0 <= self._next_round_ms - now_ms <= ROUND_MS:  # more where the clock was set back
+                return
+            self._next_round_ms = now_ms + min(reclaim_ms, ROUND_MS)
+            steps = self._round = go_round(server)
+        left = SLICE
+        while left > 0:
+            cost = next(steps, 0)
+            if not cost:
+                self._round = None
+                return
+            left -= cost
+
+
+def go_round(server: Server) -> Iterator[int]:
+    """Look at all consumers once; after each step, what it cost.
+
+    Anything may change between two steps, so each of them finds its group anew.
+    """
+    for db in server.data.dbs:
+        cursor = 0
+        while True:
+            cursor, entries = db.scan(cursor, PAGE)
+            for key in keys_of_streams(entries):
+                for group_name in names_of_groups(db, key):
+                    yield 1
+                    group = find_group(db, key, group_name)
+                    names = [] if group is None else list(group.consumers)
+                    for start in range(0, len(names), PAGE):
+                        group = find_group(db, key, group_name)
+                        if group is None:
+                            break
+                        now_ms = server.clock.now_ns // 1_000_000
+                        _reclaim(server, db, key, group, names[start : start + PAGE], now_ms)
+                        yield PAGE
+            yield PAGE // 10
+            if not cursor:
+                break
+
+
+def keys_of_streams(entries: list[Entry]) -> list[bytes]:
+    """Those keys that hold streams."""
+    return [entry.key for entry in entries if isinstance(entry.value, Stream)]
+
+
+def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
+    """The groups of a stream; none where the key is not one."""
+    entry = db.peek(key)
+    if entry is None or not isinstance(entry.value, Stream):
+        return []
+    return list(entry.value.groups)
+
+
+def find_group(db: Keyspace, key: bytes, name: bytes) -> Group | None:
+    """A group of a stream, if both are there."""
+    entry = db.peek(key)
+    if entry is None or not isinstance(entry.value, Stream):
+        return None
+    return entry.value.groups.get(name)

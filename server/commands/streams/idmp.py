@@ -16,10 +16,15 @@ from headrace.compat.errors import CommandError
 from headrace.compat.glob import Glob
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK, Map
-from headrace.server.commands.streams.args import integer, stream_at, stream_to_read, strict_id
-from headrace.server.commands.streams.events import PRODUCERS_CHANGED
-from headrace.server.commands.streams.idmp_records import EVER, record_iid
+from headrace.server.commands.streams.args import (
+    PRODUCERS_CHANGED,
+    integer,
+    stream_at,
+    stream_to_read,
+    strict_id,
+)
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.streams.writing import EVER, record_iid
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX

@@ -11,9 +11,13 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
 from headrace.protocol.packing import Constant, Packer
-from headrace.server.commands.streams.args import integer, stream_to_read
-from headrace.server.commands.streams.entries import add_entries, add_entries_array
-from headrace.server.commands.streams.idle_consumers import reclaim_listed
+from headrace.server.commands.streams.args import (
+    add_entries,
+    add_entries_array,
+    integer,
+    stream_to_read,
+)
+from headrace.server.commands.streams.groups import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
 from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
 from headrace.server.dispatch.call import Call

@@ -1,21 +1,31 @@
-"""The commands on pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
-
-Source: t_stream.c; what differs from the public pages is decided by the code.
-"""
+"""Pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM, XNACK, XDELEX, XACKDEL."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from headrace.compat import errors, group_dialect
-from headrace.compat.errors import CommandError
+from headrace.compat.errors import (
+    XNACK_IDS_EXPECTED,
+    XNACK_MODE,
+    XNACK_NUMIDS,
+    XNACK_NUMIDS_MISMATCH,
+    XNACK_RETRYCOUNT,
+    CommandError,
+    unrecognized_xnack_option,
+)
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, Packed, PackedReplies
 from headrace.server.commands.streams.args import (
+    PENDING_CHANGED,
+    PENDING_RELEASED,
+    XDELETED,
     LengthyIds,
+    add_entries,
     integer,
+    mode_and_ids,
     option_name,
     range_end,
     range_start,
@@ -24,9 +34,7 @@ from headrace.server.commands.streams.args import (
     strict_id,
     strict_ids,
 )
-from headrace.server.commands.streams.entries import add_entries
-from headrace.server.commands.streams.events import PENDING_CHANGED
-from headrace.server.commands.streams.group_args import (
+from headrace.server.commands.streams.groups import (
     consumer_seen,
     group_of,
     group_to_use,
@@ -43,8 +51,17 @@ from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.groups import HERE, Consumer, Group, by_name
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.lookup import Lookup
-from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.nack import COUNT_MAX, Nack
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.references import (
+    DELETED,
+    DELREF,
+    MISSING,
+    REFERENCED,
+    delete,
+    is_held_back,
+    pending_count,
+)
 from headrace.storage.stream.stream import Stream
 
 AUTOCLAIM_COUNT: Final = 100
@@ -498,3 +515,152 @@ def xautoclaim(call: Call) -> object:
     rest = group.pel.from_id(ms, seq, 1)
     next_id = format_id(rest[0].ms, rest[0].seq) if rest else b"0-0"
     return [next_id, _claimed_reply(call, stream, group, just_ids, parts), deleted]
+
+
+_MODES: Final = (b"silent", b"fail", b"fatal")
+AS_THE_MODE: Final = -1
+_NUMIDS_MAX: Final = 2**31 - 1
+
+
+class _Options:
+    """What XNACK asks for; ``count`` is the delivery count to set, or ``AS_THE_MODE``."""
+
+    def __init__(self, mode: bytes) -> None:
+        self.mode: Final = mode
+        self.ids: list[bytes] = []
+        self.count = AS_THE_MODE
+        self.force = False
+
+
+def xnack(call: Call) -> object:
+    """Give entries back to their group.
+
+    SILENT takes the delivery back, FAIL counts it, FATAL sets the count to the greatest there is.
+    FORCE also takes entries that are not pending.
+
+    Reply: how many were released. Raises: NOGROUP.
+    """
+    argv = call.argv
+    stream, group = group_of(stream_at(call, argv[1]), argv[1], argv[2])
+    refuse_elsewhere(call, stream, group)
+    options = _read(argv)
+    released = 0
+    for ms, seq in strict_ids(options.ids):
+        nack = _nack(stream, group, ms, seq, options.force)
+        if nack is None:
+            continue
+        group.release(nack)
+        nack.count = _count(nack.count, options)
+        released += 1
+    if released:
+        call.changed(argv[1], PENDING_RELEASED, argv, count=released)
+    return released
+
+
+def _read(argv: list[bytes]) -> _Options:
+    options = _Options(argv[3].lower())
+    if options.mode not in _MODES:
+        raise CommandError(XNACK_MODE)
+    at = 4
+    while at < len(argv):
+        word = argv[at].lower()
+        more = len(argv) - 1 - at
+        if word == b"ids" and more:  # of several the last one counts
+            count = parse_integer(argv[at + 1])
+            if count is None or not 0 < count <= _NUMIDS_MAX:
+                raise CommandError(XNACK_NUMIDS)
+            if count > more - 1:
+                raise CommandError(XNACK_NUMIDS_MISMATCH)
+            options.ids = argv[at + 2 : at + 2 + count]
+            at += 2 + count
+        elif word == b"retrycount" and more:
+            options.count = integer(argv[at + 1])
+            if options.count < 0:
+                raise CommandError(XNACK_RETRYCOUNT)
+            at += 2
+        elif word == b"force":
+            options.force = True
+            at += 1
+        else:
+            raise CommandError(unrecognized_xnack_option(argv[at]))
+    if not options.ids:
+        raise CommandError(XNACK_IDS_EXPECTED)
+    return options
+
+
+def _nack(stream: Stream, group: Group, ms: int, seq: int, force: bool) -> Nack | None:
+    """The pending entry; ``force`` makes one that was never delivered, if the entry exists."""
+    nack = group.pel.get(ms, seq)
+    if nack is None and force and stream.contains(ms, seq):
+        nack = group.add_pending(ms, seq, None, 0)
+        nack.count = 0
+    return nack
+
+
+def _count(count: int, options: _Options) -> int:
+    if options.count != AS_THE_MODE:
+        return options.count
+    if options.mode == b"silent":
+        return max(0, count - 1)
+    return COUNT_MAX if options.mode == b"fatal" else count
+
+
+def xdelex(call: Call) -> object:
+    """Reply: for each ID 1 where it was deleted, -1 where there is no such entry, 2 where a group
+        still needs it (ACKED).
+    Source: xdelexCommand.
+    """
+    argv = call.argv
+    stream = stream_at(call, argv[1])
+    mode, texts = mode_and_ids(argv, 2)
+    if stream is None:
+        return [MISSING] * len(texts)
+    ids = strict_ids(texts)
+    if call.server.data.region is not None:
+        return shared_streams().delete_by_mode(call, argv[1], stream, mode, ids)
+    pending = pending_count(stream) if mode == DELREF else 0
+    reply: list[object] = []
+    deleted = 0
+    for ms, seq in ids:
+        outcome = delete(stream, ms, seq, mode)
+        reply.append(outcome)
+        if outcome == DELETED:
+            deleted += 1
+    freed = mode == DELREF and pending_count(stream) < pending and is_held_back(stream)
+    if deleted:
+        call.changed(argv[1], XDELETED, argv, count=deleted, wakes=freed)
+    elif mode == DELREF and pending_count(stream) < pending:
+        # To Redis this is no change, but it must not come back when the record is repeated.
+        call.changed(argv[1], PENDING_CHANGED, argv, count=0, wakes=freed)
+    return reply
+
+
+def xackdel(call: Call) -> object:
+    """Reply: for each ID 1 where it was acknowledged and deleted, -1 where it was not pending, 2
+        where it was acknowledged but another group still needs it (ACKED).
+    Source: xackdelCommand.
+    """
+    argv = call.argv
+    stream = stream_to_read(call, argv[1])
+    mode, texts = mode_and_ids(argv, 3)
+    group = None if stream is None else stream.groups.get(argv[2])
+    if stream is None or group is None:
+        return [MISSING] * len(texts)
+    ids = strict_ids(texts)
+    if group.places is not None:
+        refuse_elsewhere(call, stream, group)
+        return shared_streams().ack_and_delete(call, argv[1], stream, group, mode, ids)
+    reply: list[object] = []
+    acknowledged = 0
+    length = stream.length
+    for ms, seq in ids:
+        if not group.ack(ms, seq):
+            reply.append(MISSING)
+            continue
+        acknowledged += 1
+        kept = delete(stream, ms, seq, mode) == REFERENCED
+        reply.append(REFERENCED if kept else DELETED)
+    if acknowledged:
+        event = XDELETED if stream.length < length else PENDING_CHANGED
+        call.changed(argv[1], event, argv, count=acknowledged, wakes=is_held_back(stream))
+    return reply

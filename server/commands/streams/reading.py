@@ -1,11 +1,9 @@
-"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD.
-
-Source: t_stream.c; what differs from the public pages is decided by the code.
-"""
+"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD, XLOOK, XCOUNT, XSPLIT."""
 
 from __future__ import annotations
 
-from typing import Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
@@ -18,34 +16,130 @@ from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
 from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.server.build import build_kind
 from headrace.server.commands.streams.args import (
+    add_entries,
+    add_entries_array,
+    count_entries,
     integer,
     option_name,
+    packed_entries,
     range_end,
     range_start,
     stream_to_read,
     strict_id,
-)
-from headrace.server.commands.streams.entries import (
-    add_entries,
-    add_entries_array,
-    count_entries,
-    packed_entries,
     within,
 )
-from headrace.server.commands.streams.read_options import (
+from headrace.server.commands.streams.options import (
     ReadOptions,
     read_options_in_region,
     read_options_of,
 )
 from headrace.server.commands.streams.shared import shared_streams
-from headrace.server.commands.streams.waiting import EntryAfter
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting.waiters import Interest, Line, Parked, Queue, SharedLine, Waiter
 from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.ranks import Share, count_between, share_by_rows, share_evenly
 from headrace.storage.stream.reach import REACH_MAX
 from headrace.storage.stream.stream import Stream
+
+if TYPE_CHECKING:
+    from sortedcontainers import SortedList
+
+MANY_IDS: Final = 16  # that are kept in order: fewer are looked at one by one
+_NAME: Final = b"entries"
+
+
+class EntryAfter(Interest):
+    """An entry after an ID.
+
+    Args:
+        after: beside each key the (ms, seq) that it is to come after.
+        name: of the line to stand in.
+    """
+
+    def __init__(self, after: list[tuple[int, int]], name: bytes = _NAME) -> None:
+        super().__init__(name, False)
+        self.after: Final = after
+
+    def new_line(self, queue: Queue) -> Line:
+        """A line at a key where nobody waits for this yet."""
+        return Readers(queue, self)
+
+
+class Readers(SharedLine):
+    """Those who wait for an entry at one key.
+
+    Attributes:
+        by_id: them by the ID after which they want one, and by ticket.
+    """
+
+    def __init__(self, queue: Queue, interest: EntryAfter) -> None:
+        super().__init__(queue, interest)
+        self.by_id: dict[tuple[int, int], dict[int, Waiter]] = {}
+        self._order: SortedList[tuple[int, int]] | None = None  # of the IDs, once they are many
+
+    def add(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter wait for an entry after the ID that it names beside the key."""
+        after = _after(waiter, number)
+        same = self.by_id.get(after)
+        if same is None:
+            same = self.by_id[after] = {}
+            if self._order is not None:
+                self._order.add(after)
+            elif len(self.by_id) >= MANY_IDS:
+                from sortedcontainers import SortedList  # late: so many IDs are seldom
+
+                self._order = SortedList(self.by_id)
+        same[waiter.ticket] = waiter
+
+    def remove(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter go, if it waits for that."""
+        after = _after(waiter, number)
+        same = self.by_id.get(after)
+        if same is None or waiter.ticket not in same:
+            return
+        del same[waiter.ticket]
+        if not same:
+            del self.by_id[after]
+            if self._order is not None:
+                self._order.remove(after)
+                if not self.by_id:
+                    self._order = None
+
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not self.by_id
+
+    def waiters(self) -> list[Waiter]:
+        """All of them."""
+        return [waiter for same in self.by_id.values() for waiter in same.values()]
+
+    def candidates(self, value: object | None) -> list[Waiter]:
+        """Who may be served now, first come first. Complexity: O(found)."""
+        if not isinstance(value, Stream):
+            return []
+        found: list[Waiter] = []
+        last_ms = value.last_ms
+        last_seq = value.last_seq
+        order = self._order
+        if order is None:
+            for after, same in self.by_id.items():
+                if is_below(after[0], after[1], last_ms, last_seq):
+                    found.extend(same.values())
+        else:
+            for after in order.irange(maximum=(last_ms, last_seq), inclusive=(True, False)):
+                found.extend(self.by_id[after].values())
+        if len(found) > 1:
+            found.sort(key=attrgetter("ticket"))
+        return found
+
+
+def _after(waiter: Waiter, number: int) -> tuple[int, int]:
+    interest = waiter.parked.interest
+    assert isinstance(interest, EntryAfter)
+    return interest.after[number]
+
 
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
@@ -252,3 +346,82 @@ def _park(
         if argv[first_id + number] == b"$":
             argv[first_id + number] = format_id(ms, seq)
     return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, EntryAfter(after))
+
+
+_RUN_DIGITS = 12
+
+
+def xlook(call: Call) -> object:
+    """Reply: for each key a string, or nil where there is no stream.
+
+    The string has four words: the identity of the stream, which no other one ever has, and which is
+    another one after a restart, in a copy and on a replica; its length; how many entries were ever
+    added; the last ID. In a region it is nil for every key, because there entries come in between.
+    """
+    if call.server.data.region is not None:
+        return [None] * (len(call.argv) - 1)
+    run = call.server.run_id[:_RUN_DIGITS]
+    found: list[object] = []
+    for key in call.argv[1:]:
+        stream = call.lookup(key)
+        if isinstance(stream, Stream):
+            last = format_id(stream.last_ms, stream.last_seq)
+            figures = (run, stream.serial, stream.length, stream.entries_added, last)
+            found.append(b"%b.%d %d %d %b" % figures)
+        else:
+            found.append(None)
+    return found
+
+
+def xcount(call: Call) -> object:
+    """The bounds are those of XRANGE. Reply: the number of entries from one ID to the other."""
+    argv = call.argv
+    start = range_start(argv[2])
+    end = range_end(argv[3])
+    stream = stream_to_read(call, argv[1])
+    return 0 if stream is None else count_between(stream, start, end)
+
+
+def xsplit(call: Call) -> object:
+    """Cut a range into shares.
+
+    With ROWS each share has ``n`` entries, the last one what is left; COUNT asks for the first
+    shares only. With PARTS there are ``n`` shares, fewer where there are fewer entries, that differ
+    by one entry at most.
+
+    Reply: for each share, oldest first, the IDs of its first and last entry and how many it has.
+    """
+    argv = call.argv
+    start = range_start(argv[2])
+    end = range_end(argv[3])
+    words = argv[4::2]
+    by_rows = words[0].lower() == b"rows"
+    if by_rows:
+        fits = len(argv) == 6 or (len(argv) == 8 and words[1].lower() == b"count")
+    else:
+        fits = len(argv) == 6 and words[0].lower() == b"parts"
+    if not fits:
+        raise CommandError(errors.SYNTAX)
+    size = _positive(argv[5])
+    most = _positive(argv[7]) if len(argv) == 8 else 0
+    stream = stream_to_read(call, argv[1])
+    if stream is None:
+        return []
+    if by_rows:
+        return _reply(share_by_rows(stream, start, end, size, most))
+    return _reply(share_evenly(stream, start, end, size))
+
+
+def _positive(text: bytes) -> int:
+    number = integer(text)
+    if number <= 0:
+        raise CommandError(errors.NOT_POSITIVE)
+    return number
+
+
+def _reply(shares: list[Share]) -> object:
+    found: list[object] = []
+    for share in shares:
+        first = format_id(share.first[0], share.first[1])
+        found.append([first, format_id(share.last[0], share.last[1]), share.count])
+    return found

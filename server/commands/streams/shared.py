@@ -10,9 +10,8 @@ from abc import abstractmethod
 from typing import Final
 
 from headrace.protocol.packing import Packer
-from headrace.server.commands.streams.add_options import AddOptions
 from headrace.server.commands.streams.args import TrimOptions
-from headrace.server.commands.streams.read_options import ReadOptions
+from headrace.server.commands.streams.options import AddOptions, ReadOptions
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked

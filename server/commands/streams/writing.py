@@ -1,19 +1,25 @@
-"""The commands that write a stream: XADD, XTRIM, XDEL, XSETID.
-
-Source: t_stream.c; what differs from the public pages is decided by the code.
-"""
+"""The commands that write a stream: XADD, XTRIM, XDEL, XSETID."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.compat import errors
+from headrace.compat.content_iid import content_iid
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.stream_ids import format_id, parse_id
+from headrace.persistence.forms.stream.rewriting import limits_command
 from headrace.protocol.packing import ids_in_sequence, packed_id
 from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
 from headrace.protocol.sequences import STEP
-from headrace.server.commands.streams.add_options import AddOptions, add_options_of
 from headrace.server.commands.streams.args import (
+    LAST_ID_SET,
     NO_TRIM,
+    PENDING_CHANGED,
+    PRODUCERS_CHANGED,
+    XADDED,
+    XDELETED,
+    XTRIMMED,
     LengthyIds,
     TrimOptions,
     integer,
@@ -22,30 +28,79 @@ from headrace.server.commands.streams.args import (
     strict_id,
     strict_ids,
 )
-from headrace.server.commands.streams.events import (
-    LAST_ID_SET,
-    PENDING_CHANGED,
-    XADDED,
-    XDELETED,
-    XTRIMMED,
-)
-from headrace.server.commands.streams.idmp_records import (
-    EVER,
-    iid_named,
-    record_iid,
-    record_limits,
-    repeated,
-    without_producer,
-)
+from headrace.server.commands.streams.options import AddOptions, add_options_of
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.idempotence import IdmpMap
-from headrace.storage.stream.iids import Iid
+from headrace.storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, iid_of
 from headrace.storage.stream.references import is_held_back, pending_count
 from headrace.storage.stream.stream import Stream
+
+EVER: Final = 0  # a time at which nothing that is recorded has expired yet
+
+
+def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple[int, int]) -> None:
+    """Remember that a producer used ``iid`` for an entry, and count it."""
+    ms, seq = entry_id
+    added_ms = call.now_ms
+    if call.replaying:
+        added_ms = _added_ms(ms, call)
+    elif ms != added_ms:
+        call.server.changes.stamp_next()
+    stream.make_idmp().record(pid, iid, ms, seq, added_ms)
+    stream.iids_added += 1
+
+
+def _added_ms(id_ms: int, call: Call) -> int:
+    """When an iid was added, as far as a record says.
+
+    The ID of its entry says it to the millisecond, unless the stream's last ID was ahead of the
+    clock, or the entry was an older one: then the record was stamped with its second.
+    """
+    recorded_ms = id_ms
+    if call.stamp_s and id_ms // 1000 != call.stamp_s:
+        recorded_ms = 1000 * call.stamp_s + 999
+    return min(recorded_ms, call.now_ms)
+
+
+def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
+    """Count a repeat; the reply is the ID of the entry that was added before.
+
+    A region does not record it, because what begins with XADD there is an entry for all regions.
+    """
+    stream.iids_duplicates += 1
+    record = call.argv if call.server.data.region is None else None
+    call.changed(call.argv[1], PRODUCERS_CHANGED, record)
+    return format_id(known[0], known[1])
+
+
+def record_limits(call: Call, key: bytes, stream: Stream) -> None:
+    """Record the limits of a stream that was just made, where its record does not imply them.
+
+    The configuration may be another one when the record is run again.
+    """
+    if not call.recorded or stream.has_default_limits():
+        return
+    call.record(limits_command(key, stream.idmp_duration_s, stream.idmp_maxsize))
+    for pid, iid, ms, seq, _ in stream.idmp_records():
+        call.record([b"XIDMPRECORD", key, pid, iid, format_id(ms, seq)])
+
+
+def without_producer(record: list[bytes], idmp_at: int) -> None:
+    """Take IDMP or IDMPAUTO, which stands at ``idmp_at``, out of the record of an XADD."""
+    words = 2 if record[idmp_at].lower() == b"idmpauto" else 3
+    del record[idmp_at : idmp_at + words]
+
+
+def iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
+    """The iid that IDMP names; without one, as under IDMPAUTO, the iid of the content."""
+    if len(text):
+        return iid_of(text)
+    low, high = content_iid(argv, at + 1)
+    return iid_made_of(low, high, SHORT_BYTES, b"")
 
 
 def xadd(call: Call) -> object:

@@ -1,4 +1,4 @@
-"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin."""
+"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin, INCREX."""
 
 from __future__ import annotations
 
@@ -6,23 +6,38 @@ from headrace.compat import long_double
 from headrace.compat.errors import (
     ADD_NOT_FINITE,
     ADD_OVERFLOW,
+    APPLIED_INFINITE,
+    APPLIED_OVERFLOW,
+    BOUNDS_CROSSED,
+    ENX_WITHOUT_EXPIRY,
+    INCREMENT_INFINITE,
     NEGATE_OVERFLOW,
     NEGATIVE_OFFSET,
     NOT_A_FLOAT,
     NOT_AN_INTEGER,
+    SYNTAX,
+    VALUE_INFINITE,
     CommandError,
+    not_float,
+    not_integer,
 )
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
+from headrace.protocol.replies import Decimal
+from headrace.server.changes.events import PERSISTED
+from headrace.server.commands.shared import delete_expired
 from headrace.server.commands.string_keys import check_length, in_place, lengthen, writable
-from headrace.server.commands.strings.events import (
+from headrace.server.commands.strings.strings import (
     APPENDED,
     INCREASED,
     INCREASED_BY_FLOAT,
     RANGE_SET,
+    StringOptions,
+    report_deadline,
 )
+from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.storage.entry import Entry
+from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.string.string import string_bytes, string_length
 
 
@@ -151,3 +166,178 @@ def setrange(call: Call) -> object:
     target[offset : offset + len(value)] = value
     call.changed(key, RANGE_SET, call.argv)
     return len(target)
+
+
+class _Options:
+    """What INCREX was asked for; the bounds are not looked at yet.
+
+    Attributes:
+        by: ``BYINT``, ``BYFLOAT`` or empty.
+        increment: of an integer.
+        float_increment: of ``BYFLOAT``; None without it.
+        lower, upper: bounds; one that was not given is None.
+        saturate: stop at the bound rather than leave everything as it is.
+        enx: a deadline that is there stays.
+        expiry: the time and its unit.
+    """
+
+    def __init__(self) -> None:
+        self.by = b""
+        self.increment = 1
+        self.float_increment: LongDouble | None = None
+        self.lower: bytes | None = None
+        self.upper: bytes | None = None
+        self.saturate = False
+        self.enx = False
+        self.expiry = StringOptions()
+
+
+def increx(call: Call) -> object:
+    """Without options the key counts up by one.
+
+    A sum out of bounds, or out of what the type holds, leaves the value and its deadline alone;
+    SATURATE takes the nearest bound instead. Recorded as the SET of the sum with an absolute
+    deadline.
+
+    Reply: the value afterwards and what was added to it: integers, after BYFLOAT doubles.
+    """
+    options = _options(call.argv)
+    if options.float_increment is not None:
+        return _add_float(call, options, options.float_increment)
+    return _add_integer(call, options)
+
+
+def _options(argv: list[bytes]) -> _Options:
+    """``[BYINT n|BYFLOAT n] [LBOUND n] [UBOUND n] [SATURATE] [EX s|PX ms|EXAT s|PXAT ms|PERSIST]
+    [ENX]``, each at most once.
+    """
+    options = _Options()
+    args = Args(argv, 2)
+    while args.left:
+        option = args.option()
+        if option in (b"BYINT", b"BYFLOAT") and not options.by:
+            options.by = option
+            _take_increment(options, args.word())
+        elif option == b"LBOUND" and options.lower is None:
+            options.lower = args.word()
+        elif option == b"UBOUND" and options.upper is None:
+            options.upper = args.word()
+        elif option == b"SATURATE" and not options.saturate:
+            options.saturate = True
+        elif option == b"ENX" and not options.enx:
+            options.enx = True
+        elif options.expiry.ttl or not options.expiry.take_ttl(args, option, b"PERSIST"):
+            raise CommandError(SYNTAX)
+        if options.enx and options.expiry.ttl == b"PERSIST":
+            raise CommandError(SYNTAX)
+    return options
+
+
+def _take_increment(options: _Options, word: bytes) -> None:
+    if options.by == b"BYINT":
+        options.increment = _integer(word, b"Increment")
+        return
+    options.float_increment = _float(word, b"Increment")
+    if options.float_increment.infinite:
+        raise CommandError(INCREMENT_INFINITE)
+
+
+def _deadline_ms(call: Call, options: _Options) -> int:
+    """When the key is to expire; looked at when the numbers are known to be right, as in Redis."""
+    if options.enx and not options.expiry.ttl:
+        raise CommandError(ENX_WITHOUT_EXPIRY)
+    return options.expiry.deadline_ms(call)
+
+
+def _add_integer(call: Call, options: _Options) -> object:
+    operand = options.increment
+    lower = INT64_MIN if options.lower is None else _integer(options.lower, b"LBOUND")
+    upper = INT64_MAX if options.upper is None else _integer(options.upper, b"UBOUND")
+    if lower > upper:
+        raise CommandError(BOUNDS_CROSSED)
+    moment_ms = _deadline_ms(call, options)
+    found = writable(call, call.argv[1])
+    old = 0 if found is None else integer_of(found.value)
+    total = old + operand
+    if not lower <= total <= upper:
+        if not options.saturate:
+            return [old, 0]
+        total = min(max(total, lower), upper)
+    applied = total - old
+    if not INT64_MIN <= applied <= INT64_MAX:
+        raise CommandError(APPLIED_OVERFLOW)
+    _set(call, options, found, total, b"%d" % total, moment_ms)
+    return [total, applied]
+
+
+def _integer(word: bytes, what: bytes) -> int:
+    value = parse_integer(word)
+    if value is None:
+        raise CommandError(not_integer(what))
+    return value
+
+
+def _add_float(call: Call, options: _Options, operand: LongDouble) -> object:
+    lower = long_double.LEAST if options.lower is None else _float(options.lower, b"LBOUND")
+    upper = long_double.GREATEST if options.upper is None else _float(options.upper, b"UBOUND")
+    if long_double.exceeds(lower, upper):
+        raise CommandError(BOUNDS_CROSSED)
+    moment_ms = _deadline_ms(call, options)
+    found = writable(call, call.argv[1])
+    old = long_double.from_integer(0) if found is None else long_double_of(found.value)
+    if old is None:
+        raise CommandError(NOT_A_FLOAT)
+    if old.infinite:
+        raise CommandError(VALUE_INFINITE)
+    total = long_double.add(old, operand)
+    low = long_double.exceeds(lower, total) or long_double.exceeds(long_double.LEAST, total)
+    if low or total.infinite or long_double.exceeds(total, upper):
+        if not options.saturate:
+            return [Decimal(long_double.text(old)), Decimal(b"0")]
+        total = lower if low else upper
+    applied = long_double.add(total, long_double.negated(old))
+    if applied.infinite:
+        raise CommandError(APPLIED_INFINITE)
+    text = long_double.text(total)
+    _set(call, options, found, text, text, moment_ms)
+    return [Decimal(text), Decimal(long_double.text(applied))]
+
+
+def _float(word: bytes, what: bytes) -> LongDouble:
+    value = long_double.parse(word)
+    if value is None:
+        raise CommandError(not_float(what))
+    return value
+
+
+def _set(
+    call: Call,
+    options: _Options,
+    found: Entry | None,
+    value: object,
+    text: bytes,
+    moment_ms: int,
+) -> None:
+    """Set the sum with its deadline; a moment that is over removes the key instead."""
+    key = call.argv[1]
+    if options.enx and found is not None and found.expire_ms != NO_EXPIRY:
+        moment_ms = -1
+    if moment_ms >= 0 and options.expiry.has_passed(call, moment_ms):
+        call.server.changes.expired_keys += 1
+        if found is not None:
+            delete_expired(call, key)
+        return
+    replace(call, key, found, value)
+    record = [b"SET", key, text]
+    event = INCREASED_BY_FLOAT if options.by == b"BYFLOAT" else INCREASED
+    if moment_ms >= 0:
+        call.db.expire_at(key, moment_ms)
+        record += [b"PXAT", b"%d" % moment_ms]
+        call.changed(key, event, record)
+        report_deadline(call, key)
+    elif options.expiry.ttl == b"PERSIST" and call.db.persist(key):
+        call.changed(key, event, record)
+        call.changed(key, PERSISTED, None, count=0)
+    else:
+        record.append(b"KEEPTTL")
+        call.changed(key, event, record)

@@ -1,31 +1,235 @@
-"""Reading and setting one string: GET, SET and their kin."""
+"""Reading, setting and comparing strings: GET, SET, MGET, MSET, DELEX, LCS and their kin."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, WRONGTYPE, CommandError
-from headrace.compat.numbers import encode_string, parse_integer
-from headrace.protocol.replies import OK
-from headrace.server.changes.events import PERSISTED
-from headrace.server.commands.deadlines import delete_expired, expired_at_once, set_deadline
-from headrace.server.commands.storing import store
-from headrace.server.commands.string_keys import string_at
-from headrace.server.commands.strings.conditional import holds
-from headrace.server.commands.strings.events import SET
-from headrace.server.commands.strings.values import (
-    ALWAYS,
-    IF_MISSING,
-    IF_THERE,
-    StringOptions,
-    deadline_ms,
-    report_deadline,
-    store_until,
+from xxhash import xxh3_64_hexdigest
+
+from headrace.compat.errors import (
+    CONDITION_NEEDS_STRING,
+    DIGEST_LENGTH,
+    INVALID_CONDITION,
+    INVALID_NUMKEYS,
+    LCS_LENGTH_AND_INDEXES,
+    LCS_NEEDS_STRINGS,
+    LCS_TOO_LARGE,
+    NOT_AN_INTEGER,
+    SYNTAX,
+    WRONG_PAIR_COUNT,
+    WRONGTYPE,
+    CommandError,
+    invalid_expire,
+    wrong_arity,
 )
+from headrace.compat.event_classes import EVENT_STRING
+from headrace.compat.numbers import INT32_MAX, INT64_MAX, encode_string, parse_integer
+from headrace.protocol.packing import Packer, repeated
+from headrace.protocol.replies import NO_REPLIES, OK, Map, PackedReplies
+from headrace.server.changes.events import DEADLINE_SET, PERSISTED, Event
+from headrace.server.clients.session import NO_TOUCH, TRACKED
+from headrace.server.commands.shared import (
+    delete_expired,
+    expired_at_once,
+    has_passed,
+    set_deadline,
+    store,
+)
+from headrace.server.commands.string_keys import string_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import KeySpec
-from headrace.storage.string.string import string_length
+from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike, lengthy
+from headrace.storage.entry import Entry
+from headrace.storage.key_table import MOST_AHEAD
+from headrace.storage.string.string import string_bytes, string_length
+from headrace.storage.string.subsequence import Match, common_length, common_matches, text_of
+
+SET: Final = Event(b"set", EVENT_STRING, touches=True)
+APPENDED: Final = Event(b"append", EVENT_STRING, touches=True)
+RANGE_SET: Final = Event(b"setrange", EVENT_STRING, touches=True)
+INCREASED: Final = Event(b"incrby", EVENT_STRING, touches=True)
+INCREASED_BY_FLOAT: Final = Event(b"incrbyfloat", EVENT_STRING, touches=True)
+
+
+# Conditions of SET, MSETEX and DELEX.
+ALWAYS: Final = 0
+IF_MISSING: Final = 1  # NX
+IF_THERE: Final = 2  # XX
+IF_EQUAL: Final = 3  # IFEQ
+IF_NOT_EQUAL: Final = 4  # IFNE
+IF_DIGEST: Final = 5  # IFDEQ
+IF_NOT_DIGEST: Final = 6  # IFDNE
+
+COMPARING: Final[dict[bytes, int]] = {
+    b"IFEQ": IF_EQUAL,
+    b"IFNE": IF_NOT_EQUAL,
+    b"IFDEQ": IF_DIGEST,
+    b"IFDNE": IF_NOT_DIGEST,
+}
+_EXISTENCE: Final[dict[bytes, int]] = {b"NX": IF_MISSING, b"XX": IF_THERE}
+_EXPIRY: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
+
+
+class StringOptions:
+    """The options of SET, GETEX, MSETEX and INCREX.
+
+    Attributes:
+        condition: one of the constants above.
+        expected: what the condition compares with.
+        get: GET was given.
+        ttl: ``EX``, ``PX``, ``EXAT``, ``PXAT``, ``KEEPTTL``, ``PERSIST`` or empty.
+        time: the number after ``EX`` and its kin, not looked at yet.
+    """
+
+    def __init__(self) -> None:
+        self.condition = ALWAYS
+        self.expected = b""
+        self.get = False
+        self.ttl = b""
+        self.time = b""
+
+    @property
+    def compares(self) -> bool:
+        """Whether the condition looks at the value, and not only whether there is one."""
+        return self.condition > IF_THERE
+
+    def take_ttl(self, args: Args, option: bytes, alone: bytes) -> bool:
+        """Take ``option`` if it is about expiry; each may be repeated, but no two may meet.
+
+        Args:
+            alone: the option without a number that the command knows.
+        """
+        if option == alone:
+            if self.ttl and self.ttl != option:
+                raise CommandError(SYNTAX)
+        elif option in _EXPIRY:
+            if self.ttl and self.ttl != option:
+                raise CommandError(SYNTAX)
+            self.time = args.word()
+        else:
+            return False
+        self.ttl = option
+        return True
+
+    def take_existence(self, option: bytes) -> bool:
+        """Take NX or XX; each may be repeated, but nothing else may be asked for with it."""
+        condition = _EXISTENCE.get(option, ALWAYS)
+        if condition == ALWAYS:
+            return False
+        if self.condition != ALWAYS and self.condition != condition:
+            raise CommandError(SYNTAX)
+        self.condition = condition
+        return True
+
+    def take_comparison(self, args: Args, option: bytes) -> bool:
+        """Take IFEQ, IFNE, IFDEQ or IFDNE with what follows it."""
+        condition = COMPARING.get(option, ALWAYS)
+        if condition == ALWAYS:
+            return False
+        if self.condition != ALWAYS and self.condition != condition:
+            raise CommandError(SYNTAX)
+        self.condition = condition
+        self.expected = args.word()
+        return True
+
+    def deadline_ms(self, call: Call) -> int:
+        """The moment that ``EX`` and its kin mean, or -1 where none was given.
+
+        Raises: CommandError for what is no integer, not positive or too far away.
+        """
+        return deadline_ms(call, self.ttl, self.time) if self.ttl in _EXPIRY else -1
+
+    def has_passed(self, call: Call, moment_ms: int) -> bool:
+        """Whether the moment was given as an absolute one and is over."""
+        return self.ttl in (b"EXAT", b"PXAT") and has_passed(call, moment_ms)
+
+
+def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
+    """The moment ``time`` in the sense of ``EX``, ``PX``, ``EXAT`` or ``PXAT``, as ``unit`` says.
+
+    Raises: CommandError for what is no integer, not positive or too far away.
+    """
+    value = parse_integer(time)
+    if value is None:
+        raise CommandError(NOT_AN_INTEGER)
+    moment_ms = value * 1000 if unit in (b"EX", b"EXAT") else value
+    if unit in (b"EX", b"PX"):
+        moment_ms += call.now_ms
+    if value <= 0 or moment_ms > INT64_MAX:
+        raise CommandError(invalid_expire(call.name()))
+    return moment_ms
+
+
+def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:
+    """As ``store``, with a deadline."""
+    store(call, key, value, True)
+    call.db.expire_at(key, moment_ms)
+
+
+def report_deadline(call: Call, key: bytes) -> None:
+    """Report that ``key`` got a deadline, where another report holds the record."""
+    call.changed(key, DEADLINE_SET, None, count=0)
+
+
+_DIGITS: Final = 16
+
+
+def digest_of(value: bytes) -> bytes:
+    """The digest of a string."""
+    return xxh3_64_hexdigest(value).encode()
+
+
+def holds(found: Entry | None, condition: int, expected: bytes, wrong_type: bytes) -> bool:
+    """Whether the string of an entry meets IFEQ, IFNE, IFDEQ or IFDNE.
+
+    Without an entry the negative ones do.
+
+    Args:
+        wrong_type: the error for an entry that holds no string.
+    """
+    if found is None:
+        return condition in (IF_NOT_EQUAL, IF_NOT_DIGEST)
+    value = string_bytes(found.value)
+    if value is None:
+        raise CommandError(wrong_type)
+    if condition == IF_EQUAL:
+        return value == expected
+    if condition == IF_NOT_EQUAL:
+        return value != expected
+    if len(expected) != _DIGITS:
+        raise CommandError(DIGEST_LENGTH)
+    return (digest_of(value) == expected.lower()) == (condition == IF_DIGEST)
+
+
+def digest(call: Call) -> object:
+    """Reply: the digest of the string, or nil."""
+    value = string_at(call, call.argv[1])
+    return None if value is None else digest_of(value)
+
+
+def delex(call: Call) -> object:
+    """Without a condition a key of any type goes.
+
+    Reply: 1 when the key was deleted, 0 when it was not there or the condition did not hold.
+    """
+    argv = call.argv
+    if len(argv) not in (2, 4):
+        raise CommandError(wrong_arity(call.name()))
+    if len(argv) == 2:
+        return 1 if call.delete(argv[1]) else 0
+    found = call.counted_entry(argv[1])
+    if found is None:
+        return 0
+    if string_bytes(found.value) is None:
+        raise CommandError(CONDITION_NEEDS_STRING)
+    condition = COMPARING.get(argv[2].upper())
+    if condition is None:
+        raise CommandError(INVALID_CONDITION)
+    if not holds(found, condition, argv[3], CONDITION_NEEDS_STRING):
+        return 0
+    return 1 if call.delete(argv[1]) else 0
+
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
 UPDATE_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
@@ -218,3 +422,271 @@ def getrange(call: Call) -> object:
     first = max(0, start + size) if start < 0 else start
     last = max(0, end + size) if end < 0 else end
     return bytes(value[first : min(last, size - 1) + 1]) if first <= last else b""
+
+
+def mget(call: Call) -> object:
+    """Reply: the values in order, nil for a key that holds no string."""
+    return [string_bytes(call.lookup(key)) for key in call.argv[1:]]
+
+
+def mset(call: Call) -> object:
+    """Reply: OK."""
+    _check_pairs(call)
+    _set_all(call)
+    return OK
+
+
+def msetnx(call: Call) -> object:
+    """Reply: 1, or 0 when any key was there: none is set."""
+    _check_pairs(call)
+    for key in call.argv[1::2]:
+        if call.db.entry(key, call.now_ms) is not None:
+            return 0
+    _set_all(call)
+    return 1
+
+
+def _check_pairs(call: Call) -> None:
+    if len(call.argv) % 2 == 0:
+        raise CommandError(wrong_arity(call.name()))
+
+
+def _set_all(call: Call) -> None:
+    argv = call.argv
+    _set_some(call, argv, 1, len(argv))
+    call.record(argv)
+
+
+def _set_some(call: Call, argv: list[bytes], low: int, high: int) -> None:
+    for at in range(low, high, 2):
+        store(call, argv[at], encode_string(argv[at + 1]))
+        call.changed(argv[at], SET, None)
+
+
+class _Setting(Lengthy):
+    """MSET of very many pairs."""
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Note the keys."""
+        for key in self.argv[low:high:2]:
+            self.keys.add(key)
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Set some."""
+        if call.server.data.guarded:
+            for key in self.argv[low:high:2]:
+                call.db.before_change(key)
+        _set_some(call, self.argv, low, high)
+        self.note(call, self.argv[low:high])
+
+    def finish(self, call: Call) -> object:
+        """OK."""
+        self.record(call, b"MSET")
+        return OK
+
+
+@lengthy("MSET")
+def mset_lengthy(call: Call) -> Lengthy | None:
+    """Very many pairs; in a region the first one may be refused."""
+    _check_pairs(call)
+    if call.server.data.region is not None:
+        return None
+    return _Setting(call.argv, 1, 2)
+
+
+def msetex(call: Call) -> object:
+    """Recorded as SETs, which any version can read.
+
+    Reply: 1, or 0 when NX met a key that is there or XX one that is not: none is set.
+    """
+    args = Args(call.argv)
+    count = args.integer(INVALID_NUMKEYS)
+    if not 1 <= count <= INT32_MAX:
+        raise CommandError(INVALID_NUMKEYS)
+    if args.left < 2 * count:
+        raise CommandError(WRONG_PAIR_COUNT)
+    pairs = [(args.word(), args.word()) for _ in range(count)]
+    options = StringOptions()
+    while args.left:
+        option = args.option()
+        if not (options.take_existence(option) or options.take_ttl(args, option, b"KEEPTTL")):
+            raise CommandError(SYNTAX)
+    moment_ms = options.deadline_ms(call)
+    if options.condition != ALWAYS:
+        wanted = options.condition != IF_MISSING
+        for key, _ in pairs:
+            if (call.db.entry(key, call.now_ms) is not None) != wanted:
+                return 0
+    for key, value in pairs:
+        _set_one(call, key, value, moment_ms, bool(options.ttl))
+    return 1
+
+
+def _set_one(call: Call, key: bytes, value: bytes, moment_ms: int, keep_ttl: bool) -> None:
+    record = [b"SET", key, value]
+    if moment_ms >= 0:
+        store_until(call, key, encode_string(value), moment_ms)
+        record += [b"PXAT", b"%d" % moment_ms]
+        report_deadline(call, key)
+    else:
+        store(call, key, encode_string(value), keep_ttl)
+        if keep_ttl:
+            record.append(b"KEEPTTL")
+    call.changed(key, SET, record)
+
+
+_CELL_BYTES: Final = 4  # that Redis takes for each pair of a byte of both, and one more of each
+
+
+class _Options:
+    """``[LEN] [IDX] [MINMATCHLEN n] [WITHMATCHLEN]``."""
+
+    def __init__(self, args: Args) -> None:
+        self.length = False
+        self.indexes = False
+        self.least = 0
+        self.with_lengths = False
+        while args.left:
+            option = args.option()
+            if option == b"IDX":
+                self.indexes = True
+            elif option == b"LEN":
+                self.length = True
+            elif option == b"WITHMATCHLEN":
+                self.with_lengths = True
+            elif option == b"MINMATCHLEN":
+                self.least = args.integer(NOT_AN_INTEGER)
+            else:
+                raise CommandError(SYNTAX)
+
+
+def lcs(call: Call) -> object:
+    """It takes a 32nd of the memory that Redis takes for it, but refuses the same requests.
+
+    Reply: the bytes in common, their number, or where they stand in both strings.
+    """
+    argv = call.argv
+    values = [call.lookup(key) for key in argv[1:3]]
+    texts = [b"" if value is None else string_bytes(value) for value in values]
+    first, second = texts
+    if first is None or second is None:
+        raise CommandError(LCS_NEEDS_STRINGS)
+    options = _Options(Args(argv, 3))
+    if options.length and options.indexes:
+        raise CommandError(LCS_LENGTH_AND_INDEXES)
+    cells = (len(first) + 1) * (len(second) + 1)
+    if cells * _CELL_BYTES > call.server.config.proto_max_bulk_len:
+        raise CommandError(LCS_TOO_LARGE)
+    if options.length:
+        return common_length(first, second)
+    matches = common_matches(first, second)
+    if not options.indexes:
+        return text_of(first, matches)
+    shown: list[object] = [
+        _shown(match, options.with_lengths) for match in matches if match.length() >= options.least
+    ]
+    return Map([(b"matches", shown), (b"len", sum([match.length() for match in matches]))])
+
+
+def _shown(match: Match, with_length: bool) -> object:
+    ranges: list[object] = [
+        [match.first_start, match.first_end],
+        [match.second_start, match.second_end],
+    ]
+    if with_length:
+        ranges.append(match.length())
+    return ranges
+
+
+_SET_WORDS: Final = 3  # without options
+
+
+@alike("GET", of_any_key=True, remembers=True)
+def get_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Values of strings, written into one buffer."""
+    db = call.db
+    table = db.table
+    now_ms = call.now_ms
+    touches = not call.session.special & NO_TOUCH
+    tracking = call.server.tracking
+    reader = tracking.reader_of(call.session) if call.session.special & TRACKED else 0
+    noted = b""  # the key that was remembered last
+    scattered = table.is_scattered()
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    seen = first  # the requests up to here were looked at ahead, from ``began`` on
+    began = first
+    while at < end:
+        key = requests[at][1]
+        if scattered:
+            if at == seen:
+                began = at
+                seen = min(end, at + MOST_AHEAD)
+                table.look_ahead(requests, at, seen)
+            table.find_ahead(key, at - began)
+        value = db.get(key, now_ms) if touches else db.value_of(key, now_ms)
+        if value is None:
+            if call.reports_misses():
+                break
+            out.null()
+            if reader:
+                tracking.remember_one(call.session, key)
+        else:
+            text = value if isinstance(value, bytes) else string_bytes(value)
+            if text is None:
+                break
+            out.text(text)
+            hits += 1
+            if reader and key is not noted:
+                noted = key
+                readers = table.value_in(tracking.readers(), key)
+                if not isinstance(readers, int) or readers != reader:
+                    tracking.remember_found(reader, table, key, readers)
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    call.count_reads(hits, at - first - hits)
+    return at - first, out.replies()
+
+
+@alike("SET", of_any_key=True, replaces=True)
+def set_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Values of keys that hold strings or are not there."""
+    db = call.db
+    if len(requests[first]) != _SET_WORDS or not call.needs_no_events_of_any():
+        return NONE_ALIKE, NO_REPLIES
+    table = db.table
+    now_ms = call.now_ms
+    scattered = table.is_scattered()
+    at = first
+    seen = first
+    began = first
+    while at < end:
+        words = requests[at]
+        key = words[1]
+        if scattered:
+            if at == seen:
+                began = at
+                seen = min(end, at + MOST_AHEAD)
+                table.look_ahead(requests, at, seen)
+            table.find_ahead(key, at - began)
+        old = db.value_of(key, now_ms)
+        if old is None:
+            if call.server.changes.expired:
+                break
+            db.put(key, encode_string(words[2]), now_ms)
+        elif isinstance(old, (bytes, int)):
+            db.replace(key, encode_string(words[2]), now_ms)
+            if db.volatile:
+                db.persist(key)
+        else:
+            break
+        at += 1
+    done = at - first
+    call.changed_alike(requests, first, at, done)
+    return done, repeated(OK, done)

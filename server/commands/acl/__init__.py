@@ -1,1 +1,0 @@
-"""ACL: users and their rights."""

@@ -1,0 +1,480 @@
+"""Arrays: ARSET, ARGET, ARDEL, ARGETRANGE, ARSCAN, ARINSERT, ARRING, ARLEN, ARINFO, their kin."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.array_errors import (
+    BAD_COUNT,
+    BAD_INDEX,
+    BAD_SIZE,
+    INDEX_OVERFLOW,
+    INSERT_OVERFLOW,
+    LIMIT_NOT_POSITIVE,
+    RANGE_TOO_LONG,
+    SIZE_NOT_POSITIVE,
+)
+from headrace.compat.errors import (
+    NO_SUCH_KEY,
+    NOT_AN_INTEGER,
+    SYNTAX,
+    WRONGTYPE,
+    CommandError,
+    wrong_arity,
+)
+from headrace.compat.event_classes import EVENT_ARRAY
+from headrace.compat.numbers import INT64_MAX, parse_integer, parse_unsigned
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import BigNumber, Map
+from headrace.server.changes.events import Event
+from headrace.server.commands.shared import drop_empty
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import KeySpec
+from headrace.storage.array.array import EXHAUSTED, GREATEST, Array, Walk
+from headrace.storage.array.piece import SLOTS, element
+
+SET: Final = Event(b"arset", EVENT_ARRAY, touches=True)
+SEVERAL_SET: Final = Event(b"armset", EVENT_ARRAY, touches=True)
+INSERTED: Final = Event(b"arinsert", EVENT_ARRAY, touches=True)
+PUT_IN_RING: Final = Event(b"arring", EVENT_ARRAY, touches=True)
+CURSOR_SET: Final = Event(b"arseek", EVENT_ARRAY, touches=True)
+REMOVED: Final = Event(b"ardel", EVENT_ARRAY, touches=True)
+RANGE_REMOVED: Final = Event(b"ardelrange", EVENT_ARRAY, touches=True)
+
+
+READ_KEY: Final = (KeySpec("RO ACCESS"),)
+UPDATE_KEY: Final = (KeySpec("RW UPDATE"),)
+ACL: Final = ("array",)
+
+
+def array_at(call: Call, key: bytes) -> Array | None:
+    """The array of a key or None, for a command that reads; raises WRONGTYPE."""
+    return _as_array(call.lookup(key))
+
+
+def changing(call: Call, key: bytes) -> Array | None:
+    """The array of a key that is about to change, or None; raises WRONGTYPE."""
+    return _as_array(call.db.get(key, call.now_ms))
+
+
+def _as_array(value: object | None) -> Array | None:
+    if value is None or isinstance(value, Array):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def created(call: Call, key: bytes) -> Array:
+    """A new one, without elements yet."""
+    array = Array()
+    call.put(key, array)
+    return array
+
+
+def index_of(word: bytes, greatest: int = GREATEST) -> int:
+    """The index that a word spells; raises for anything else."""
+    index = parse_unsigned(word)
+    if index is None or index > greatest:
+        raise CommandError(BAD_INDEX)
+    return index
+
+
+def number(value: int) -> object:
+    """A number of up to 64 bits without a sign, as a reply."""
+    return value if value <= INT64_MAX else BigNumber(value)
+
+
+def add_number(packer: Packer, value: int) -> None:
+    """As ``number``, in a reply that is being packed."""
+    if value <= INT64_MAX:
+        packer.number(value)
+    else:
+        packer.big_number(value)
+
+
+def arset(call: Call) -> object:
+    """Set elements next to each other. Reply: how many there were not before."""
+    argv = call.argv
+    key = argv[1]
+    index = index_of(argv[2])
+    if index + len(argv) - 4 > GREATEST:
+        raise CommandError(INDEX_OVERFLOW)
+    array = changing(call, key)
+    if array is None:
+        array = created(call, key)
+    fresh = 0
+    for string in argv[3:]:
+        fresh += array.put(index, string)
+        index += 1
+    call.changed(key, SET, argv, count=len(argv) - 3)
+    return fresh
+
+
+def armset(call: Call) -> object:
+    """Set elements anywhere. Reply: how many there were not before."""
+    argv = call.argv
+    key = argv[1]
+    if len(argv) % 2:
+        raise CommandError(wrong_arity(call.name()))
+    indexes = [index_of(word) for word in argv[2::2]]
+    array = changing(call, key)
+    if array is None:
+        array = created(call, key)
+    fresh = 0
+    for place, index in enumerate(indexes):
+        fresh += array.put(index, argv[3 + 2 * place])
+    call.changed(key, SEVERAL_SET, argv, count=len(indexes))
+    return fresh
+
+
+def arget(call: Call) -> object:
+    """Reply: the element, or nil."""
+    array = array_at(call, call.argv[1])
+    index = index_of(call.argv[2])
+    return None if array is None else array.get(index)
+
+
+def armget(call: Call) -> object:
+    """Reply: the elements in the order asked for, nil for each that is not there."""
+    array = array_at(call, call.argv[1])
+    indexes = [index_of(word) for word in call.argv[2:]]
+    found: list[object] = [None if array is None else array.get(index) for index in indexes]
+    return found
+
+
+def ardel(call: Call) -> object:
+    """Reply: how many were there."""
+    argv = call.argv
+    key = argv[1]
+    indexes = [index_of(word) for word in argv[2:]]
+    array = changing(call, key)
+    if array is None:
+        return 0
+    removed = 0
+    for index in indexes:
+        removed += array.remove(index)
+    if removed:
+        call.changed(key, REMOVED, argv, count=removed)
+        drop_empty(call, key, array)
+    return removed
+
+
+def ardelrange(call: Call) -> object:
+    """Both ends of a range go, too, and either may stand first. Reply: how many were there."""
+    argv = call.argv
+    key = argv[1]
+    if len(argv) % 2:
+        raise CommandError(wrong_arity(call.name()))
+    bounds = [index_of(word) for word in argv[2:]]
+    array = changing(call, key)
+    if array is None:
+        return 0
+    removed = 0
+    for place in range(0, len(bounds), 2):
+        start, end = bounds[place], bounds[place + 1]
+        removed += array.remove_range(min(start, end), max(start, end))
+    if removed:
+        call.changed(key, RANGE_REMOVED, argv, count=removed)
+        drop_empty(call, key, array)
+    return removed
+
+
+_MOST: Final = 1_000_000  # indexes that ARGETRANGE goes through
+
+
+def argetrange(call: Call) -> object:
+    """Reply: what each index holds, nil for nothing; backwards where the end stands first."""
+    argv = call.argv
+    start = index_of(argv[2])
+    end = index_of(argv[3])
+    array = array_at(call, argv[1])
+    low, high = min(start, end), max(start, end)
+    if high - low >= _MOST:
+        raise CommandError(RANGE_TOO_LONG)
+    packer = Packer(call.session.resp3)
+    packer.array(high - low + 1)
+    reverse = start > end
+    written = 0
+    if array is not None:
+        walk = Walk(array, low, high, reverse)
+        while walk.step():
+            for slot in slots_of(walk.mask, reverse):
+                gap = (high - walk.base - slot if reverse else walk.base + slot - low) - written
+                _add_nulls(packer, gap)
+                packer.text(element(walk.piece, slot) or b"")
+                written += gap + 1
+    _add_nulls(packer, high - low + 1 - written)
+    return packer.packed()
+
+
+def _add_nulls(packer: Packer, count: int) -> None:
+    for _ in range(count):
+        packer.null()
+
+
+def slots_of(mask: int, reverse: bool) -> list[int]:
+    """The bits of a mask that are set, from the lowest on, or from the highest."""
+    found = [slot for slot in range(SLOTS) if (mask >> slot) & 1]
+    if reverse:
+        found.reverse()
+    return found
+
+
+def limit_of(word: bytes) -> int:
+    """How many elements LIMIT allows."""
+    limit = parse_integer(word)
+    if limit is None:
+        raise CommandError(NOT_AN_INTEGER)
+    if limit <= 0:
+        raise CommandError(LIMIT_NOT_POSITIVE)
+    return limit
+
+
+def arscan(call: Call) -> object:
+    """Reply: pairs of an index and its element, of those that are there."""
+    argv = call.argv
+    start = index_of(argv[2])
+    end = index_of(argv[3])
+    if len(argv) not in (4, 6):
+        raise CommandError(wrong_arity(call.name()))
+    left = -1
+    if len(argv) == 6:
+        if argv[4].upper() != b"LIMIT":
+            raise CommandError(SYNTAX)
+        left = limit_of(argv[5])
+    array = array_at(call, argv[1])
+    if array is None:
+        return []
+    pairs = Packer(call.session.resp3)
+    count = 0
+    reverse = start > end
+    walk = Walk(array, min(start, end), max(start, end), reverse)
+    while count != left and walk.step():
+        for slot in slots_of(walk.mask, reverse):
+            if count == left:
+                break
+            pairs.array(2)
+            add_number(pairs, walk.base + slot)
+            pairs.text(element(walk.piece, slot) or b"")
+            count += 1
+    packer = Packer(call.session.resp3)
+    packer.array(count)
+    packer.add(pairs)
+    return packer.packed()
+
+
+def arinsert(call: Call) -> object:
+    """Reply: the index of the last one."""
+    argv = call.argv
+    key = argv[1]
+    array = changing(call, key)
+    count = len(argv) - 2
+    if array is not None and array.cursor + count - 1 > GREATEST:
+        raise CommandError(INSERT_OVERFLOW)
+    if array is None:
+        array = created(call, key)
+    for string in argv[2:]:
+        array.put(array.cursor, string)
+        array.cursor += 1
+    call.changed(key, INSERTED, argv, count=count)
+    return number(array.cursor - 1)
+
+
+def arring(call: Call) -> object:
+    """The cursor goes round among the first ``size`` indexes; the last elements before it stay.
+
+    Reply: the index of the last one.
+    """
+    argv = call.argv
+    key = argv[1]
+    size = parse_integer(argv[2])
+    if size is None:
+        raise CommandError(BAD_SIZE)
+    if size <= 0:
+        raise CommandError(SIZE_NOT_POSITIVE)
+    array = changing(call, key)
+    if array is None:
+        array = created(call, key)
+    else:
+        _fit_ring(array, size)
+    index = 0
+    for string in argv[3:]:
+        index = array.cursor % size
+        array.put(index, string)
+        array.cursor = index + 1
+    call.changed(key, PUT_IN_RING, argv, count=len(argv) - 3)
+    return index
+
+
+def _fit_ring(array: Array, size: int) -> None:
+    """Put the elements before the cursor to the front, in order, if the ring changes its size.
+
+    A ring that grows needs that only if it has gone round: its cursor is within. What lies behind
+    a gap, as seen from the cursor, is no part of the ring.
+    """
+    length = array.length()
+    if size == length or (size > length and not 0 < array.cursor < length):
+        return
+    kept: list[bytes] = []
+    index = (array.cursor - 1) % length
+    for _ in range(min(size, array.size())):
+        string = array.get(index)
+        if string is None:
+            break
+        kept.append(string)
+        index = (index - 1) % length
+    array.remove_range(0, GREATEST)
+    for string in kept:
+        index = len(kept) - 1 - array.size()
+        array.put(index, string)
+    array.cursor = len(kept)
+
+
+def _before_cursor(array: Array, most: int) -> list[int]:
+    """The indexes of the last insertions, the latest first; no more than there are elements.
+
+    Before index 0 comes the last one, because the cursor of a ring has gone round.
+    """
+    count = min(most, array.size())
+    index = array.cursor
+    found: list[int] = []
+    for _ in range(count):
+        index = (index if index > 0 else array.length()) - 1
+        found.append(index)
+    return found
+
+
+def arseek(call: Call) -> object:
+    """Set the cursor. Reply: 1, or 0 without a key."""
+    argv = call.argv
+    index = index_of(argv[2], EXHAUSTED)
+    array = changing(call, argv[1])
+    if array is None:
+        return 0
+    array.cursor = index
+    call.changed(argv[1], CURSOR_SET, argv)
+    return 1
+
+
+def arnext(call: Call) -> object:
+    """Reply: the cursor; nil where it is behind the greatest index."""
+    array = array_at(call, call.argv[1])
+    if array is None:
+        return 0
+    return None if array.cursor == EXHAUSTED else number(array.cursor)
+
+
+def arlastitems(call: Call) -> object:
+    """Reply: the last elements before the cursor, the oldest first, nil for each gap."""
+    argv = call.argv
+    count = parse_integer(argv[2])
+    if count is None:
+        raise CommandError(BAD_COUNT)
+    if count <= 0:
+        return []
+    if len(argv) > 4:
+        raise CommandError(wrong_arity(call.name()))
+    if len(argv) == 4 and argv[3].upper() != b"REV":
+        raise CommandError(SYNTAX)
+    array = array_at(call, argv[1])
+    if array is None:
+        return []
+    found: list[object] = [array.get(index) for index in _before_cursor(array, count)]
+    if len(argv) == 3:
+        found.reverse()
+    return found
+
+
+_SLICE: Final = 4096
+_SLICE_BITS: Final = 12
+_SPARSE: Final = 10  # elements up to which a slice of Redis is sparse
+_LEAST_SPARSE: Final = 4  # elements that a sparse one has room for; the room doubles
+_LEAST_DENSE: Final = 16  # slots of a dense one
+_DIRECTORY: Final = 2048  # slices beyond which Redis has a directory of directories
+
+
+def arlen(call: Call) -> object:
+    """Reply: the greatest index and one; 0 without a key."""
+    array = array_at(call, call.argv[1])
+    return 0 if array is None else number(array.length())
+
+
+def arcount(call: Call) -> object:
+    """Reply: how many elements are there."""
+    array = array_at(call, call.argv[1])
+    return 0 if array is None else array.size()
+
+
+def arinfo(call: Call) -> object:
+    """Reply: a map, with what Redis would have allocated for the elements that are there."""
+    argv = call.argv
+    full = len(argv) == 3 and argv[2].upper() == b"FULL"
+    if len(argv) > 2 and not full:
+        raise CommandError(SYNTAX)
+    array = array_at(call, argv[1])
+    if array is None:
+        raise CommandError(NO_SUCH_KEY)
+    slices = array.redis_slices()
+    beyond = slices[-1] >= _DIRECTORY if slices else False
+    blocks = len({place // _DIRECTORY for place in slices})
+    size = 1 << slices[-1].bit_length() if slices and not beyond else max(4, blocks)
+    pairs: list[tuple[object, object]] = [
+        (b"count", array.size()),
+        (b"len", number(array.length())),
+        (b"next-insert-index", 0 if array.cursor == EXHAUSTED else number(array.cursor)),
+        (b"slices", len(slices)),
+        (b"directory-size", size),
+        (b"super-dir-entries", blocks if beyond else 0),
+        (b"slice-size", _SLICE),
+    ]
+    if full:
+        pairs += _Slices(array).shown()
+    return Map(pairs)
+
+
+class _Slices:
+    """How Redis keeps the slices of an array whose elements have come from the lowest up."""
+
+    def __init__(self, array: Array) -> None:
+        self._dense = 0
+        self._dense_slots = 0
+        self._dense_elements = 0
+        self._sparse = 0
+        self._sparse_room = 0
+        walk = Walk(array, 0, GREATEST, False)
+        at = -1
+        count = 0
+        first = 0
+        last = 0
+        while walk.step():
+            if walk.base >> _SLICE_BITS != at:
+                self._add(count, last - first + 1)
+                at = walk.base >> _SLICE_BITS
+                count = 0
+                first = walk.base + (walk.mask & -walk.mask).bit_length() - 1
+            count += walk.mask.bit_count()
+            last = walk.base + walk.mask.bit_length() - 1
+        self._add(count, last - first + 1)
+
+    def _add(self, count: int, span: int) -> None:
+        if count > _SPARSE:
+            self._dense += 1
+            self._dense_elements += count
+            self._dense_slots += max(_LEAST_DENSE, _power_of_two(span))
+        elif count:
+            self._sparse += 1
+            self._sparse_room += min(_SPARSE, max(_LEAST_SPARSE, _power_of_two(count)))
+
+    def shown(self) -> list[tuple[object, object]]:
+        """The pairs of ARINFO FULL."""
+        return [
+            (b"dense-slices", self._dense),
+            (b"sparse-slices", self._sparse),
+            (b"avg-dense-size", self._dense_slots / self._dense if self._dense else 0.0),
+            (b"avg-dense-fill", self._dense_elements / self._dense_slots if self._dense else 0.0),
+            (b"avg-sparse-size", self._sparse_room / self._sparse if self._sparse else 0.0),
+        ]
+
+
+def _power_of_two(least: int) -> int:
+    """The lowest power of two that is not below a number."""
+    return 1 << (least - 1).bit_length()

@@ -1,1 +1,0 @@
-"""Bitmaps: the bits of strings."""

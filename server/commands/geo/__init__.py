@@ -1,1 +1,0 @@
-"""Commands on places: sorted sets whose scores are places."""

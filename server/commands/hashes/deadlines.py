@@ -1,0 +1,618 @@
+"""Fields that expire: HEXPIRE, HTTL, HPERSIST and their kin, HGETEX, HSETEX, HGETDEL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat.errors import NOT_AN_INTEGER, CommandError, invalid_expire, wrong_arity
+from headrace.compat.hash_errors import (
+    EXPIRE_TIME_MISSING,
+    FIELD_COUNT_MISMATCH,
+    FIELD_COUNT_NOT_POSITIVE,
+    FIELDS_MISSING,
+    FIELDS_MISSING_AFTER_TIME,
+    FIELDS_TWICE,
+    FIELDS_WITHOUT_COUNT,
+    INVALID_FIELD_COUNT,
+    NEGATIVE_EXPIRE_TIME,
+    NUM_FIELDS_NOT_POSITIVE,
+    ONE_EXISTENCE,
+    ONE_EXPIRY_OR_KEEPTTL,
+    ONE_EXPIRY_OR_PERSIST,
+    TWO_CONDITIONS,
+    WRONG_WORD_COUNT,
+    unknown_argument,
+)
+from headrace.compat.numbers import INT32_MAX, parse_integer
+from headrace.protocol.packing import Packer
+from headrace.server.commands.hashes.fields import (
+    FIELD_DEADLINES_SET,
+    FIELDS_DELETED,
+    FIELDS_PERSISTED,
+    FIELDS_SET,
+    changeable,
+    delete_fields,
+    drop_expired,
+    has_expired,
+    has_same_deadline,
+    hash_at,
+    living,
+    made,
+    note_deadlines,
+    record_each,
+    report,
+    report_expired,
+)
+from headrace.server.commands.shared import drop_empty
+from headrace.server.commands.shared import has_passed as is_over
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.timed import NEVER
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import NO_PART
+
+LAST_DEADLINE_MS: Final = (1 << 46) - 1
+_EXPIRY: Final[dict[bytes, tuple[int, bool]]] = {  # milliseconds of the unit; from now on
+    b"EX": (1000, True),
+    b"PX": (1, True),
+    b"EXAT": (1000, False),
+    b"PXAT": (1, False),
+}
+
+
+def counted_fields(call: Call, at: int) -> list[bytes]:
+    """``FIELDS n field ...`` at the end of a request, as HTTL and HGETDEL have it."""
+    argv = call.argv
+    if argv[at].upper() != b"FIELDS":
+        raise CommandError(FIELDS_MISSING)
+    count = parse_integer(argv[at + 1])
+    if count is None or count < 1:
+        raise CommandError(FIELD_COUNT_NOT_POSITIVE)
+    fields = argv[at + 2 :]
+    if len(fields) != count:
+        raise CommandError(FIELD_COUNT_MISMATCH)
+    return fields
+
+
+def deadline_of(call: Call, word: bytes, unit_ms: int, from_now: bool) -> int:
+    """The moment that a time means.
+
+    Args:
+        unit_ms: how many milliseconds it counts; from_now: rather than from 1970.
+    """
+    time = parse_integer(word)
+    if time is None:
+        raise CommandError(NOT_AN_INTEGER)
+    if time < 0:
+        raise CommandError(NEGATIVE_EXPIRE_TIME)
+    moment_ms = time * unit_ms + (call.now_ms if from_now else 0)
+    if moment_ms > LAST_DEADLINE_MS:
+        raise CommandError(invalid_expire(call.name()))
+    return moment_ms
+
+
+class FieldOptions:
+    """The options of HGETEX and HSETEX, which may stand before the fields and behind them.
+
+    Args:
+        width: how many words there are for each field.
+        alone: the option that excludes an expiry, and has no time.
+        only_one: the error of two of them.
+
+    Attributes:
+        words: the fields, each with its value where there are values.
+        moment_ms: the deadline; -1 where none was given.
+        has_alone: the option ``alone`` was given.
+    """
+
+    def __init__(self, width: int, alone: bytes, only_one: bytes) -> None:
+        self.words: list[bytes] = []
+        self.moment_ms = -1
+        self.has_alone = False
+        self._width: Final = width
+        self._alone: Final = alone
+        self._only_one: Final = only_one
+
+    def take(self, call: Call, args: Args, option: bytes, word: bytes) -> None:
+        """Take an option; ``word`` is how it was written."""
+        if option == b"FIELDS":
+            self._take_fields(call, args)
+        elif option == self._alone:
+            self._check_alone()
+            self.has_alone = True
+        elif option in _EXPIRY:
+            self._check_alone()
+            if not args.left:
+                raise CommandError(EXPIRE_TIME_MISSING)
+            unit_ms, from_now = _EXPIRY[option]
+            self.moment_ms = deadline_of(call, args.word(), unit_ms, from_now)
+        else:
+            raise CommandError(unknown_argument(word))
+
+    def _check_alone(self) -> None:
+        if self.has_alone or self.moment_ms >= 0:
+            raise CommandError(self._only_one)
+
+    def _take_fields(self, call: Call, args: Args) -> None:
+        if self.words:
+            raise CommandError(FIELDS_TWICE)
+        if not args.left:
+            raise CommandError(wrong_arity(call.name()))
+        count = parse_integer(args.word())
+        if count is None or not 1 <= count <= INT32_MAX:
+            raise CommandError(INVALID_FIELD_COUNT)
+        if args.left < count * self._width:
+            raise CommandError(WRONG_WORD_COUNT)
+        self.words = [args.word() for _ in range(count * self._width)]
+
+
+NO_FIELD: Final = -2
+NO_DEADLINE: Final = -1
+REFUSED: Final = 0
+SET: Final = 1
+DELETED: Final = 2
+_CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
+_SECOND_MS: Final = 1000
+
+
+def hexpire(call: Call) -> object:
+    """See ``_expire``."""
+    return _expire(call, _SECOND_MS, True)
+
+
+def hpexpire(call: Call) -> object:
+    """See ``_expire``."""
+    return _expire(call, 1, True)
+
+
+def hexpireat(call: Call) -> object:
+    """See ``_expire``."""
+    return _expire(call, _SECOND_MS, False)
+
+
+def hpexpireat(call: Call) -> object:
+    """See ``_expire``."""
+    return _expire(call, 1, False)
+
+
+def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
+    """``key time [NX|XX|GT|LT] FIELDS n field ...``. Recorded as absolute, of the fields set.
+
+    Reply: for each field -2 where there is none, 0 where the condition is not met, 1 where the
+    deadline was set, 2 where the field went at once because that moment is over.
+    """
+    argv = call.argv
+    key = argv[1]
+    value = changeable(call, key)
+    moment_ms = deadline_of(call, argv[2], unit_ms, from_now)
+    condition, fields = _condition_and_fields(argv)
+    if value is None:
+        return [NO_FIELD] * len(fields)
+    timed = value.be_timed()
+    past = is_over(call, moment_ms)
+    replies: list[object] = []
+    chosen: list[bytes] = []
+    gone: dict[bytes, None] = {}
+    for field in fields:
+        if value.length(field) < 0 or field in gone:
+            replies.append(NO_FIELD)
+        elif not _is_met(condition, value.deadline_ms(field), moment_ms):
+            replies.append(REFUSED)
+        elif past and not has_same_deadline(value, field, moment_ms):
+            replies.append(DELETED)
+            gone[field] = None
+        else:
+            replies.append(SET)
+            chosen.append(field)
+            if not past:
+                timed.expire_at(field, max(1, moment_ms))
+    if gone:
+        call.server.changes.expired_parts += len(gone)
+        delete_fields(call, key, value, list(gone), None)
+    if chosen and past:
+        report(call, key, FIELD_DEADLINES_SET, None, chosen)
+    elif chosen:
+        report_deadlines(call, key, value, chosen, chosen, moment_ms, condition)
+    return replies
+
+
+def report_deadlines(
+    call: Call,
+    key: bytes,
+    value: Hash,
+    fields: list[bytes],
+    recorded: list[bytes],
+    moment_ms: int,
+    condition: bytes = b"",
+) -> None:
+    """Report that fields have got a deadline, under a condition that they have met.
+
+    Args:
+        recorded: the fields that the record names: those, and maybe some that are not there.
+    """
+    record = [b"HPEXPIREAT", key, b"%d" % moment_ms]
+    if condition:
+        record.append(condition)
+    record += [b"FIELDS", b"%d" % len(recorded), *recorded]
+    report(call, key, FIELD_DEADLINES_SET, record, fields)
+    note_deadlines(call, key, value)
+
+
+def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
+    """``[NX|XX|GT|LT] FIELDS n field ...``, in any order.
+
+    Two conditions are the last mistake to be reported.
+    """
+    condition = b""
+    two = False
+    fields: list[bytes] = []
+    args = Args(argv, 3)
+    while args.left:
+        word = args.word()
+        option = word.upper()
+        if option in _CONDITIONS:
+            two = two or (condition != b"" and condition != option)
+            condition = option
+        elif option == b"FIELDS":
+            if fields:
+                raise CommandError(FIELDS_TWICE)
+            if args.left < 2:
+                raise CommandError(FIELDS_WITHOUT_COUNT)
+            count = parse_integer(args.word())
+            if count is None or not 1 <= count <= INT32_MAX:
+                raise CommandError(NUM_FIELDS_NOT_POSITIVE)
+            if count > args.left:
+                raise CommandError(WRONG_WORD_COUNT)
+            fields = [args.word() for _ in range(count)]
+        else:
+            raise CommandError(unknown_argument(word))
+    if not fields:
+        raise CommandError(FIELDS_MISSING_AFTER_TIME)
+    if two:
+        raise CommandError(TWO_CONDITIONS)
+    return condition, fields
+
+
+def _is_met(condition: bytes, old_ms: int, new_ms: int) -> bool:
+    """Whether a condition allows a deadline in place of another one; none is later than any."""
+    if not condition:
+        return True
+    if old_ms == NEVER:
+        return condition in (b"NX", b"LT")
+    if condition == b"GT":
+        return new_ms > old_ms
+    if condition == b"LT":
+        return new_ms < old_ms
+    return condition == b"XX"
+
+
+def _ask(call: Call, answer: Callable[[int, int], int]) -> object:
+    """``key FIELDS n field ...``: for each field -2 without it, -1 without a deadline.
+
+    In the last millisecond of a field's life, a small hash says -2; a large one answers, as in
+    Redis.
+
+    Args:
+        answer: what to say to a deadline, and the time now.
+    """
+    value = hash_at(call, call.argv[1])
+    fields = counted_fields(call, 2)
+    if value is None:
+        return [NO_FIELD] * len(fields)
+    over_ms = call.now_ms if value.is_small() else call.now_ms - 1
+    replies: list[object] = []
+    for field in fields:
+        deadline_ms = value.deadline_ms(field)
+        if value.length(field) < 0 or 0 < deadline_ms <= over_ms:
+            replies.append(NO_FIELD)
+        elif deadline_ms == NEVER:
+            replies.append(NO_DEADLINE)
+        else:
+            replies.append(answer(deadline_ms, call.now_ms))
+    return replies
+
+
+def _seconds_left(deadline_ms: int, now_ms: int) -> int:
+    return (deadline_ms - now_ms + _SECOND_MS - 1) // _SECOND_MS
+
+
+def _milliseconds_left(deadline_ms: int, now_ms: int) -> int:
+    return deadline_ms - now_ms
+
+
+def _second(deadline_ms: int, now_ms: int) -> int:
+    return (deadline_ms + _SECOND_MS - 1) // _SECOND_MS
+
+
+def _millisecond(deadline_ms: int, now_ms: int) -> int:
+    return deadline_ms
+
+
+def httl(call: Call) -> object:
+    """Reply: the seconds that each field has left; see ``_ask``."""
+    return _ask(call, _seconds_left)
+
+
+def hpttl(call: Call) -> object:
+    """Reply: the milliseconds that each field has left; see ``_ask``."""
+    return _ask(call, _milliseconds_left)
+
+
+def hexpiretime(call: Call) -> object:
+    """Reply: the deadline of each field in seconds; see ``_ask``."""
+    return _ask(call, _second)
+
+
+def hpexpiretime(call: Call) -> object:
+    """Reply: the deadline of each field in milliseconds; see ``_ask``."""
+    return _ask(call, _millisecond)
+
+
+def hpersist(call: Call) -> object:
+    """Reply: for each field -2 where there is none, -1 where it has no deadline, else 1."""
+    key = call.argv[1]
+    value = changeable(call, key)
+    fields = counted_fields(call, 2)
+    if value is None:
+        return [NO_FIELD] * len(fields)
+    replies: list[object] = []
+    chosen: list[bytes] = []
+    for field in fields:
+        if value.length(field) < 0 or has_expired(call, value, field):
+            replies.append(NO_FIELD)
+        elif value.deadline_ms(field) == NEVER:
+            replies.append(NO_DEADLINE)
+        else:
+            value.be_timed().expire_at(field, NEVER)
+            replies.append(SET)
+            chosen.append(field)
+    if chosen:
+        report_persisted(call, key, value, chosen, call.argv)
+    return replies
+
+
+def report_persisted(
+    call: Call, key: bytes, value: Hash, fields: list[bytes], record: list[bytes]
+) -> None:
+    """Report that fields have lost their deadlines."""
+    report(call, key, FIELDS_PERSISTED, record, fields)
+    note_deadlines(call, key, value)
+
+
+_EXISTENCE: Final = (b"FNX", b"FXX")
+
+
+def hgetex(call: Call) -> object:
+    """``key [EX s|PX ms|EXAT s|PXAT ms|PERSIST] FIELDS n field ...``.
+
+    Reply: the value of each field, or nil.
+    """
+    key = call.argv[1]
+    value = changeable(call, key)
+    options = FieldOptions(1, b"PERSIST", ONE_EXPIRY_OR_PERSIST)
+    args = Args(call.argv, 2)
+    while args.left:
+        word = args.word()
+        options.take(call, args, word.upper(), word)
+    fields = options.words
+    if not fields:
+        raise CommandError(wrong_arity(call.name()))
+    if value is None:
+        return _nothing(call, len(fields))
+    past = options.moment_ms >= 0 and is_over(call, options.moment_ms)
+    out = Packer(call.session.resp3)
+    out.array(len(fields))
+    expired: dict[bytes, None] = {}
+    chosen: list[bytes] = []
+    gone: dict[bytes, None] = {}
+    if options.moment_ms >= 0 or options.has_alone:
+        value.be_timed()
+    for field in fields:
+        found = None if field in gone else living(call, value, field, expired)
+        if found is None:
+            out.null()
+            continue
+        out.text(found)
+        if past and has_same_deadline(value, field, options.moment_ms):
+            chosen.append(field)
+        elif past:
+            gone[field] = None
+        elif options.moment_ms >= 0:
+            value.be_timed().expire_at(field, max(1, options.moment_ms))
+            chosen.append(field)
+        elif options.has_alone and value.deadline_ms(field) != NEVER:
+            value.be_timed().expire_at(field, NEVER)
+            chosen.append(field)
+    if drop_expired(call, key, value, expired) or not (chosen or gone):
+        return out.packed()
+    if past:
+        call.server.changes.expired_parts += len(gone)
+        _end(call, key, value, list(gone), chosen)
+    elif options.has_alone:
+        record = [b"HPERSIST", key, b"FIELDS", b"%d" % len(fields), *fields]
+        report_persisted(call, key, value, chosen, record)
+    else:
+        report_deadlines(call, key, value, chosen, fields, options.moment_ms)
+    return out.packed()
+
+
+def _end(call: Call, key: bytes, value: Hash, gone: list[bytes], staying: list[bytes]) -> None:
+    """Remove fields whose deadline is over; of others that have it, Redis reports instead."""
+    if not staying:
+        delete_fields(call, key, value, gone, None)
+        return
+    for field in gone:
+        value.remove(field)
+    record_each(call, key, gone)
+    report(call, key, FIELD_DEADLINES_SET, None, staying)
+    note_deadlines(call, key, value)
+
+
+def _nothing(call: Call, count: int) -> object:
+    """The reply for so many fields of no hash."""
+    out = Packer(call.session.resp3)
+    out.array(count)
+    for _ in range(count):
+        out.null()
+    return out.packed()
+
+
+def hsetex(call: Call) -> object:
+    """``key [FNX|FXX] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL] FIELDS n field value ...``.
+
+    Reply: 1, or 0 where FNX met a field that is there, or FXX one that is not: none is set.
+    """
+    key = call.argv[1]
+    options = FieldOptions(2, b"KEEPTTL", ONE_EXPIRY_OR_KEEPTTL)
+    existence = b""
+    args = Args(call.argv, 2)
+    while args.left:
+        word = args.word()
+        option = word.upper()
+        if option in _EXISTENCE:
+            if existence:
+                raise CommandError(ONE_EXISTENCE)
+            existence = option
+        else:
+            options.take(call, args, option, word)
+    if not options.words:
+        raise CommandError(wrong_arity(call.name()))
+    value = changeable(call, key)
+    if existence:
+        if existence == b"FXX" and value is None:
+            return 0
+        expired: dict[bytes, None] = {}
+        met = value is None or _condition_holds(call, value, existence, options.words[::2], expired)
+        if value is not None and drop_expired(call, key, value, expired):
+            value = None
+        if not met:
+            return 0
+    _set(call, made(call, key, value), options, existence)
+    return 1
+
+
+def _condition_holds(
+    call: Call, value: Hash, existence: bytes, fields: list[bytes], expired: dict[bytes, None]
+) -> bool:
+    """Whether FNX or FXX allow to set fields; those that have expired join ``expired``."""
+    for field in fields:
+        if (living(call, value, field, expired) is None) != (existence == b"FNX"):
+            return False
+    return True
+
+
+def _set(call: Call, value: Hash, options: FieldOptions, existence: bytes) -> None:
+    """Set fields, under a condition that they have met."""
+    key = call.argv[1]
+    words = options.words
+    fields = words[::2]
+    moment_ms = options.moment_ms
+    limits = call.server.data.hash_limits
+    value.fit(words, 0, limits)
+    if moment_ms >= 0 and is_over(call, moment_ms):
+        _set_for_nothing(call, key, value, options)
+        return
+    for at in range(0, len(words), 2):
+        value.put(words[at], words[at + 1], limits, keeps=options.has_alone)
+    record = [b"HSETEX", key]
+    if existence:
+        record.append(existence)
+    if options.has_alone:
+        record.append(b"KEEPTTL")
+    if moment_ms < 0:
+        record += [b"FIELDS", b"%d" % len(fields), *words]
+        report(call, key, FIELDS_SET, record, fields)
+        note_deadlines(call, key, value)
+        return
+    timed = value.be_timed()
+    for field in fields:
+        timed.expire_at(field, max(1, moment_ms))
+    record += [b"PXAT", b"%d" % moment_ms, b"FIELDS", b"%d" % len(fields), *words]
+    report(call, key, FIELDS_SET, record, fields)
+    call.changed(key, FIELD_DEADLINES_SET, None, count=0)
+    if call.listened:
+        call.name_parts(fields)
+    note_deadlines(call, key, value)
+
+
+def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions) -> None:
+    """Set fields with a deadline that is over, which removes each of them again at once.
+
+    One that has this deadline already stays in a large hash; see ``has_same_deadline``.
+    """
+    words = options.words
+    limits = call.server.data.hash_limits
+    value.be_timed()
+    gone: dict[bytes, None] = {}
+    staying: list[bytes] = []
+    for at in range(0, len(words), 2):
+        field = words[at]
+        value.put(field, words[at + 1], limits, keeps=True)
+        if has_same_deadline(value, field, options.moment_ms):
+            staying += words[at : at + 2]
+        else:
+            value.remove(field)
+            gone[field] = None
+    record = None
+    if staying:
+        record = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"%d" % (len(staying) // 2), *staying]
+    report(call, key, FIELDS_SET, record, words[::2])
+    call.server.changes.expired_parts += len(gone)
+    if gone:
+        record_each(call, key, list(gone))
+        call.changed(key, FIELDS_DELETED, None, count=0)
+    else:
+        call.changed(key, FIELD_DEADLINES_SET, None, count=0)
+    if call.listened:
+        call.name_parts(words[::2])
+    if not drop_empty(call, key, value):
+        note_deadlines(call, key, value)
+
+
+def hgetdel(call: Call) -> object:
+    """``key FIELDS n field ...``. Reply: the value of each field, or nil; they are gone."""
+    key = call.argv[1]
+    value = changeable(call, key)
+    fields = counted_fields(call, 2)
+    if value is None:
+        return _nothing(call, len(fields))
+    out = Packer(call.session.resp3)
+    out.array(len(fields))
+    expired: dict[bytes, None] = {}
+    gone: dict[bytes, None] = {}
+    for field in fields:
+        found = None if field in gone else living(call, value, field, expired)
+        if found is None:
+            out.null()
+        else:
+            out.text(found)
+            gone[field] = None
+    if not drop_expired(call, key, value, expired):
+        delete_fields(call, key, value, list(gone), [b"HDEL", key, *fields])
+    return out.packed()
+
+
+def sweep_fields(call: Call, db: Keyspace, now_ms: int, most: int) -> int:
+    """Remove up to ``most`` expired fields of one hash of a database, and report it.
+
+    Returns: about how much was done; 0 when no field of the database is due.
+    """
+    key = db.parts.next_due(now_ms)
+    if key is None:
+        return 1 if db.parts.is_due(now_ms) else 0
+    call.db = db
+    call.now_ms = now_ms
+    value = db.value_of(key, now_ms)
+    if not isinstance(value, Hash):
+        db.parts.watch(key, NO_PART)
+        return 1
+    db.before_change(key)
+    expired = value.take_due(now_ms, most)
+    if not expired:
+        db.note_parts(key, value)
+        return 1
+    report_expired(call, key, value, expired, by_command=False)
+    drop_empty(call, key, value)
+    return len(expired)

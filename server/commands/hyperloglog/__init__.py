@@ -1,1 +1,0 @@
-"""HyperLogLogs: how many different elements there were."""

@@ -1,1 +1,0 @@
-"""Messages to whoever listens."""

@@ -1,1 +1,0 @@
-"""AA: what regions ask each other, and what operators ask a region."""

@@ -1,0 +1,261 @@
+"""SYNC, PSYNC, REPLCONF, ROLE, REPLICAOF and FAILOVER."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import (
+    BAD_MASTER_PORT,
+    REGION_FOLLOWS_NOBODY,
+    REPLICAOF_IN_CLUSTER,
+    REPLICAOF_IN_FAILOVER,
+    CommandError,
+)
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import NO_REPLY, OK, Status
+from headrace.server.clients.session import REPLICA, ReplicaFacts
+from headrace.server.dispatch.admission import drop_replica
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.role import NO_FAILOVER
+
+
+class Wanted:
+    """What the words ask for; what is empty, 0 or False was not said."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        self.host = b""
+        self.port = 0
+        self.timeout_ms = 0
+        self.is_forced = False
+        self.aborts = False
+        args = Args(argv)
+        while args.left:
+            self._take(args)
+
+    def _take(self, args: Args) -> None:
+        if not self.timeout_ms and args.left > 1 and args.flag(b"TIMEOUT"):
+            self.timeout_ms = args.integer()
+            if self.timeout_ms <= 0:
+                raise CommandError(errors.FAILOVER_TIMEOUT_NOT_POSITIVE)
+        elif not self.host and args.left > 2 and args.flag(b"TO"):
+            self.host = args.word()
+            self.port = args.integer()
+        elif not self.is_forced and args.flag(b"FORCE"):
+            self.is_forced = True
+        elif not self.aborts and args.flag(b"ABORT"):
+            self.aborts = True
+        else:
+            raise CommandError(errors.SYNTAX)
+
+
+def failover(call: Call) -> object:
+    """Begin, or with ABORT give up, to make a replica the master.
+
+    Reply: OK, when it has begun; INFO says how it goes on.
+    Raises: in a cluster and in a region, where there is no such replica, and while one is going on.
+    """
+    server = call.server
+    if server.config.cluster_enabled:
+        raise CommandError(errors.FAILOVER_IN_CLUSTER)
+    wanted = Wanted(call.argv)
+    if wanted.aborts and len(call.argv) > 2:
+        raise CommandError(errors.SYNTAX)
+    if server.role.failover == NO_FAILOVER and wanted.aborts:
+        raise CommandError(errors.NO_FAILOVER_UNDER_WAY)
+    failing = server.role.ready_failing()
+    if wanted.aborts:
+        failing.abort("Failover manually aborted")
+        return OK
+    if server.role.failover != NO_FAILOVER:
+        raise CommandError(errors.FAILOVER_UNDER_WAY)
+    failing.begin(wanted.host, wanted.port, wanted.timeout_ms, wanted.is_forced)
+    return OK
+
+
+log: Final = logging.getLogger("headrace")
+
+_LONGEST_ADDRESS: Final = 255
+
+
+def sync(call: Call) -> object:
+    """Be sent a snapshot, and all that changes from then on. Reply: none but that."""
+    call.server.role.ready_replicas().attach(call.session, b"", 0)
+    return NO_REPLY
+
+
+def psync(call: Call) -> object:
+    """As SYNC; or go on with the stream of that data, from that offset on.
+
+    Reply: CONTINUE or FULLRESYNC, and then the stream, or a snapshot and the stream.
+    """
+    argv = call.argv
+    offset = Args(argv[1:]).integer()
+    if len(argv) > 3 and argv[3].lower() == b"failover":
+        _take_over(call)
+    call.server.role.ready_replicas().attach(call.session, argv[1], offset)
+    return NO_REPLY
+
+
+def _take_over(call: Call) -> None:
+    """The master of this server wants it to be the master."""
+    role = call.server.role
+    following = role.following
+    if following is None or not following.is_on:
+        raise CommandError(errors.FAILOVER_TO_MASTER)
+    if call.argv[1] != role.id:
+        raise CommandError(errors.FAILOVER_OF_OTHER_DATA)
+    log.info("Failover request received for replid %s.", role.id.decode())
+    call.server.config.replicaof = b""
+    following.lead()
+
+
+def replconf(call: Call) -> object:
+    """Take what a replica says: of itself before it begins, and later how far it is.
+
+    Reply: OK; none to ACK and GETACK.
+    """
+    argv = call.argv
+    if call.session.special & REPLICA:
+        _take_from_replica(call)
+        return NO_REPLY
+    if len(argv) % 2 == 0:
+        raise CommandError(errors.SYNTAX)
+    for at in range(1, len(argv), 2):
+        option = argv[at].lower()
+        if option in (b"ack", b"getack"):  # this client is no replica
+            return NO_REPLY
+        take = _OPTIONS.get(option)
+        if take is None:
+            raise CommandError(errors.unknown_replconf(argv[at]))
+        if call.session.facts is None:
+            call.session.facts = ReplicaFacts()
+        take(call.session.facts, argv[at + 1])
+    return OK
+
+
+def _take_from_replica(call: Call) -> None:
+    """``ACK offset [FACK offset]``: so much it has, and so much of that on its disk."""
+    argv = call.argv
+    replicas = call.server.role.replicas
+    if len(argv) < 3 or argv[1].lower() != b"ack":
+        drop_replica(call.session, argv[0])
+        return
+    if replicas is None:
+        return
+    offset = parse_integer(argv[2])
+    on_disk = -1
+    if len(argv) > 4 and argv[3].lower() == b"fack":
+        on_disk = parse_integer(argv[4]) or -1
+    if offset is not None:
+        replicas.acknowledge(call.session, offset, on_disk)
+
+
+def _take_port(facts: ReplicaFacts, word: bytes) -> None:
+    facts.port = Args([b"", word]).integer()
+
+
+def _take_address(facts: ReplicaFacts, word: bytes) -> None:
+    if len(word) > _LONGEST_ADDRESS:
+        raise CommandError(errors.REPLCONF_LONG_ADDRESS)
+    facts.address = word
+
+
+def _take_ability(facts: ReplicaFacts, word: bytes) -> None:
+    """All others are passed over, as Redis does."""
+    name = word.lower()
+    if name == b"psync2":
+        facts.psync2 = True
+    elif name == b"eof":
+        facts.knows_end = True
+
+
+def _take_version(facts: ReplicaFacts, word: bytes) -> None:
+    facts.is_valkey = True
+
+
+def _take_rdb_only(facts: ReplicaFacts, word: bytes) -> None:
+    facts.rdb_only = _bit(word)
+
+
+def _take_channel(facts: ReplicaFacts, word: bytes) -> None:
+    """A second connection for the snapshot is not used, whatever a replica can."""
+    _bit(word)
+
+
+def _take_filter(facts: ReplicaFacts, word: bytes) -> None:
+    """The snapshot is to hold only what is named: functions, or nothing."""
+    wants_functions = False
+    for name in word.split():
+        if name.lower() != b"functions":
+            raise CommandError(errors.unknown_rdb_filter(name))
+        wants_functions = True
+    facts.wants_keys = False
+    facts.wants_functions = wants_functions
+
+
+def _bit(word: bytes) -> bool:
+    number = Args([b"", word]).integer()
+    if not 0 <= number <= 1:
+        raise CommandError(errors.REPLCONF_NO_BIT)
+    return number == 1
+
+
+_OPTIONS: Final[dict[bytes, Callable[[ReplicaFacts, bytes], None]]] = {
+    b"listening-port": _take_port,
+    b"ip-address": _take_address,
+    b"capa": _take_ability,
+    b"version": _take_version,
+    b"rdb-only": _take_rdb_only,
+    b"rdb-filter-only": _take_filter,
+    b"rdb-channel": _take_channel,
+}
+
+
+def role(call: Call) -> object:
+    """Reply: list of ``master``, the offset of the stream, and a list of address, port and offset
+    for each replica; or of ``slave``, its master's address and port, the state of the link, and
+    the offset.
+    """
+    of_server = call.server.role
+    if of_server.following is not None and of_server.following.is_on:
+        return of_server.following.row()
+    rows = [] if of_server.replicas is None else of_server.replicas.rows()
+    return [b"master", of_server.offset(), rows]
+
+
+def replicaof(call: Call) -> object:
+    """Follow another server, or with NO ONE nobody. Reply: OK.
+
+    Raises: in a region, which shares its database in another way, and in a cluster.
+    """
+    host, port = call.argv[1], call.argv[2]
+    server = call.server
+    if server.config.cluster_enabled:
+        raise CommandError(REPLICAOF_IN_CLUSTER)
+    if server.role.failover != NO_FAILOVER:
+        raise CommandError(REPLICAOF_IN_FAILOVER)
+    following = server.role.following
+    if host.lower() == b"no" and port.lower() == b"one":
+        server.config.replicaof = b""
+        if following is not None:
+            following.lead()
+        return OK
+    number = parse_integer(port)
+    if number is None or not 0 <= number <= 65535:
+        raise CommandError(BAD_MASTER_PORT)
+    if server.data.region is not None:
+        raise CommandError(REGION_FOLLOWS_NOBODY)
+    if following is not None and following.is_at(host, number):
+        return Status(b"OK Already connected to specified master")
+    server.config.replicaof = b"%b %d" % (host, number)
+    server.role.ready_following().follow(host, number)
+    return OK
+
+
+def slaveof(call: Call) -> object:
+    """The older name of REPLICAOF."""
+    return replicaof(call)

@@ -1,1 +1,0 @@
-"""PSYNC, REPLCONF, ROLE: what servers with the same data ask each other."""

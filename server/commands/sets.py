@@ -1,0 +1,623 @@
+"""The commands on sets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from headrace.compat.errors import NOT_POSITIVE, SYNTAX, WRONGTYPE, CommandError, not_between
+from headrace.compat.event_classes import EVENT_SET
+from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.compat.set_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, Packed, PackedReplies
+from headrace.server.changes.events import DELETED, Event
+from headrace.server.commands.shared import (
+    EMPTY_SCAN,
+    LOOK_EVERY,
+    ElementScan,
+    deletion,
+    drop_empty,
+    generator,
+    random_bits,
+    scan_cursor,
+    store_result,
+)
+from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.config.config import Config
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike
+from headrace.storage.packed.strings import pack, unpack
+from headrace.storage.set.combining import (
+    difference,
+    intersection,
+    present,
+    stored_difference,
+    union,
+)
+from headrace.storage.set.limits import SetLimits
+from headrace.storage.set.set import HASHTABLE, Set, new_set, set_of
+from headrace.storage.string.hyperloglog.sketch import Union
+
+ADDED: Final = Event(b"sadd", EVENT_SET, touches=True)
+REMOVED: Final = Event(b"srem", EVENT_SET, touches=True)
+TAKEN: Final = Event(b"spop", EVENT_SET, touches=True)
+INTERSECTION_STORED: Final = Event(b"sinterstore", EVENT_SET, touches=True)
+UNION_STORED: Final = Event(b"sunionstore", EVENT_SET, touches=True)
+DIFFERENCE_STORED: Final = Event(b"sdiffstore", EVENT_SET, touches=True)
+
+
+READ_KEY: Final = (KeySpec("RO ACCESS"),)
+
+
+def set_at(call: Call, key: bytes) -> Set | None:
+    """The set of a key, or None, for a command that reads; raises WRONGTYPE."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, Set):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def changeable(call: Call, key: bytes) -> Set | None:
+    """The set of a key that may be about to change, or None; raises WRONGTYPE."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, Set):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+class _Limits:
+    """The limits that were used last."""
+
+    def __init__(self) -> None:
+        self.last = SetLimits(512, 128, 64)
+
+
+_limits: Final = _Limits()
+
+
+def set_limits(config: Config) -> SetLimits:
+    """Up to which size sets are small."""
+    last = _limits.last
+    if (
+        last.integers != config.set_max_intset_entries
+        or last.elements != config.set_max_listpack_entries
+        or last.element_bytes != config.set_max_listpack_value
+    ):
+        last = SetLimits(
+            config.set_max_intset_entries,
+            config.set_max_listpack_entries,
+            config.set_max_listpack_value,
+        )
+        _limits.last = last
+    return last
+
+
+def all_members(call: Call, value: Set | None) -> Packed:
+    """A reply of all members of a set."""
+    out = Packer(call.session.resp3)
+    if value is None:
+        out.set(0)
+    else:
+        out.set(value.size())
+        for piece in value.pieces():
+            out.strings(piece)
+    return out.packed()
+
+
+def members_reply(call: Call, members: list[bytes]) -> Packed:
+    """A reply of these members, as a set."""
+    out = Packer(call.session.resp3)
+    out.set(len(members))
+    out.strings(pack(members))
+    return out.packed()
+
+
+def sadd(call: Call) -> object:
+    """Reply: how many members are new."""
+    argv = call.argv
+    key = argv[1]
+    limits = set_limits(call.server.config)
+    value = changeable(call, key)
+    if value is None:
+        value = new_set(argv[2], len(argv) - 2, limits)
+        call.put(key, value)
+    else:
+        value.expect(len(argv) - 2, limits)
+    added = 0
+    for at in range(2, len(argv)):
+        if value.add(argv[at], limits):
+            added += 1
+    if added:
+        call.changed(key, ADDED, argv, count=added)
+    return added
+
+
+def srem(call: Call) -> object:
+    """Reply: how many members are gone."""
+    argv = call.argv
+    key = argv[1]
+    value = changeable(call, key)
+    if value is None:
+        return 0
+    removed = 0
+    for at in range(2, len(argv)):
+        if value.remove(argv[at]):
+            removed += 1
+    if removed:
+        call.changed(key, REMOVED, argv, count=removed)
+        drop_empty(call, key, value)
+    return removed
+
+
+def smove(call: Call) -> object:
+    """Without a source the destination is not looked at.
+
+    Reply: 1, or 0 where the source does not have the member.
+    Source: t_set.c, smoveCommand.
+    """
+    _, key, target_key, member = call.argv
+    source = changeable(call, key)
+    if source is None:
+        return 0
+    target = changeable(call, target_key)
+    if source is target:
+        return 1 if source.has(member) else 0
+    if target is None and call.server.data.region is not None:
+        call.refuse_other_keys()
+    if not source.remove(member):
+        return 0
+    call.changed(key, REMOVED, call.argv)
+    drop_empty(call, key, source)
+    limits = set_limits(call.server.config)
+    if target is None:
+        target = new_set(member, 1, limits)
+        call.put(target_key, target)
+    if target.add(member, limits):
+        call.changed(target_key, ADDED, None)
+    return 1
+
+
+def sismember(call: Call) -> object:
+    """Reply: 1 or 0."""
+    value = set_at(call, call.argv[1])
+    return 1 if value is not None and value.has(call.argv[2]) else 0
+
+
+def smismember(call: Call) -> object:
+    """Reply: 1 or 0 for each member."""
+    argv = call.argv
+    value = set_at(call, argv[1])
+    out = Packer(call.session.resp3)
+    out.array(len(argv) - 2)
+    for at in range(2, len(argv)):
+        out.number(1 if value is not None and value.has(argv[at]) else 0)
+    return out.packed()
+
+
+def scard(call: Call) -> object:
+    """Reply: the number of members; 0 without a key."""
+    value = set_at(call, call.argv[1])
+    return 0 if value is None else value.size()
+
+
+def smembers(call: Call) -> object:
+    """Reply: all members; integers in their order, those of a small set as they were added."""
+    return all_members(call, set_at(call, call.argv[1]))
+
+
+def sscan(call: Call) -> object:
+    """A small set is answered whole.
+
+    Reply: the next cursor, 0 at the end, and members.
+    """
+    cursor = scan_cursor(call)
+    value = set_at(call, call.argv[1])
+    if value is None:
+        return EMPTY_SCAN
+    scan = ElementScan(call, False)
+    pieces: list[bytes] = []
+    cursor = value.scan(cursor, scan.count, pieces)
+    found: list[object] = []
+    for piece in pieces:
+        for member in unpack(piece):
+            if scan.takes(member):
+                found.append(member)
+    return [b"%d" % cursor, found]
+
+
+_ALL: Final = INT64_MAX
+
+
+def _sets(call: Call, keys: list[bytes]) -> list[Set | None]:
+    """The sets of these keys; raises WRONGTYPE if any holds something else."""
+    return [set_at(call, key) for key in keys]
+
+
+def sinter(call: Call) -> object:
+    """Reply: the members that all sets have."""
+    sets = _sets(call, call.argv[1:])
+    if len(sets) == 1:
+        return all_members(call, sets[0])
+    return members_reply(call, intersection(sets, _ALL))
+
+
+def sunion(call: Call) -> object:
+    """Reply: the members that any of the sets has."""
+    sets = _sets(call, call.argv[1:])
+    there = present(sets)
+    if len(there) < 2:
+        return all_members(call, there[0] if there else None)
+    return members_reply(call, union(sets, _ALL))
+
+
+def sdiff(call: Call) -> object:
+    """Reply: the members of the first set that no other one has."""
+    return members_reply(call, difference(_sets(call, call.argv[1:])))
+
+
+def sinterstore(call: Call) -> object:
+    """Reply: how many members the result has; without any the destination is deleted."""
+    members = intersection(_sets(call, call.argv[2:]), _ALL)
+    return _store(call, set_of(members, set_limits(call.server.config)), INTERSECTION_STORED)
+
+
+def sunionstore(call: Call) -> object:
+    """Reply: how many members the result has; without any the destination is deleted."""
+    made = Set()
+    limits = set_limits(call.server.config)
+    for each in present(_sets(call, call.argv[2:])):
+        for member in each.members():
+            made.add(member, limits)
+    return _store(call, made, UNION_STORED)
+
+
+def sdiffstore(call: Call) -> object:
+    """Reply: how many members the result has; without any the destination is deleted."""
+    sets = _sets(call, call.argv[2:])
+    made = stored_difference(sets, set_limits(call.server.config))
+    return _store(call, made, DIFFERENCE_STORED)
+
+
+def _store(call: Call, made: Set, event: Event) -> int:
+    store_result(call, call.argv[1], made, event, call.argv)
+    return made.size()
+
+
+def sintercard(call: Call) -> object:
+    """Reply: how many members all sets have, up to the limit."""
+    request = _CountRequest(call, False)
+    sets = _sets(call, request.keys)
+    if len(sets) == 1:
+        return 0 if sets[0] is None else min(sets[0].size(), request.limit)
+    return len(intersection(sets, request.limit))
+
+
+def sunioncard(call: Call) -> object:
+    """With APPROX, PFCOUNT's estimate.
+
+    Reply: how many members any of the sets has, up to the limit.
+    """
+    request = _CountRequest(call, True)
+    sets = _sets(call, request.keys)
+    there = present(sets)
+    if request.approx:
+        count = _estimate(there)
+    elif len(there) == 1:
+        count = there[0].size()
+    else:
+        count = len(union(sets, request.limit))
+    return min(count, request.limit)
+
+
+def _estimate(sets: list[Set]) -> int:
+    """About how many members the sets have, which takes as much memory however many it is."""
+    seen = Union()
+    for each in sets:
+        for piece in each.pieces():
+            seen.see(unpack(piece))
+    return seen.estimate()
+
+
+def sdiffcard(call: Call) -> object:
+    """Reply: how many members of the first set no other one has, up to the limit."""
+    request = _CountRequest(call, False)
+    return min(len(difference(_sets(call, request.keys))), request.limit)
+
+
+class _CountRequest:
+    """``numkeys key [key ...] [APPROX] [LIMIT limit]``.
+
+    Args:
+        approx: the command knows APPROX.
+    """
+
+    def __init__(self, call: Call, approx: bool) -> None:
+        args = Args(call.argv)
+        count = parse_integer(args.word())
+        if count is None or count < 1:
+            raise CommandError(NUMKEYS_NOT_POSITIVE)
+        if count > args.left:
+            raise CommandError(TOO_MANY_KEYS)
+        self.keys: Final = call.argv[2 : 2 + count]
+        self.approx = False
+        self.limit = _ALL
+        args.at += count
+        while args.left:
+            option = args.option()
+            if option == b"LIMIT" and args.left:
+                self.limit = args.integer(LIMIT_NEGATIVE)
+                if self.limit < 0:
+                    raise CommandError(LIMIT_NEGATIVE)
+                self.limit = self.limit or _ALL
+            elif option == b"APPROX" and approx:
+                self.approx = True
+            else:
+                raise CommandError(SYNTAX)
+
+
+_REMOVED_AT_ONCE: Final = 1024  # members in one record
+_KEPT_APART_BELOW: Final = 5  # times the members that stay: these are taken out, the others go
+_CHOSEN_BELOW: Final = 3  # times the members asked for: all are looked at
+
+
+def spop(call: Call) -> object:
+    """Recorded as the removal of the members that were taken.
+
+    Reply: a member or nil; with a count a set of as many members as there are.
+    """
+    argv = call.argv
+    key = argv[1]
+    if len(argv) > 2:
+        return _spop_some(call)
+    value = changeable(call, key)
+    if value is None:
+        return None
+    member = value.take_random(random_bits())
+    call.changed(key, TAKEN, [b"SREM", key, member])
+    drop_empty(call, key, value)
+    return member
+
+
+def _spop_some(call: Call) -> object:
+    if len(call.argv) > 3:
+        raise CommandError(SYNTAX)
+    key = call.argv[1]
+    count = parse_integer(call.argv[2])
+    if count is None or count < 0:
+        raise CommandError(NOT_POSITIVE)
+    value = changeable(call, key)
+    if value is None or not count:
+        return members_reply(call, [])
+    size = value.size()
+    if count >= size:
+        reply = all_members(call, value)
+        call.server.data.free_later(call.db.remove(key))
+        call.changed(key, TAKEN, None, count=size)
+        unlinks = call.server.config.lazyfree_lazy_server_del
+        call.changed(key, DELETED, deletion(key, unlinks), count=0)
+        return reply
+    taken = _take(call, value, count)
+    call.changed(key, TAKEN, None, count=count)
+    for at in range(0, count, _REMOVED_AT_ONCE):
+        call.record([b"SREM", key, *taken[at : at + _REMOVED_AT_ONCE]])
+    return members_reply(call, taken)
+
+
+def _take(call: Call, value: Set, count: int) -> list[bytes]:
+    """Take fewer members out of a set than it has.
+
+    Where few of a large set stay, it becomes as small as a new one would be.
+    """
+    kept = value.size() - count
+    if value.encoding(b"") != HASHTABLE or _KEPT_APART_BELOW * kept > count:
+        return [value.take_random(random_bits()) for _ in range(count)]
+    rest = [value.take_random(random_bits()) for _ in range(kept)]
+    taken = value.members()
+    call.server.data.free_later(value.replaced_by(rest, set_limits(call.server.config)))
+    return taken
+
+
+def srandmember(call: Call) -> object:
+    """With a count below 0 the same member may come again.
+
+    Reply: a member or nil; with a count an array of members.
+    """
+    argv = call.argv
+    if len(argv) > 2:
+        return _srandmember_some(call)
+    value = set_at(call, argv[1])
+    return None if value is None else value.random(random_bits())
+
+
+def _srandmember_some(call: Call) -> object:
+    args = Args(call.argv)
+    key = args.word()
+    if args.left > 1:
+        raise CommandError(SYNTAX)
+    count = args.integer()
+    if count < -INT64_MAX:
+        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+    value = set_at(call, key)
+    out = Packer(call.session.resp3)
+    if value is None or not count:
+        out.array(0)
+    elif count < 0:
+        out.array(-count)
+        for number in range(-count):
+            out.text(value.random(random_bits()))
+            if number % LOOK_EVERY == 0 and call.reply_is_too_long(out.wire_bytes()):
+                break
+    elif count >= value.size():
+        out.array(value.size())
+        for piece in value.pieces():
+            out.strings(piece)
+    else:
+        out.array(count)
+        for member in _different(value, count):
+            out.text(member)
+    return out.packed()
+
+
+def _different(value: Set, count: int) -> list[bytes]:
+    """So many members, fewer than all, each of them once."""
+    if _CHOSEN_BELOW * count >= value.size():
+        return generator().sample(value.members(), count)
+    chosen: dict[bytes, None] = {}
+    while len(chosen) < count:
+        chosen[value.random(random_bits())] = None
+    return list(chosen)
+
+
+@alike("SADD", of_any_key=True)
+def sadd_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Members that join sets that are there, or are made."""
+    if not call.needs_no_events():
+        return NONE_ALIKE, NO_REPLIES
+    makes = call.needs_no_events_of_any()
+    noted = call.notes_changes
+    limits = set_limits(call.server.config)
+    width: i64 = len(requests[first])
+    count = width - 2
+    values = Values(call, requests, end, writes=True, element_at=2)
+    out = Packer(call.session.resp3)
+    records: list[list[bytes]] = []
+    total: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
+        words = requests[at]
+        value = values.of(at)
+        if value is None:
+            if not makes or call.server.changes.expired:
+                break
+            value = new_set(words[2], count, limits)
+            call.db.put(words[1], value, call.now_ms)
+            values.made(value)
+        elif not isinstance(value, Set):
+            break
+        elif count > 1:
+            value.expect(count, limits)
+        added: i64 = 1 if value.add(words[2], limits) else 0
+        for place in range(3, width):
+            if value.add(words[place], limits):
+                added += 1
+        out.number(added)
+        if added:
+            total += added
+            if noted:
+                records.append(words)
+        at += 1
+    call.changed_alike(records, 0, len(records), total)
+    return int(at) - first, out.replies()
+
+
+@alike("SREM", of_any_key=True)
+def srem_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Members that leave sets, up to the request that may leave nothing of one."""
+    if not call.needs_no_events():
+        return NONE_ALIKE, NO_REPLIES
+    noted = call.notes_changes
+    width: i64 = len(requests[first])
+    values = Values(call, requests, end, writes=True, element_at=2)
+    out = Packer(call.session.resp3)
+    records: list[list[bytes]] = []
+    total: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
+        words = requests[at]
+        value = values.of(at)
+        if not isinstance(value, Set) or value.size() <= width - 2:
+            break
+        removed: i64 = 1 if value.remove(words[2]) else 0
+        for place in range(3, width):
+            if value.remove(words[place]):
+                removed += 1
+        out.number(removed)
+        if removed:
+            total += removed
+            if noted:
+                records.append(words)
+        at += 1
+    call.changed_alike(records, 0, len(records), total)
+    return int(at) - first, out.replies()
+
+
+class _IsMember(Reader):
+    """Whether a member is there."""
+
+    def absent(self, out: Packer) -> None:
+        out.number(0)
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, Set):
+            return False
+        out.number(1 if value.has(words[2]) else 0)
+        return True
+
+
+class _SmallMembers(Reader):
+    """All members of a small set."""
+
+    def absent(self, out: Packer) -> None:
+        out.set(0)
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, Set):
+            return False
+        piece = value.small_piece()
+        if piece is None:
+            return False
+        out.set(value.size())
+        out.strings(piece)
+        return True
+
+
+_is_member: Final = _IsMember()
+_small_members: Final = _SmallMembers()
+
+
+@alike("SISMEMBER", of_any_key=True)
+def sismember_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Members that are looked for in sets."""
+    return read_alike(call, requests, first, end, _is_member, 2)
+
+
+@alike("SMEMBERS", of_any_key=True)
+def smembers_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """All members of small sets."""
+    return read_alike(call, requests, first, end, _small_members)
+
+
+@alike("SRANDMEMBER", of_any_key=True)
+def srandmember_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """One member by chance for each request."""
+    if len(requests[first]) > 2:
+        return NONE_ALIKE, NO_REPLIES
+    values = Values(call, requests, end)
+    out = Packer(call.session.resp3)
+    at: i64 = first
+    until: i64 = end
+    while at < until:
+        value = values.of(at)
+        if not isinstance(value, Set):
+            break
+        out.strings(value.random_packed(random_bits()))
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    call.count_reads(at - first, 0)
+    return int(at) - first, out.replies()

@@ -1,0 +1,231 @@
+"""What commands of several families share: deadlines, scans, random numbers, stored values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from librt.random import randrange
+from mypy_extensions import i64
+
+from headrace.compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError
+from headrace.compat.glob import matches
+from headrace.compat.numbers import parse_unsigned
+from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED, Event
+from headrace.server.clients.session import REPLAY
+from headrace.server.commands.shared_keys import shared_keys
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.storage.collection import Collection
+from headrace.storage.faces import face
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.sharing import Replicated
+from headrace.storage.value import Value
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+def has_passed(call: Call, moment_ms: int) -> bool:
+    """Whether a key given this deadline goes at once; while the AOF is loaded it stays.
+
+    A key that has this deadline already lives to the end of that millisecond.
+    """
+    return moment_ms <= call.now_ms and not call.session.special & REPLAY
+
+
+def delete_expired(call: Call, key: bytes) -> None:
+    """Remove a key that is there because its new deadline has passed already."""
+    _delete(call, key, call.server.config.lazyfree_lazy_expire)
+
+
+def expired_at_once(call: Call, key: bytes, there: bool) -> None:
+    """Count a value that is not stored, because its time is over, and remove what is ``there``."""
+    call.server.changes.expired_keys += 1
+    if there:
+        _delete(call, key, call.server.config.lazyfree_lazy_server_del)
+
+
+def _delete(call: Call, key: bytes, unlinks: bool) -> None:
+    if remove_everywhere(call, key):
+        return
+    call.server.data.free_later(call.db.remove(key))
+    call.changed(key, DELETED, deletion(key, unlinks))
+
+
+def deletion(key: bytes, unlinks: bool) -> list[bytes]:
+    """The record of a key that goes though nobody has called DEL."""
+    return [b"UNLINK" if unlinks else b"DEL", key]
+
+
+def set_deadline(call: Call, key: bytes, moment_ms: int, record: list[bytes] | None = None) -> None:
+    """Give a key that is there a deadline.
+
+    Args:
+        record: what repeats it, if not PEXPIREAT without a condition.
+    """
+    if is_replicated(call, key) and not call.replaying:
+        shared_keys().set_deadline(call.server, key, max(0, moment_ms))
+        return
+    call.db.expire_at(key, max(0, moment_ms))
+    call.changed(key, DEADLINE_SET, record or [b"PEXPIREAT", key, b"%d" % moment_ms])
+
+
+def is_replicated(call: Call, key: bytes) -> bool:
+    """Whether a key holds what other regions have, too."""
+    if call.server.data.region is None:
+        return False
+    found = call.db.peek(key)
+    return found is not None and isinstance(found.value, Replicated)
+
+
+def remove_everywhere(call: Call, key: bytes) -> bool:
+    """Remove a key in all regions, if it holds what they have, too; whether it does."""
+    if call.server.data.region is None or call.replaying:
+        return False
+    found = call.db.peek(key)
+    if found is None or not isinstance(found.value, Replicated):
+        return False
+    shared_keys().delete(call.server, key, found.value)
+    return True
+
+
+def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
+    """Free what a key held, and report that it holds another value now, maybe of another type."""
+    call.server.data.free_later(old)
+    call.changed_in(db, key, OVERWRITTEN, None, count=0)
+    if face(old).type_name() != face(new).type_name():
+        call.changed_in(db, key, TYPE_CHANGED, None, count=0)
+
+
+_DEFAULT_COUNT: Final = 10
+_COUNT_MOST: Final = 1 << 40  # no collection has as many elements
+_CURSOR_BITS: Final = (1 << 32) - 1  # of a table; the others are ignored, as in Redis
+EMPTY_SCAN: Final[list[object]] = [b"0", []]  # the reply where there is no key
+
+
+def scan_cursor(call: Call) -> int:
+    """The cursor of the request as tables have it; it is looked at before the key."""
+    cursor = parse_unsigned(call.argv[2])
+    if cursor is None:
+        raise CommandError(INVALID_CURSOR)
+    return cursor & _CURSOR_BITS
+
+
+class ElementScan:
+    """The options of the request; they are looked at behind the key.
+
+    Args:
+        hash_: NOVALUES is one of them.
+
+    Attributes:
+        count: about how many elements are asked for.
+        values: the values of fields, too.
+
+    Raises:
+        CommandError: they are not well formed.
+    """
+
+    def __init__(self, call: Call, hash_: bool) -> None:
+        self.count = _DEFAULT_COUNT
+        self.values = True
+        self._pattern = b"*"
+        args = Args(call.argv, 3)
+        while args.left:
+            option = args.option()
+            if option == b"COUNT" and args.left:
+                self.count = args.integer()
+                if self.count < 1:
+                    raise CommandError(SYNTAX)
+                self.count = min(self.count, _COUNT_MOST)
+            elif option == b"MATCH" and args.left:
+                self._pattern = args.word()
+            elif option == b"NOVALUES":
+                if not hash_:
+                    raise CommandError(NOVALUES_NOT_HERE)
+                self.values = False
+            else:
+                raise CommandError(SYNTAX)
+        self.all: Final = self._pattern == b"*"
+
+    def takes(self, element: bytes) -> bool:
+        """Whether an element, or a field, fits the pattern."""
+        return self.all or matches(self._pattern, element)
+
+
+_GENERATORS: Final[list[Random]] = []  # one, as soon as somebody asks
+LOOK_EVERY: Final = 1024  # elements by chance, between two looks how long the reply has become
+_SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS
+
+
+def generator() -> Random:
+    """The same for all commands."""
+    if not _GENERATORS:
+        import random  # late: few ask
+
+        _GENERATORS.append(random.Random())
+    return _GENERATORS[0]
+
+
+def random_bits() -> i64:
+    """SEED_BITS that nobody can foresee, in less time than ``generator`` takes."""
+    return randrange(_SEEDS)
+
+
+def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None:
+    """Set ``key`` whatever it held; without ``keep_ttl`` a deadline goes."""
+    db = call.db
+    old = db.value_of(key, call.now_ms)
+    if old is None:
+        call.put(key, value)
+        return
+    if isinstance(old, Replicated):
+        _store_over(call, key, value)
+        return
+    if isinstance(value, Value):
+        value.attach(db.expiring)
+    db.replace(key, value, call.now_ms)
+    if db.volatile and not keep_ttl:
+        db.persist(key)
+    is_plain = isinstance(old, (bytes, int))
+    if not is_plain or isinstance(value, Value):
+        db.note_parts(key, value)
+    if not is_plain or call.server.changes.has_listeners:
+        report_replaced(call, call.db, key, old, value)
+
+
+def _store_over(call: Call, key: bytes, value: object) -> None:
+    """As ``store``, where other regions have what the key holds."""
+    call.refuse_other_keys()
+    remove_everywhere(call, key)
+    call.put(key, value)
+
+
+def drop_empty(call: Call, key: bytes, value: Collection) -> bool:
+    """Remove a key whose value has lost its last element, and report that; whether it was so.
+
+    It is called behind the report of what removed the element. That one's record does the same
+    when it is run again, so there is none here.
+    """
+    if not value.is_empty():
+        return False
+    call.db.remove(key)
+    call.changed(key, DELETED, None, count=0)
+    return True
+
+
+def store_result(
+    call: Call, key: bytes, value: Collection, event: Event, record: list[bytes]
+) -> None:
+    """Set a key to what a command has made, whatever the key held; without elements it goes.
+
+    Where it goes, it is reported as deleted even if it had expired before, as Redis does.
+
+    Args:
+        event: what is reported where there are elements.
+        record: what repeats either.
+    """
+    if value.is_empty():
+        call.delete(key, record, expired_too=True)
+        return
+    store(call, key, value)
+    call.changed(key, event, record)

@@ -1,0 +1,509 @@
+"""Members of sorted sets: ZADD, ZREM, ZSCORE, ZRANK, ZCOUNT, ZRANDMEMBER, ZSCAN, their kin."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from headrace.compat.errors import (
+    NOT_A_FLOAT,
+    OUT_OF_RANGE,
+    SYNTAX,
+    CommandError,
+    not_between,
+    wrong_arity,
+)
+from headrace.compat.floats import parse_double
+from headrace.compat.numbers import INT64_MAX
+from headrace.compat.sorted_set_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
+from headrace.protocol.doubles import double
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
+from headrace.server.changes.events import Event
+from headrace.server.commands.shared import (
+    EMPTY_SCAN,
+    LOOK_EVERY,
+    ElementScan,
+    generator,
+    scan_cursor,
+)
+from headrace.server.commands.sorted_set_keys import (
+    ADDED,
+    CH,
+    GT,
+    INCR,
+    LT,
+    NX,
+    XX,
+    Adding,
+    drop_if_empty,
+    limits,
+    new_sorted_set,
+    put_together,
+    sorted_set_at,
+    sorted_set_to_change,
+)
+from headrace.server.commands.sorted_sets.ranges import (
+    BY_NAME,
+    BY_RANK,
+    BY_SCORE,
+    INCREASED,
+    NAMES_REMOVED,
+    RANKS_REMOVED,
+    REMOVED,
+    SCORES_REMOVED,
+    Bounds,
+    add_members,
+    any_range,
+    members_reply,
+)
+from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike
+from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet, pairs_of
+
+_OPTIONS: Final[dict[bytes, int]] = {
+    b"NX": int(NX),
+    b"XX": int(XX),
+    b"GT": int(GT),
+    b"LT": int(LT),
+    b"CH": int(CH),
+    b"INCR": int(INCR),
+}
+_LONGEST_OPTION: Final = 4
+_FIRST_SCORE: Final = 2
+_ONE_PAIR: Final = 4  # words of a ZADD of one member without options
+_DIGIT_NINE: Final = 0x39
+
+
+def zadd(call: Call) -> object:
+    """Reply: how many members are new, with CH or changed; with INCR the score, or nil."""
+    argv = call.argv
+    options: i64 = 0
+    at = 2
+    count = len(argv)
+    while at < count and 0 < len(argv[at]) <= _LONGEST_OPTION and argv[at][0] > _DIGIT_NINE:
+        option: i64 = _OPTIONS.get(argv[at].upper(), 0)
+        if not option:
+            break
+        options |= option
+        at += 1
+    if count == _ONE_PAIR and at == _FIRST_SCORE:
+        return _add_one(call, argv)
+    if (count - at) % 2 or at == count:
+        raise CommandError(SYNTAX)
+    if options & NX and options & XX:
+        raise CommandError(NX_AND_XX)
+    if (options & NX and options & (GT | LT)) or (options & GT and options & LT):
+        raise CommandError(GT_LT_AND_NX)
+    if options & INCR and count - at > 2:
+        raise CommandError(INCR_ONE_PAIR)
+    adding = Adding(argv[1], options)
+    while at < count:
+        score = parse_double(argv[at])
+        if isnan(score):
+            raise CommandError(NOT_A_FLOAT)
+        adding.add_pair(score, argv[at + 1])
+        at += 2
+    adding.run(call)
+    if options & INCR:
+        return _increased(call, adding)
+    if adding.added or adding.updated:
+        call.changed(adding.key, ADDED, argv, adding.added + adding.updated)
+    return adding.added + adding.updated if options & CH else adding.added
+
+
+def zincrby(call: Call) -> object:
+    """Reply: the score. An option of ZADD is taken for one, and leaves no pair behind."""
+    score = parse_double(call.argv[2])
+    if isnan(score):
+        raise CommandError(SYNTAX if call.argv[2].upper() in _OPTIONS else NOT_A_FLOAT)
+    adding = Adding(call.argv[1], INCR)
+    adding.add_pair(score, call.argv[3])
+    adding.run(call)
+    return _increased(call, adding)
+
+
+def _add_one(call: Call, argv: list[bytes]) -> int:
+    """ZADD of one member without options, which most are."""
+    score = parse_double(argv[2])
+    if isnan(score):
+        raise CommandError(NOT_A_FLOAT)
+    key = argv[1]
+    value = sorted_set_to_change(call, key)
+    if value is None:
+        value = new_sorted_set(call, 1, len(argv[3]))
+        call.put(key, value)
+    became = value.put(argv[3], score, limits(call))
+    if became != SAME:
+        call.changed(key, ADDED, argv)
+    return 1 if became == NEW else 0
+
+
+def _increased(call: Call, adding: Adding) -> object:
+    """Report one increment; the reply."""
+    score = adding.score
+    if adding.added or adding.updated:
+        call.changed(adding.key, INCREASED, call.argv)
+    return None if isnan(score) else score
+
+
+def zrem(call: Call) -> object:
+    """Reply: how many members were there."""
+    argv = call.argv
+    key = argv[1]
+    value = sorted_set_to_change(call, key)
+    if value is None:
+        return 0
+    removed = 0
+    for member in argv[2:]:
+        if value.remove(member):
+            removed += 1
+    if removed:
+        call.changed(key, REMOVED, argv, removed)
+        drop_if_empty(call, key, value)
+    return removed
+
+
+def zremrangebyrank(call: Call) -> object:
+    """Reply: how many members were there."""
+    return _remove_range(call, BY_RANK, RANKS_REMOVED)
+
+
+def zremrangebyscore(call: Call) -> object:
+    """Reply: how many members were there."""
+    return _remove_range(call, BY_SCORE, SCORES_REMOVED)
+
+
+def zremrangebylex(call: Call) -> object:
+    """Reply: how many members were there."""
+    return _remove_range(call, BY_NAME, NAMES_REMOVED)
+
+
+def _remove_range(call: Call, kind: int, event: Event) -> int:
+    argv = call.argv
+    key = argv[1]
+    bounds = Bounds(kind, argv[2], argv[3], False)
+    value = sorted_set_to_change(call, key)
+    if value is None:
+        return 0
+    first, end = bounds.ranks(value)
+    if first >= end:
+        return 0
+    value.take(first, end)
+    removed = int(end - first)
+    call.changed(key, event, argv, removed)
+    drop_if_empty(call, key, value)
+    return removed
+
+
+READ_KEY: Final = (KeySpec("RO ACCESS"),)
+_WITH_SCORE: Final = 4  # words of ZRANK with that option
+
+
+def zcard(call: Call) -> object:
+    """Reply: how many members there are."""
+    value = sorted_set_at(call, call.argv[1])
+    return 0 if value is None else value.size()
+
+
+def zscore(call: Call) -> object:
+    """Reply: the score, or nil."""
+    value = sorted_set_at(call, call.argv[1])
+    if value is None:
+        return None
+    score = value.score(call.argv[2])
+    return None if isnan(score) else score
+
+
+def zmscore(call: Call) -> object:
+    """Reply: the score of each member, or nil."""
+    value = sorted_set_at(call, call.argv[1])
+    out = Packer(call.session.resp3)
+    out.array(len(call.argv) - 2)
+    for member in call.argv[2:]:
+        score = float("nan") if value is None else value.score(member)
+        if isnan(score):
+            out.null()
+        else:
+            out.double(score)
+    return out.packed()
+
+
+def zcount(call: Call) -> object:
+    """Reply: how many members have scores in the range."""
+    return _count(call, BY_SCORE)
+
+
+def zlexcount(call: Call) -> object:
+    """Reply: how many members are in the range."""
+    return _count(call, BY_NAME)
+
+
+def _count(call: Call, kind: int) -> int:
+    bounds = Bounds(kind, call.argv[2], call.argv[3], False)
+    value = sorted_set_at(call, call.argv[1])
+    if value is None:
+        return 0
+    first, end = bounds.ranks(value)
+    return int(end - first)
+
+
+def zrank(call: Call) -> object:
+    """Reply: the rank, or nil; with WITHSCORE the rank and the score, or nil."""
+    return _rank(call, False)
+
+
+def zrevrank(call: Call) -> object:
+    """As ZRANK, counted from the greatest score."""
+    return _rank(call, True)
+
+
+def _rank(call: Call, reverse: bool) -> object:
+    argv = call.argv
+    if len(argv) > _WITH_SCORE:
+        raise CommandError(wrong_arity(call.name()))
+    scored = len(argv) == _WITH_SCORE
+    if scored and argv[3].upper() != b"WITHSCORE":
+        raise CommandError(SYNTAX)
+    value = sorted_set_at(call, argv[1])
+    score = float("nan") if value is None else value.score(argv[2])
+    if value is None or isnan(score):
+        return NULL_ARRAY if scored else None
+    rank = int(value.rank(argv[2], score))
+    if reverse:
+        rank = value.size() - 1 - rank
+    return [rank, score] if scored else rank
+
+
+_MOST_WORDS: Final = 4  # of ZRANDMEMBER
+
+
+def zrandmember(call: Call) -> object:
+    """Reply: a member or nil; with a count so many, with their scores if they are asked for."""
+    argv = call.argv
+    if len(argv) == 2:
+        value = sorted_set_at(call, argv[1])
+        return None if value is None else _pair(value, generator().randrange(value.size()))[0]
+    args = Args(argv, 2)
+    count = args.integer()
+    if count < -INT64_MAX:
+        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+    scores = False
+    if len(argv) >= _MOST_WORDS:
+        if len(argv) > _MOST_WORDS or args.option() != b"WITHSCORES":
+            raise CommandError(SYNTAX)
+        scores = True
+        if not -INT64_MAX // 2 <= count <= INT64_MAX // 2:
+            raise CommandError(OUT_OF_RANGE)
+    value = sorted_set_at(call, argv[1])
+    if value is None or not count:
+        return []
+    size = value.size()
+    if count >= size:
+        return members_reply(call.session.resp3, value.span(0, size), False, scores)
+    if count > 0:
+        return _members(call, value, generator().sample(range(size), count), scores)
+    return _repeated_members(call, value, -count, scores)
+
+
+def _pair(value: SortedSet, rank: int) -> tuple[bytes, float]:
+    return pairs_of(value.runs(rank, rank + 1)[0])[0]
+
+
+def _members(call: Call, value: SortedSet, ranks: list[int], scores: bool) -> object:
+    """The members of these ranks, in this order."""
+    out = _begun(call, len(ranks), scores)
+    for rank in ranks:
+        _add(out, _pair(value, rank), scores, call.session.resp3)
+    return out.packed()
+
+
+def _repeated_members(call: Call, value: SortedSet, count: int, scores: bool) -> object:
+    """So many members, any of them again and again: they may be more than memory holds."""
+    numbers = generator()
+    size = value.size()
+    out = _begun(call, count, scores)
+    for number in range(count):
+        _add(out, _pair(value, numbers.randrange(size)), scores, call.session.resp3)
+        if number % LOOK_EVERY == 0 and call.reply_is_too_long(out.wire_bytes()):
+            break
+    return out.packed()
+
+
+def _begun(call: Call, count: int, scores: bool) -> Packer:
+    resp3 = call.session.resp3
+    out = Packer(resp3)
+    out.array(2 * count if scores and not resp3 else count)
+    return out
+
+
+def _add(out: Packer, pair: tuple[bytes, float], scores: bool, resp3: bool) -> None:
+    if scores:
+        if resp3:
+            out.array(2)
+        out.text(pair[0])
+        out.double(pair[1])
+    else:
+        out.text(pair[0])
+
+
+def zscan(call: Call) -> object:
+    """Reply: the next cursor, 0 at the end, and members each with its score, as texts."""
+    cursor = scan_cursor(call)
+    value = sorted_set_at(call, call.argv[1])
+    if value is None:
+        return EMPTY_SCAN
+    wanted = ElementScan(call, False)
+    large = value.is_large()
+    cursor, pairs = value.scan(cursor, wanted.count)
+    found: list[object] = []
+    for member, score in pairs:
+        if wanted.takes(member):
+            found.append(member)
+            found.append(b"%.17g" % score if large else double(score))
+    return [b"%d" % cursor, found]
+
+
+_PAIR_WORDS: Final = 4  # of ZADD with one pair and no option
+_RANK_WORDS: Final = 3  # of ZRANK without one
+
+
+@alike("ZADD", of_any_key=True)
+def zadd_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Single members of sorted sets that are there, or are made."""
+    if len(requests[first]) != _PAIR_WORDS or not call.needs_no_events_of_any():
+        return NONE_ALIKE, NO_REPLIES
+    scores = vec[float]()
+    at = first
+    while at < end:
+        score = parse_double(requests[at][2])
+        if isnan(score):
+            break
+        scores = append(scores, score)
+        at += 1
+    out = Packer(call.session.resp3)
+    changed: list[int] = []
+    at = put_together(call, requests, first, 3, scores, out, changed)
+    if len(changed) == at - first:
+        call.changed_alike(requests, first, at, at - first)
+    else:
+        records = [requests[each] for each in changed]
+        call.changed_alike(records, 0, len(records), len(records))
+    return at - first, out.replies()
+
+
+@alike("ZINCRBY", of_any_key=True)
+def zincrby_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Members that are there."""
+    if not call.needs_no_events_of_any() or not limits(call).elements:  # then small ones turn large
+        return NONE_ALIKE, NO_REPLIES
+    values = Values(call, requests, end, writes=True, element_at=3)
+    out = Packer(call.session.resp3)
+    changed: list[list[bytes]] = []
+    at = first
+    while at < end:
+        words = requests[at]
+        value = values.of(at)
+        if not isinstance(value, SortedSet):
+            break
+        old = value.score(words[3])
+        score = old + parse_double(words[2])
+        if isnan(score):
+            break
+        if score != old:
+            value.change(words[3], old, score)
+            changed.append(words)
+        out.double(score)
+        at += 1
+    call.changed_alike(changed, 0, len(changed), len(changed))
+    return at - first, out.replies()
+
+
+class _Place(Reader):
+    """Where a member stands.
+
+    Args:
+        ranks: its rank is asked for, else its score.
+    """
+
+    def __init__(self, ranks: bool) -> None:
+        self._ranks: Final = ranks
+
+    def absent(self, out: Packer) -> None:
+        out.null()
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, SortedSet):
+            return False
+        score = value.score(words[2])
+        if isnan(score):
+            out.null()
+        elif self._ranks:
+            out.number(int(value.rank(words[2], score)))
+        else:
+            out.double(score)
+        return True
+
+
+_score: Final = _Place(False)
+_rank_in: Final = _Place(True)
+
+
+@alike("ZSCORE", of_any_key=True)
+def zscore_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Scores of members."""
+    return read_alike(call, requests, first, end, _score, 2)
+
+
+@alike("ZRANK", of_any_key=True)
+def zrank_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Ranks of members."""
+    if len(requests[first]) != _RANK_WORDS:
+        return NONE_ALIKE, NO_REPLIES
+    return read_alike(call, requests, first, end, _rank_in, 2)
+
+
+@alike("ZRANGE", of_any_key=True)
+def zrange_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Ranges of members."""
+    resp3 = call.session.resp3
+    values = Values(call, requests, end)
+    out = Packer(resp3)
+    hits = 0
+    at = first
+    while at < end:
+        words = requests[at]
+        try:
+            wanted = any_range(words)
+        except CommandError:
+            break
+        value = values.of(at)
+        if value is None:
+            if call.reports_misses():
+                break
+            out.array(0)
+        elif isinstance(value, SortedSet):
+            add_members(out, wanted.span(value), wanted.reverse, wanted.scores, resp3)
+            hits += 1
+        else:
+            break
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    call.count_reads(hits, at - first - hits)
+    return at - first, out.replies()

@@ -1,1 +1,0 @@
-"""SORT, of lists, sets and sorted sets."""

@@ -1,1 +1,0 @@
-"""MULTI, EXEC and WATCH."""
