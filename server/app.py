@@ -12,7 +12,7 @@ from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.errors import PersistenceError
-from headrace.server.acl.acl_file import UsersError
+from headrace.server.acl.users import UsersError
 from headrace.server.active_active import RegionAtWork
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.config.config import Config
@@ -20,20 +20,17 @@ from headrace.server.cron.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.ending import OrderlyEnding
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
-from headrace.server.durability.durability import Durability
-from headrace.server.durability.shutdown import discard_unfinished
+from headrace.server.durability.durability import Durability, discard_unfinished
 from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA, NEWCOMERS
 from headrace.server.host import Host
-from headrace.server.loading.starting import start_persistence
-from headrace.server.loading.users import load_users
+from headrace.server.loading.starting import load_users, start_persistence
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.encryption import Encryption
 from headrace.server.net.listeners import Listeners
-from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
-from headrace.server.process.spare_files import SpareFiles
 from headrace.server.process.supervision import Supervision
+from headrace.server.process.system import SpareFiles, remove_pid_file, write_pid_file
 from headrace.server.role import Failing, Following, Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import Evicting, Scripting, Server, Wishes
@@ -358,7 +355,7 @@ def settle_heap() -> None:
 
 def join_cluster(server: Server) -> bool:
     """Be the one node of a cluster; False where the file of that node stands in the way."""
-    from headrace.server.cluster.node_file import NodeFileError, open_node  # late: it is rare
+    from headrace.server.cluster import NodeFileError, open_node  # late: it is rare
 
     try:
         server.cluster = open_node(server.config)

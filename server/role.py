@@ -16,7 +16,7 @@ from mypy_extensions import trait
 
 from headrace.persistence.stream_place import StreamPlace
 from headrace.server.clients.session import Session
-from headrace.server.waiting.waiters import Parked, Sleeper
+from headrace.server.waiting import Parked, Sleeper
 
 NO_ID: Final = b"0" * 40
 NO_OFFSET: Final = -1

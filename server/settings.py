@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.clients.rights import settle_all
+from headrace.server.clients.clients import settle_all
 from headrace.server.config.config import Config
 from headrace.server.eviction.usage import Frequencies, LastWrites, WriteClock, counts_uses
 from headrace.server.gate import CLIENTS_LIMITED, MEMORY_LIMITED, NO_REPLICAS, STRICT_SLOTS

@@ -10,10 +10,13 @@ from headrace.server import log
 from headrace.server.config.config import Config
 from headrace.server.config.files import DEFAULTS, Arguments, ConfigError, Loader
 from headrace.server.dispatch.renaming import rename_commands
-from headrace.server.process.command_line import hide_passwords
-from headrace.server.process.file_limit import clients_possible
-from headrace.server.process.kernel import OomScore, disable_huge_pages
 from headrace.server.process.supervision import is_supervised
+from headrace.server.process.system import (
+    OomScore,
+    clients_possible,
+    disable_huge_pages,
+    hide_passwords,
+)
 
 
 def start(words: list[bytes]) -> int:

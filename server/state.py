@@ -15,20 +15,19 @@ from headrace.server.account import Account
 from headrace.server.acl.log import DenialLog
 from headrace.server.acl.users import Users
 from headrace.server.changes.changes import Changes
-from headrace.server.changes.key_events import KeyEvents
-from headrace.server.changes.watching import Watches
+from headrace.server.changes.watching import KeyEvents, Watches
 from headrace.server.clients.clients import Clients
 from headrace.server.clients.session import CLOSING, Session
 from headrace.server.clock import Clock
-from headrace.server.cluster.node import ClusterNode
+from headrace.server.cluster import ClusterNode
 from headrace.server.config.config import Config
 from headrace.server.data import Data
 from headrace.server.gate import MONITORED, NO_REPLICAS, Gate
 from headrace.server.host import Host
 from headrace.server.role import Role
 from headrace.server.statistics.statistics import Statistics
-from headrace.server.tracking.tracking import ClientTracking
-from headrace.server.waiting.blocking import Blocking
+from headrace.server.tracking import ClientTracking
+from headrace.server.waiting import Blocking
 from headrace.storage.stream.appending import NodeLimits
 
 log: Final = logging.getLogger("headrace")

@@ -23,8 +23,8 @@ from headrace.regions.exchange.regions import Regions, regions_of
 from headrace.regions.exchange.stability import forget
 from headrace.regions.knowledge.records import EFFECTS, XADD
 from headrace.server.commands.regions import answers
+from headrace.server.dispatch.args import deadline_of
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.timeouts import deadline_of
 from headrace.storage.sharing import AA, REGION_MAX, Replicated
 from headrace.storage.vectors import (
     BadVector,

@@ -21,7 +21,7 @@ from headrace.server.commands.streams.options import ReadOptions
 from headrace.server.commands.streams.reading import EntryAfter, Readers
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
-from headrace.server.waiting.waiters import Line, Parked, Queue, Waiter
+from headrace.server.waiting import Line, Parked, Queue, Waiter
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.stream import Stream

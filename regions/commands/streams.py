@@ -14,7 +14,7 @@ from headrace.server.commands.streams.options import AddOptions, ReadOptions
 from headrace.server.commands.streams.shared import SharedStreams, shares_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.iids import Iid
 from headrace.storage.stream.part import Part

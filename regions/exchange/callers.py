@@ -20,7 +20,7 @@ from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
 from headrace.server.durability.worker import Task, Worker
 from headrace.server.state import Server
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers
 
 BEAT_MS: Final = 1000  # a PULL waits no longer

@@ -17,7 +17,7 @@ from headrace.server.clients.session import Session
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.worker import Task, Worker
 from headrace.server.state import Server
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 
 CHUNK_BYTES: Final = 1 << 20
 

@@ -11,7 +11,7 @@ from headrace.regions.exchange.conversation import Conversation, Link
 from headrace.regions.exchange.peers import Connector
 from headrace.regions.exchange.regions import TICK_MS, Regions
 from headrace.server.active_active import Encrypt
-from headrace.server.clients.endpoints import source_address
+from headrace.server.clients.session import source_address
 from headrace.server.clock import Clock
 from headrace.server.config.config import Config
 from headrace.server.config.kinds import PeerAddress

@@ -50,7 +50,7 @@ from headrace.server.gate import (
     WRITES_REFUSED,
 )
 from headrace.server.state import Neighbours, Server
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers
 
 log: Final = logging.getLogger("headrace")

@@ -8,7 +8,7 @@ from headrace.protocol.replies import Map
 from headrace.regions.exchange.conversation import Conversation
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers
 
 LEVEL: Final = b"level"

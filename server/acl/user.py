@@ -1,10 +1,138 @@
-"""A user: a name, passwords and rights."""
+"""A user: a name, passwords, and rights in selectors, of which one has to fit a whole request."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.acl.selector import READS, Selector
+from headrace.compat.glob import Glob
+
+READS: Final = 1
+WRITES: Final = 2
+_SIGNS: Final = {READS: b"%R~", WRITES: b"%W~", READS | WRITES: b"~"}
+
+
+class KeyPattern:
+    """A pattern of keys, and what may be done with those that fit."""
+
+    def __init__(self, text: bytes, rights: int) -> None:
+        self.text: Final = text
+        self.rights = rights
+        self.glob: Final = Glob(text)
+
+    def shown(self) -> bytes:
+        """The rule that makes it."""
+        return _SIGNS[self.rights] + self.text
+
+
+class ChannelPattern:
+    """A pattern of channels."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text: Final = text
+        self.glob: Final = Glob(text)
+
+
+class Selector:
+    """What may be done.
+
+    Attributes:
+        all_commands: without any exception.
+        begins_with_all: ``+@all`` was the last rule about all commands, and not ``-@all``.
+        commands: names of those that are allowed, without ``all_commands``.
+        first_words: of commands, not in ``commands``, that are allowed with these behind them.
+        rules: about commands, after ``+@all`` or ``-@all``, in the form in which they are shown.
+        all_keys, keys: the patterns, of which there are none with ``all_keys``.
+        all_channels, channels: alike.
+    """
+
+    def __init__(self, all_channels: bool) -> None:
+        self.all_commands = False
+        self.begins_with_all = False
+        self.commands: set[bytes] = set()
+        self.first_words: dict[bytes, list[bytes]] = {}
+        self.rules: list[bytes] = []
+        self.all_keys = False
+        self.keys: list[KeyPattern] = []
+        self.all_channels = all_channels
+        self.channels: list[ChannelPattern] = []
+
+    def copy(self) -> Selector:
+        """Another one with the same rights."""
+        other = Selector(self.all_channels)
+        other.all_commands = self.all_commands
+        other.begins_with_all = self.begins_with_all
+        other.commands = set(self.commands)
+        other.first_words = {name: list(words) for name, words in self.first_words.items()}
+        other.rules = list(self.rules)
+        other.all_keys = self.all_keys
+        other.keys = [KeyPattern(each.text, each.rights) for each in self.keys]
+        other.channels = list(self.channels)
+        return other
+
+    # What may be done
+
+    def is_unlimited(self) -> bool:
+        """Whether everything may be done."""
+        return self.all_commands and self.all_keys and self.all_channels
+
+    def allows_command(self, name: bytes, argv: list[bytes]) -> bool:
+        """Whether a command may be run, whatever its keys and channels are."""
+        if self.all_commands or name in self.commands:
+            return True
+        words = self.first_words.get(name)
+        return words is not None and len(argv) > 1 and argv[1].lower() in words
+
+    def allows_key(self, key: bytes, rights: int) -> bool:
+        """Whether a key may be read, written or, with no rights, be mentioned."""
+        if self.all_keys:
+            return True
+        for pattern in self.keys:
+            if pattern.rights & rights == rights and pattern.glob.matches(key):
+                return True
+        return False
+
+    def allows_every_key(self, rights: int) -> bool:
+        """Whether that goes for each key there may be."""
+        if self.all_keys:
+            return True
+        return any(each.text == b"*" and each.rights & rights == rights for each in self.keys)
+
+    def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
+        """Whether a channel may be used; a pattern has to stand among the channels literally."""
+        return self.all_channels or fits_any(self.channels, channel, is_pattern)
+
+    # How it is shown
+
+    def shown_commands(self) -> bytes:
+        """The rules about commands."""
+        first = b"+@all" if self.begins_with_all else b"-@all"
+        return b" ".join([first, *self.rules])
+
+    def shown_keys(self) -> bytes:
+        """The rules about keys."""
+        return b"~*" if self.all_keys else b" ".join([each.shown() for each in self.keys])
+
+    def shown_channels(self) -> bytes:
+        """The rules about channels that add some."""
+        return (
+            b"&*" if self.all_channels else b" ".join([b"&" + each.text for each in self.channels])
+        )
+
+    def shown(self) -> bytes:
+        """All rules that make it, beginning with nothing."""
+        channels = self.shown_channels()
+        if not self.all_channels:
+            channels = b"resetchannels " + channels
+        words = [self.shown_keys(), channels.rstrip(b" "), self.shown_commands()]
+        return b" ".join([word for word in words if word])
+
+
+def fits_any(patterns: list[ChannelPattern], channel: bytes, is_pattern: bool) -> bool:
+    """Whether a channel fits one of these, or a pattern is one of them."""
+    for pattern in patterns:
+        if pattern.text == channel if is_pattern else pattern.glob.matches(channel):
+            return True
+    return False
 
 
 class User:

@@ -27,7 +27,7 @@ from mypy_extensions import mypyc_attr
 
 from headrace.persistence.log import Log, Written
 from headrace.server.changes.events import EXPIRED, Event
-from headrace.server.waiting.blocking import Blocking
+from headrace.server.waiting import Blocking
 from headrace.storage.keyspace import Keyspace
 
 FILES: Final = 1  # kinds of logs, as bits

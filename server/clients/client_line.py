@@ -24,9 +24,9 @@ from headrace.server.clients.session import (
     PAUSED,
     TRACKED,
     Session,
+    Tracking,
 )
 from headrace.server.clients.session import REPLICA as REPLICA_LINK
-from headrace.server.clients.tracking import Tracking
 from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, LIMIT_REPLICA
 
 CLIENT_BYTES: Final = 6_000  # what an idle client takes: measured with 5,000 of them

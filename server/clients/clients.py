@@ -1,14 +1,158 @@
-"""All clients of one server."""
+"""All clients of one server: who listens to which channel, and who may do what."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from headrace.compat.glob import Glob
 from headrace.compat.quoting import quoted
-from headrace.protocol.replies import Status, encode
-from headrace.server.clients.pubsub import PubSub
-from headrace.server.clients.session import BLOCKED, CACHING, REPLICA, REPLY_SKIP, Session
-from headrace.server.waiting.blocking import Blocking
+from headrace.protocol.replies import Push, Status, encode
+from headrace.server.acl.user import ChannelPattern, User, fits_any
+from headrace.server.acl.users import Users
+from headrace.server.clients.session import (
+    BLOCKED,
+    CACHING,
+    CLOSING,
+    LIMITED,
+    NEEDS_AUTH,
+    OF_REGION,
+    REPLICA,
+    REPLY_SKIP,
+    SUBSCRIBED,
+    Session,
+)
+from headrace.server.waiting import Blocking
+
+Sessions = dict["Session", None]  # in order of arrival
+
+
+class Listeners:
+    """The subscribers of one pattern."""
+
+    def __init__(self, pattern: bytes) -> None:
+        self.glob: Final = Glob(pattern)
+        self.sessions: Final[Sessions] = {}
+
+
+class PubSub:
+    """Subscriptions by channel, by pattern and by shard channel.
+
+    Invariants: a name is in a table as long as somebody listens to it; whatever a session holds in
+    its own three tables is here too; its ``SUBSCRIBED`` bit is set as long as it holds anything.
+    """
+
+    def __init__(self) -> None:
+        self.channels: Final[dict[bytes, Sessions]] = {}
+        self.patterns: Final[dict[bytes, Listeners]] = {}
+        self.shard_channels: Final[dict[bytes, Sessions]] = {}
+
+    # Messages
+
+    def publish(self, channel: bytes, message: bytes) -> int:
+        """Hand ``message`` to every subscriber; the number of deliveries.
+
+        Complexity: O(subscribers of the channel + patterns).
+        """
+        count = 0
+        sessions = self.channels.get(channel)
+        if sessions:
+            _deliver(Push([b"message", channel, message]), sessions)
+            count = len(sessions)
+        for pattern, listeners in self.patterns.items():
+            if listeners.glob.matches(channel):
+                _deliver(Push([b"pmessage", pattern, channel, message]), listeners.sessions)
+                count += len(listeners.sessions)
+        return count
+
+    def publish_shard(self, channel: bytes, message: bytes) -> int:
+        """Hand ``message`` to the subscribers of a shard channel; the number of deliveries."""
+        sessions = self.shard_channels.get(channel)
+        if not sessions:
+            return 0
+        _deliver(Push([b"smessage", channel, message]), sessions)
+        return len(sessions)
+
+    # Subscriptions
+
+    def subscribe(self, session: Session, channel: bytes) -> None:
+        """Listen to a channel; nothing changes when the session does already."""
+        self.channels.setdefault(channel, {})[session] = None
+        session.channels[channel] = None
+        session.special |= SUBSCRIBED
+
+    def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
+        """Listen to all channels that fit a pattern."""
+        listeners = self.patterns.get(pattern)
+        if listeners is None:
+            listeners = self.patterns[pattern] = Listeners(pattern)
+        listeners.sessions[session] = None
+        session.patterns[pattern] = None
+        session.special |= SUBSCRIBED
+
+    def subscribe_shard(self, session: Session, channel: bytes) -> None:
+        """Listen to a shard channel."""
+        self.shard_channels.setdefault(channel, {})[session] = None
+        session.shard_channels[channel] = None
+        session.special |= SUBSCRIBED
+
+    def unsubscribe(self, session: Session, channel: bytes) -> None:
+        """Listen to a channel no more; nothing changes when the session does not."""
+        if channel in session.channels:
+            del session.channels[channel]
+            _leave(self.channels, channel, session)
+            _settle(session)
+
+    def unsubscribe_pattern(self, session: Session, pattern: bytes) -> None:
+        """Listen to a pattern no more."""
+        if pattern in session.patterns:
+            del session.patterns[pattern]
+            sessions = self.patterns[pattern].sessions
+            del sessions[session]
+            if not sessions:
+                del self.patterns[pattern]
+            _settle(session)
+
+    def unsubscribe_shard(self, session: Session, channel: bytes) -> None:
+        """Listen to a shard channel no more."""
+        if channel in session.shard_channels:
+            del session.shard_channels[channel]
+            _leave(self.shard_channels, channel, session)
+            _settle(session)
+
+    def drop_session(self, session: Session) -> None:
+        """End all subscriptions of a session; it gets no message about them."""
+        for channel in list(session.channels):
+            self.unsubscribe(session, channel)
+        for pattern in list(session.patterns):
+            self.unsubscribe_pattern(session, pattern)
+        for channel in list(session.shard_channels):
+            self.unsubscribe_shard(session, channel)
+
+
+def _deliver(push: Push, sessions: Iterable[Session]) -> None:
+    wire2 = b""
+    wire3 = b""
+    for session in sessions:
+        if session.resp3:
+            wire3 = wire3 or encode(push, True)
+            session.deliver_wire(wire3)
+        else:
+            wire2 = wire2 or encode(push, False)
+            session.deliver_wire(wire2)
+
+
+def _leave(table: dict[bytes, Sessions], name: bytes, session: Session) -> None:
+    sessions = table[name]
+    del sessions[session]
+    if not sessions:
+        del table[name]
+
+
+def _settle(session: Session) -> None:
+    if not (session.channels or session.patterns or session.shard_channels):
+        session.special &= ~SUBSCRIBED
+
 
 UNCOUNTED_BYTES: Final = 16 * 1024  # of replies that are about to be sent: any client has so much
 _WORD_BYTES: Final = 8  # of a word that waits to be run, beside its own bytes
@@ -154,3 +298,68 @@ class Clients:
         wire = encode(Status(line))
         for monitor in self.monitors:
             monitor.deliver_wire(wire)
+
+
+def welcome(session: Session, users: Users) -> None:
+    """Have a client that is new, or as good as new, be the default user."""
+    session.user = users.default
+    session.authenticated = not users.login_needed()
+    settle(session, users)
+
+
+def log_in(session: Session, user: User, users: Users) -> None:
+    """Have a client that has the password be a user from now on."""
+    session.user = user
+    session.authenticated = True
+    settle(session, users)
+
+
+def settle(session: Session, users: Users) -> None:
+    """Have requests looked at, or not, as a client's user wants it now."""
+    session.special &= ~(NEEDS_AUTH | LIMITED)
+    if users.login_needed() and not session.authenticated:
+        session.special |= NEEDS_AUTH
+    if session.user.limited:
+        session.special |= LIMITED
+
+
+def settle_all(clients: Clients, users: Users) -> None:
+    """As ``settle``, for every client, after users have changed."""
+    for session in clients.sessions.values():
+        if not session.special & OF_REGION:  # those have a secret of their own
+            settle(session, users)
+
+
+def put_out(session: Session, caller: Session, users: Users) -> bool:
+    """Take a client its user, and have it closed; False where the caller has to do that.
+
+    Whoever puts out itself gets the reply first.
+    """
+    session.user = users.default
+    session.authenticated = False
+    if session is caller:
+        session.special |= CLOSING
+        return True
+    return False
+
+
+def loses_channels(session: Session, channels: list[ChannelPattern]) -> bool:
+    """Whether a client listens to anything that does not fit these."""
+    return (
+        any(not fits_any(channels, pattern, True) for pattern in session.patterns)
+        or any(not fits_any(channels, channel, False) for channel in session.channels)
+        or any(not fits_any(channels, channel, False) for channel in session.shard_channels)
+    )
+
+
+def channels_left(new: User, old: User) -> list[ChannelPattern] | None:
+    """The channels of a user as it will be; None if those that it has are among them."""
+    if any(each.all_channels for each in new.selectors):
+        return None
+    left = [pattern for each in new.selectors for pattern in each.channels]
+    texts = {pattern.text for pattern in left}
+    if any(each.all_channels for each in old.selectors):
+        return left
+    if any(pattern.text not in texts for each in old.selectors for pattern in each.channels):
+        return left
+    return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -10,10 +12,40 @@ from mypy_extensions import i64, mypyc_attr
 from headrace.persistence.log import Written
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
 from headrace.server.acl.user import UNLIMITED, User
-from headrace.server.clients.tracking import Tracking
-from headrace.server.statistics.calls import CallCounters
-from headrace.server.waiting.waiters import Sleeper, Waiter
+from headrace.server.config.config import Config
+from headrace.server.statistics.statistics import CallCounters
+from headrace.server.waiting import Sleeper, Waiter
 from headrace.storage.keyspace import Keyspace
+
+
+class Tracking:
+    """How a client is notified of changes to what it has read, while its ``TRACKED`` bit is set.
+
+    Args:
+        client_id: whose it is; scripts read for their callers.
+
+    Attributes:
+        redirect: the ID of the client that gets the messages; 0: this one.
+        broadcast: it is notified of all keys that begin with one of its prefixes, read or not.
+        opt_in: only what is read after CLIENT CACHING YES counts.
+        opt_out: what is read after CLIENT CACHING NO does not.
+        no_loop: it is not notified of what it has changed itself.
+        broken: a message could not be sent, because the client that gets them has left.
+        prefixes: see ``broadcast``.
+        held: keys that the request under way has changed, None for all; it is sent after the reply.
+    """
+
+    def __init__(self, client_id: int) -> None:
+        self.client_id: Final = client_id
+        self.redirect = 0
+        self.broadcast = False
+        self.opt_in = False
+        self.opt_out = False
+        self.no_loop = False
+        self.broken = False
+        self.prefixes: Final[dict[bytes, None]] = {}
+        self.held: list[bytes | None] = []
+
 
 # Why a session's requests must take the slow path through ``admit``; zero is the fast path.
 NEEDS_AUTH: Final = 1 << 0
@@ -269,3 +301,53 @@ def session_of(waiter: Waiter) -> Session:
     session = waiter.client
     assert isinstance(session, Session)
     return session
+
+
+def allowed_by(setting: bytes, session: Session) -> bool:
+    """Whether ``no``, ``yes`` or ``local`` (this machine only) lets a client do something."""
+    if setting == b"local":
+        return is_local(session)
+    return setting == b"yes"
+
+
+def is_local(session: Session) -> bool:
+    """Whether a client is on this machine."""
+    return session.unix_socket or session.address.startswith((b"127.", b"[::1]"))
+
+
+def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:
+    """Note where a client comes from, as CLIENT LIST shows it."""
+    sock = transport.get_extra_info("socket")
+    peer = transport.get_extra_info("peername")
+    local = transport.get_extra_info("sockname")
+    session.fd = sock.fileno() if sock is not None else -1
+    if isinstance(peer, tuple) and isinstance(local, tuple):
+        session.address = _host_and_port(peer)
+        session.local_address = _host_and_port(local)
+    else:
+        path = local if isinstance(local, str) else ""
+        session.unix_socket = True
+        session.address = path.encode() + b":0"
+        session.local_address = session.address
+
+
+def _host_and_port(place: tuple[object, ...]) -> bytes:
+    host = str(place[0])
+    return (f"[{host}]:{place[1]}" if ":" in host else f"{host}:{place[1]}").encode()
+
+
+def source_address(config: Config) -> tuple[str, int] | None:
+    """Where links begin that this server opens, if ``bind-source-addr`` is an address it has.
+
+    As in Redis, any other begins where the system lets it begin.
+    """
+    host = config.bind_source_addr.decode("utf-8", "replace")
+    if not host:
+        return None
+    try:
+        [found, *_] = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        with socket.socket(found[0], socket.SOCK_STREAM) as trial:
+            trial.bind(found[4])
+    except (OSError, UnicodeError, ValueError):
+        return None
+    return host, 0

@@ -20,23 +20,27 @@ from headrace.compat.acl_errors import (
 )
 from headrace.compat.errors import CommandError, bad_subcommand, wrong_arity
 from headrace.protocol.replies import OK, Map, Set
-from headrace.server.acl.acl_file import UsersError, rendered
-from headrace.server.acl.commands import BOOK, CATEGORIES
 from headrace.server.acl.log import Entry
-from headrace.server.acl.rules import RuleError, UnmatchedError, change_user, has_spaces, merged
-from headrace.server.acl.selector import Selector
-from headrace.server.acl.user import User
-from headrace.server.acl.users import DEFAULT_USER
-from headrace.server.clients.rights import channels_left, loses_channels, put_out, settle_all
+from headrace.server.acl.rules import (
+    BOOK,
+    CATEGORIES,
+    RuleError,
+    UnmatchedError,
+    change_user,
+    has_spaces,
+    merged,
+)
+from headrace.server.acl.user import Selector, User
+from headrace.server.acl.users import DEFAULT_USER, UsersError, rendered
+from headrace.server.clients.clients import channels_left, loses_channels, put_out, settle_all
 from headrace.server.clients.session import OF_REGION, Session
 from headrace.server.commands.documentation import show_help
-from headrace.server.config.rewrite import replace_file
+from headrace.server.config.files import replace_file
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.permission import explained
-from headrace.server.dispatch.redaction import redacted
+from headrace.server.dispatch.permission import explained, redacted
 from headrace.server.dispatch.rows import row_of
-from headrace.server.loading.users import gives_all_channels, users_of_file
+from headrace.server.loading.starting import gives_all_channels, users_of_file
 from headrace.server.state import USERS
 
 _MOST_BITS: Final = 4096

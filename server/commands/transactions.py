@@ -24,15 +24,15 @@ from headrace.server.dispatch.invoke import (
     count_alike,
     count_call,
     invoke,
+    measure,
     note_reads,
     run_alike,
     show_monitors,
 )
-from headrace.server.dispatch.measuring import measure
 from headrace.server.dispatch.permission import lost_line
 from headrace.server.dispatch.rows import MAY_REPLICATE, NONE_ALIKE, WRITE, Command
 from headrace.server.gate import KEYS_MEASURED, MONITORED
-from headrace.server.statistics.calls import CallCounters
+from headrace.server.statistics.statistics import CallCounters
 
 # Redis takes what EXEC has brought and answered so far for what each request of the queue has.
 _EXEC_BYTES: Final = request_bytes([b"EXEC"])

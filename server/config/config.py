@@ -1,9 +1,4 @@
-"""The configuration: a typed attribute for each parameter, CONFIG GET and CONFIG SET.
-
-What can be set is declared in ``server.config.parameters``; reading files and command lines is in
-``server.config.files``. A part of the server that must act when a value changes registers a
-function in ``Config.on_change``; it may refuse, and then nothing of the whole CONFIG SET holds.
-"""
+"""The configuration: a typed attribute for each parameter, CONFIG GET and CONFIG SET."""
 
 from __future__ import annotations
 
@@ -390,3 +385,39 @@ def _words(row: Parameter, given: bytes) -> list[bytes]:
     if not row.flags & MULTI:
         return [given]
     return given.split(b" ") if given else []
+
+
+_SIZES: Final = (
+    "list-max-listpack-size",
+    "hash-max-listpack-entries",
+    "hash-max-listpack-value",
+    "set-max-intset-entries",
+    "set-max-listpack-entries",
+    "set-max-listpack-value",
+    "zset-max-listpack-entries",
+    "zset-max-listpack-value",
+)
+_IDMP: Final = ("stream-idmp-duration", "stream-idmp-maxsize")
+
+
+def sizes(config: Config) -> dict[str, int]:
+    """Up to which sizes values are small, by the names of parameters.
+
+    They decide how a value is kept, and not what it is. So a record in the append-only file may
+    depend on them.
+    """
+    return _values(config, _SIZES)
+
+
+def defaults(config: Config) -> dict[str, int]:
+    """What a value gets where a file says nothing, by the names of parameters."""
+    return _values(config, (*_SIZES, *_IDMP))
+
+
+def _values(config: Config, names: tuple[str, ...]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        value = config.value(BY_NAME[name.encode()])
+        assert isinstance(value, int)
+        found[name] = value
+    return found

@@ -18,8 +18,7 @@ from headrace.server.commands.streams.groups import Sweep
 from headrace.server.cron.clock_steps import ClockSteps
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish_own
-from headrace.server.dispatch.measuring import stop_if_over
+from headrace.server.dispatch.invoke import finish_own, stop_if_over
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.gate import (

@@ -13,7 +13,6 @@ from headrace.compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from headrace.protocol.packing import repeated
 from headrace.protocol.replies import NO_REPLY, QUEUED, ErrorReply
 from headrace.server.clients.clients import size_of
-from headrace.server.clients.origin import allowed_by
 from headrace.server.clients.session import (
     CLOSING,
     IN_MULTI,
@@ -25,10 +24,11 @@ from headrace.server.clients.session import (
     REPLICA,
     SUBSCRIBED,
     Session,
+    allowed_by,
 )
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import MOST_ALIKE
-from headrace.server.dispatch.key_specs import key_uses
+from headrace.server.dispatch.key_specs import crosses_slots, key_uses
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -46,7 +46,6 @@ from headrace.server.dispatch.rows import (
     WRITE,
     Command,
 )
-from headrace.server.dispatch.slot_checks import crosses_slots
 from headrace.server.gate import (
     CLIENTS_LIMITED,
     FOLLOWS,

@@ -1,12 +1,57 @@
-"""A cursor over the words of a request, for commands with options.
-
-Each method takes what it names and moves on, or raises Redis's error; nothing indexes ``argv``.
-"""
+"""A cursor over the words of a request, for commands with options; timeouts as moments."""
 
 from __future__ import annotations
 
-from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, not_between
-from headrace.compat.numbers import INT32_MAX, INT32_MIN, parse_integer
+from headrace.compat.errors import (
+    NOT_AN_INTEGER,
+    SYNTAX,
+    TIMEOUT_NEGATIVE,
+    TIMEOUT_NOT_A_FLOAT,
+    TIMEOUT_NOT_INTEGER,
+    TIMEOUT_OUT_OF_RANGE,
+    CommandError,
+    not_between,
+)
+from headrace.compat.long_double import milliseconds, parse
+from headrace.compat.numbers import INT32_MAX, INT32_MIN, INT64_MAX, parse_integer
+
+
+def deadline_of(word: bytes, now_ms: int) -> int:
+    """The moment that lies ``word`` milliseconds ahead; 0 for a timeout of 0, which is never.
+
+    Raises: CommandError.
+    """
+    timeout_ms = parse_integer(word)
+    if timeout_ms is None:
+        raise CommandError(TIMEOUT_NOT_INTEGER)
+    if timeout_ms == 0:
+        return 0
+    if timeout_ms < 0:
+        raise CommandError(TIMEOUT_NEGATIVE)
+    deadline_ms = timeout_ms + now_ms
+    if deadline_ms > INT64_MAX:
+        raise CommandError(TIMEOUT_OUT_OF_RANGE)
+    return deadline_ms
+
+
+def deadline_of_seconds(word: bytes, now_ms: int) -> int:
+    """As ``deadline_of``, of a number of seconds that may be a fraction, or hexadecimal.
+
+    Raises: CommandError.
+    """
+    seconds = parse(word)
+    if seconds is None:
+        raise CommandError(TIMEOUT_NOT_A_FLOAT)
+    timeout_ms = milliseconds(seconds)
+    if timeout_ms is None or timeout_ms > INT64_MAX:
+        raise CommandError(TIMEOUT_OUT_OF_RANGE)
+    if timeout_ms < 0:
+        raise CommandError(TIMEOUT_NEGATIVE)
+    if timeout_ms == 0:
+        return 0
+    if timeout_ms + now_ms > INT64_MAX:
+        raise CommandError(TIMEOUT_OUT_OF_RANGE)
+    return timeout_ms + now_ms
 
 
 class Args:

@@ -14,7 +14,7 @@ from headrace.server.clients.client_line import limit_class
 from headrace.server.clients.session import IN_MULTI, NO_TOUCH, NOBODY, TRACKED, Session
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
-from headrace.server.statistics.calls import CallCounters
+from headrace.server.statistics.statistics import CallCounters
 from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated

@@ -11,7 +11,7 @@ from headrace.server.dispatch.rows import Command
 from headrace.server.durability.durability import Durability
 from headrace.server.gate import Work
 from headrace.server.state import Server
-from headrace.server.waiting.waiters import Queue
+from headrace.server.waiting import Queue
 
 
 class Slicing(Work):

@@ -45,17 +45,17 @@ from headrace.server.dispatch.invoke import (
     finish,
     invoke,
     lap,
+    measure,
     run_alike,
     show_monitors,
 )
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
-from headrace.server.dispatch.measuring import measure
 from headrace.server.dispatch.rows import DENYOOM, NONE_ALIKE, AlikeHandler, Command, row_of
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
 from headrace.server.gate import KEYS_MEASURED, MEMORY_LIMITED, MONITORED
 from headrace.server.state import Server
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 from headrace.storage.key_table import MOST_AHEAD
 
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses

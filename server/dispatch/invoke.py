@@ -1,11 +1,11 @@
-"""One command is run, or several at once; what it did is made known, and its cost is counted."""
+"""One command is run, or several at once; what it did is made known, and its cost counted."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -17,7 +17,7 @@ from headrace.protocol.replies import ErrorReply, PackedReplies
 from headrace.server.clients.session import IN_SCRIPT, TRACKED, Session
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import key_positions
-from headrace.server.dispatch.redaction import redacted
+from headrace.server.dispatch.permission import redacted
 from headrace.server.dispatch.rows import (
     ADMIN,
     FAST,
@@ -27,9 +27,45 @@ from headrace.server.dispatch.rows import (
     AlikeHandler,
     Command,
 )
+from headrace.server.gate import KEYS_MEASURED
 from headrace.server.state import Server
 from headrace.storage.errors import StorageError
 from headrace.storage.keyspace import Keyspace
+
+if TYPE_CHECKING:
+    from headrace.server.statistics.hot_keys import HotKeys
+
+
+def begin_measuring(server: Server, hot_keys: HotKeys) -> None:
+    """Look for hot keys; what was found before is forgotten."""
+    server.statistics.hot_keys = hot_keys
+    server.gate.set(KEYS_MEASURED, True)
+
+
+def stop_measuring(server: Server) -> None:
+    """Look no further; what was found stays."""
+    hot_keys = server.statistics.hot_keys
+    assert hot_keys is not None
+    hot_keys.stop(server.clock.monotonic_ms())
+    server.gate.set(KEYS_MEASURED, False)
+
+
+def stop_if_over(server: Server) -> None:
+    """Stop where that was to last no longer."""
+    hot_keys = server.statistics.hot_keys
+    assert hot_keys is not None
+    if hot_keys.is_over(server.clock.monotonic_ms()):
+        stop_measuring(server)
+
+
+def measure(server: Server, row: Command, argv: list[bytes], ns: int, wire_bytes: int) -> None:
+    """Put what a request has cost down to its keys, if it names any."""
+    hot_keys = server.statistics.hot_keys
+    assert hot_keys is not None
+    positions = key_positions(row, argv)
+    if positions:
+        hot_keys.note([argv[position] for position in positions], ns, wire_bytes)
+
 
 log: Final = logging.getLogger("headrace")
 MOST_ALIKE: Final = 128  # requests that are run, or queued, at once

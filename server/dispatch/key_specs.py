@@ -1,9 +1,4 @@
-"""Which words of a request are keys, and what the command does with each.
-
-A row's key specs describe where the keys stand; where they cannot, the row has a function of
-its own (``finds_keys``), such as ``xread_keys`` below. Either way, a request has no keys if they
-cannot be found because its syntax is wrong.
-"""
+"""Which words of a request are keys, what the command does with each, and which slot."""
 
 from __future__ import annotations
 
@@ -11,6 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat.numbers import leading_integer, parse_integer
+from headrace.compat.slots import slot_of
+from headrace.server.clients.session import Session
 from headrace.server.dispatch.rows import Command, KeySpec, finds_keys
 
 _NOT_KEY: Final = "NOT_KEY"
@@ -207,3 +204,34 @@ _VARIABLE: Final[dict[bytes, Callable[[list[bytes]], list[str]]]] = {
     b"set": _set_flags,
     b"delex": _delex_flags,
 }
+
+
+NO_SLOT: Final = -1
+SEVERAL_SLOTS: Final = -2
+
+
+def slot_of_request(row: Command, argv: list[bytes]) -> int:
+    """The slot of all keys of a request; ``NO_SLOT`` without keys, or ``SEVERAL_SLOTS``."""
+    slot = NO_SLOT
+    for position in key_positions(row, argv, True):
+        other = slot_of(argv[position])
+        if slot not in (NO_SLOT, other):
+            return SEVERAL_SLOTS
+        slot = other
+    return slot
+
+
+def crosses_slots(session: Session, row: Command, argv: list[bytes]) -> bool:
+    """Whether a request has keys of several slots; EXEC has those of all that was queued."""
+    transaction = session.transaction
+    if row.name != b"exec" or transaction is None:
+        return slot_of_request(row, argv) == SEVERAL_SLOTS
+    slot = NO_SLOT
+    for queued, words in zip(transaction.rows, transaction.requests, strict=True):
+        assert isinstance(queued, Command)
+        other = slot_of_request(queued, words)
+        if other != NO_SLOT:
+            if slot not in (NO_SLOT, other):
+                return True
+            slot = other
+    return False

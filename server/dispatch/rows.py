@@ -36,10 +36,10 @@ from importlib import import_module
 from typing import Final
 
 from headrace.protocol.replies import PackedReplies
-from headrace.server.acl.commands import BOOK, CATEGORIES
+from headrace.server.acl.rules import BOOK, CATEGORIES
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.server.statistics.calls import CallCounters
+from headrace.server.statistics.statistics import CallCounters
 
 # Flags, with Redis's own names (``FLAG_NAMES`` spells them for COMMAND INFO).
 WRITE: Final = 1 << 0

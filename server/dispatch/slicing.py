@@ -35,15 +35,15 @@ from headrace.server.dispatch.invoke import (
     crashed,
     failed,
     lap,
+    measure,
     show_monitors,
 )
 from headrace.server.dispatch.key_specs import has_keys, key_positions
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS, Lengthy
-from headrace.server.dispatch.measuring import measure
 from headrace.server.dispatch.rows import PUBSUB, SCRIPT_RUNNER, Command
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import KEYS_MEASURED, LENGTHY_AT_WORK, MONITORED
-from headrace.server.waiting.waiters import Queue
+from headrace.server.waiting import Queue
 
 log: Final = logging.getLogger("headrace")
 

@@ -49,9 +49,8 @@ from mypy_extensions import mypyc_attr
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.persistence.errors import advice
 from headrace.server.clients.session import Peer, Session
-from headrace.server.durability.aof_worker import AofWorker, as_os_error
-from headrace.server.durability.files import Files, Rewriter
-from headrace.server.durability.sync_waits import SyncWait
+from headrace.server.durability.files import Files, Rewriter, SyncWait
+from headrace.server.durability.worker import AofWorker, as_os_error
 from headrace.server.gate import WRITES_REFUSED
 from headrace.server.state import Server
 

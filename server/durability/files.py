@@ -1,7 +1,8 @@
-"""The files of one server that are open, and what is known of them."""
+"""The files of one server that are open, what is known of them, and who waits for them."""
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from typing import Final
 
@@ -9,9 +10,101 @@ from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.persistence.aof.peer_log import PeerLog
 from headrace.server.changes.changes import Changes
-from headrace.server.durability.aof_status import AofStatus
-from headrace.server.durability.sync_waits import SyncWait
+from headrace.server.clients.session import Session
 from headrace.server.durability.worker import Worker
+from headrace.server.waiting import Parked
+
+
+class AofStatus:
+    """Figures that outlive an open file.
+
+    Attributes:
+        write_ok, sync_ok: how the last write and the last sync went.
+        lost: why writes are refused until everything has been written anew; mostly empty.
+        delayed_syncs: how often a sync was due while one had been running for two seconds.
+        syncing: a sync runs in the background.
+        rewriting: the data is being written anew.
+        rewrite_scheduled: a rewrite starts when nothing else is being written.
+        rewrite_started_s: when the rewrite under way started, in seconds since 1970.
+        last_rewrite_s: how long the last rewrite took; -1 before the first one.
+        last_rewrite_ok: how it went.
+        rewrites: rewrites started; failures_in_a_row: failed ones since the last good one.
+        last_copied_bytes: what was kept for the last one that changed meanwhile, about.
+        keys_loaded, keys_expired: keys of the last snapshot that was loaded, and those of it that
+            were left out because their time had come.
+        loading_started_s: when loading started; total_bytes and loaded_bytes: how far it is.
+    """
+
+    def __init__(self) -> None:
+        self.write_ok = True
+        self.sync_ok = True
+        self.lost = b""
+        self.delayed_syncs = 0
+        self.syncing = False
+        self.rewriting = False
+        self.rewrite_scheduled = False
+        self.rewrite_started_s = 0
+        self.last_rewrite_s = -1
+        self.last_rewrite_ok = True
+        self.rewrites = 0
+        self.failures_in_a_row = 0
+        self.last_copied_bytes = 0
+        self.keys_loaded = 0
+        self.keys_expired = 0
+        self.loading_started_s = 0
+        self.total_bytes = 0
+        self.loaded_bytes = 0
+
+    def loaded_share(self) -> float:
+        """How much has been loaded, in per cent."""
+        return 100.0 * self.loaded_bytes / self.total_bytes if self.total_bytes else 100.0
+
+    def loading_eta_s(self) -> int:
+        """How many seconds loading will still take, as far as is known."""
+        elapsed_s = int(time.time()) - self.loading_started_s
+        if elapsed_s <= 0:
+            return 1
+        return elapsed_s * (self.total_bytes - self.loaded_bytes) // (self.loaded_bytes + 1)
+
+
+class SyncWait:
+    """One client that waits until everything it has written so far is on the disk.
+
+    Args:
+        aof: the file that records go to; None while the first one, whose base will hold everything
+            that was written before, is not open yet.
+        end: where that ends in the file.
+        with_replicas: what has the replicas answers it.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        parked: Parked,
+        aof: AppendOnlyFile | None,
+        end: int,
+        with_replicas: bool,
+    ) -> None:
+        self.session: Final = session
+        self.parked: Final = parked
+        self.with_replicas: Final = with_replicas
+        self._aof: Final = aof
+        self._end: Final = end
+
+    @property
+    def over(self) -> bool:
+        """Whether the client waits no more: answered, timed out or gone."""
+        waiter = self.session.waiter
+        return waiter is None or waiter.parked is not self.parked
+
+    def is_synced(self, aof: AppendOnlyFile | None) -> bool:
+        """Whether it is there.
+
+        If the file cannot be found any more, the base in front of the other one holds its records.
+        """
+        if self._aof is None or not self._aof.named:
+            return aof is not None and aof is not self._aof and aof.named
+        return aof is not self._aof or aof.has_synced(self._end)
 
 
 class Job:

@@ -1,29 +1,20 @@
-"""Evicting keys until what is in use is within ``maxmemory``, before a command is run.
-
-Each key goes like one that is deleted: it is recorded as DEL, ``evicted`` is its event, watches
-fail, and clients that wait for it are looked at. Its change ends before the next key goes.
-
-As in Redis, that happens before any command, also before one that only reads. It takes no longer
-than ``maxmemory-eviction-tenacity`` says; then commands go on, and the rest is done between them.
-Where nothing can go, commands that need memory are refused. Nothing is evicted while data is being
-loaded, while writes are paused, while a command or a script is half way, and in a replica,
-unless ``replica-ignore-maxmemory`` is off.
-"""
+"""Evicting keys until memory is within ``maxmemory``, and clients within ``maxmemory-clients``."""
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from mypy_extensions import i64
 
 from headrace.server.changes.events import EVICTED
-from headrace.server.clients.session import Session
+from headrace.server.clients.session import NO_EVICT, REPLICA, Session
+from headrace.server.config.config import Config
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.eviction.candidates import Pool
-from headrace.server.eviction.clients import evict_clients, limit_bytes
 from headrace.server.gate import (
     CLIENTS_LIMITED,
     HALF_JOINED,
@@ -34,8 +25,48 @@ from headrace.server.gate import (
     PAUSED_WRITES,
     SCRIPT_AT_WORK,
 )
-from headrace.server.state import Evicting
+from headrace.server.state import Evicting, Server
 from headrace.storage.keyspace import Keyspace
+
+log: Final = logging.getLogger("headrace")
+_STAY: Final = NO_EVICT | REPLICA
+_LEAST_BYTES: Final = 128 * 1024  # with less nobody could talk to the server any more
+
+
+def limit_bytes(config: Config) -> int:
+    """How much that is; 0 is no limit. A percentage, which is kept below zero, is of maxmemory."""
+    limit = config.maxmemory_clients
+    if limit < 0:
+        limit = config.maxmemory * -limit // 100
+    return max(limit, _LEAST_BYTES) if limit else 0
+
+
+def evict_clients(server: Server, limit: int, at_hand: Session | None, argv_bytes: int) -> None:
+    """Disconnect clients, the largest first, until the others keep within the limit.
+
+    Args:
+        at_hand: the client that is being served, with a request of ``argv_bytes``.
+    """
+    account = server.account
+    if account.clients_bytes() <= limit:
+        return
+    clients = server.clients
+    clients.weigh_all()
+    if at_hand is not None:
+        clients.weigh(at_hand, argv_bytes)
+    candidates = [each for each in clients.sessions.values() if not each.special & _STAY]
+    candidates.sort(key=_held)
+    while candidates and account.clients_bytes() > limit:
+        session = candidates.pop()
+        log.info("client id=%d closed: maxmemory-clients reached", session.id)
+        server.statistics.counters.evicted_clients += 1
+        session.peer.abort()
+        server.session_closed(session)
+
+
+def _held(session: Session) -> int:
+    return session.held_bytes
+
 
 NOT_NOW: Final = (
     LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | LENGTHY_AT_WORK | SCRIPT_AT_WORK | HALF_JOINED

@@ -23,10 +23,8 @@ from headrace.server.clients.session import PAUSED, Peer
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.following.applying import Applier
-from headrace.server.following.handshake import Handshake, Refused
-from headrace.server.following.loading import SyncLoading
-from headrace.server.following.payload import Payload
-from headrace.server.following.talk import Link, LinkUser
+from headrace.server.following.loading import Payload, SyncLoading
+from headrace.server.following.talk import Handshake, Link, LinkUser, Refused
 from headrace.server.gate import FOLLOWS, LINK_DOWN
 from headrace.server.role import FAILOVER_UNDER_WAY, Following, Relay
 

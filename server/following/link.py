@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Final, cast
 
-from headrace.server.clients.endpoints import describe_endpoints, source_address
-from headrace.server.clients.session import Session
+from headrace.server.clients.session import Session, describe_endpoints, source_address
 from headrace.server.config.config import Config
 from headrace.server.following.talk import Link, LinkUser
 

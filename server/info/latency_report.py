@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.server.config.config import Config
 from headrace.server.state import Server
-from headrace.server.statistics.latency import LatencySeries
+from headrace.server.statistics.statistics import LatencySeries
 
 _COLUMNS: Final = 80
 _ROWS: Final = 4

@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.server.clients.session import REPLICA
 from headrace.server.durability.files import Files
-from headrace.server.info.memory_section import MemoryFigures
+from headrace.server.info.sections import MemoryFigures
 from headrace.server.state import Server
 from headrace.server.statistics.memory import anonymous_huge_bytes, human
 

@@ -1,9 +1,4 @@
-"""INFO: the sections, and what stands in each.
-
-A section is a title and lines ``name:value``. Names and order are Redis's. What has no meaning here
-(forks, replicas, scripts) is left out, or has the value that Redis shows when it is off. Names of
-ours begin with ``headrace_``.
-"""
+"""INFO: the sections, and what stands in each."""
 
 from __future__ import annotations
 
@@ -14,13 +9,281 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from headrace.server.account import STARTUP_BYTES
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
-from headrace.server.clients.client_line import is_subscriber
+from headrace.server.clients.client_line import CLIENT_BYTES, is_subscriber
 from headrace.server.clients.session import PAUSED, REPLICA
 from headrace.server.dispatch.call import Call
+from headrace.server.durability.durability import Durability
+from headrace.server.durability.files import AofStatus, Files
+from headrace.server.gate import LOADING_DATA
 from headrace.server.info import command_stats
-from headrace.server.info.memory_section import memory
-from headrace.server.info.persistence_section import persistence
+from headrace.server.state import ScriptFigures, Server
+from headrace.server.statistics.memory import human, resident_bytes, system_bytes
+from headrace.storage.costs import ENTRY_BYTES, EXPIRY_BYTES
+
+_SYSTEM_BYTES: Final = system_bytes()
+
+
+class MemoryFigures:
+    """What is known of the memory in use, in bytes.
+
+    ``used`` has all of it but ``resident``, which is the process with all that it consists of.
+    """
+
+    def __init__(self, server: Server, files: Files) -> None:
+        server.clients.weigh_all()
+        self.aof_buffer: Final = files.aof.buffer_bytes if files.aof is not None else 0
+        self.backlog: Final = server.role.backlog_bytes()
+        self.unread_by_replicas: Final = server.role.unread_bytes()
+        of_region = 0 if files.log is None else files.log.memory_bytes()
+        self.regions_backlog: Final = of_region
+        self.graves: Final = server.account.graves_bytes()
+        self.not_counted: Final = self.aof_buffer + self.unread_by_replicas + of_region
+        self.used: Final = server.account.used() + self.not_counted
+        self.peak: Final = max(self.used, server.account.peak_bytes)
+        self.peak_s: Final = server.account.peak_s
+        self.startup: Final = STARTUP_BYTES
+        self.resident: Final = resident_bytes()
+        self.scripts: Final = server.script_figures()
+        held_by_lua = self.scripts.interpreter_bytes + self.scripts.functions_bytes
+        self.allocated: Final = max(self.used, self.resident - held_by_lua)  # by the allocator
+        of_replicas = CLIENT_BYTES * server.clients.count(REPLICA)
+        self.replicas: Final = of_replicas + self.unread_by_replicas
+        self.clients: Final = server.account.clients_bytes() - of_replicas
+        self.keys = 0
+        self.databases: Final[list[tuple[int, int, int]]] = []
+        tables = 0
+        for db in server.data.dbs:
+            if len(db):
+                table = int(ENTRY_BYTES) * len(db)
+                expiries = int(EXPIRY_BYTES) * db.volatile
+                self.databases.append((db.index, table, expiries))
+                self.keys += len(db)
+                tables += table + expiries
+        of_clients = self.clients + self.replicas + self.backlog
+        besides = self.not_counted - self.unread_by_replicas + self.graves
+        self.overhead: Final = self.startup + of_clients + besides + tables
+        self.dataset: Final = max(0, self.used - self.overhead)
+
+    @property
+    def fragmentation(self) -> float:
+        """How much larger the process is than what it uses."""
+        return self.resident / self.used
+
+    @property
+    def allocated_share(self) -> float:
+        """How much larger it is without what Lua has."""
+        return self.allocated / self.used
+
+    @property
+    def overhead_share(self) -> float:
+        """How much larger it is than what its allocator has."""
+        return self.resident / self.allocated
+
+    @property
+    def dataset_percentage(self) -> float:
+        """The share of the data in what was added since the start."""
+        grown = self.used - self.startup
+        return min(100.0, 100.0 * self.dataset / grown) if grown > 0 else 0.0
+
+    @property
+    def peak_percentage(self) -> float:
+        """The share of the peak that is in use."""
+        return 100.0 * self.used / self.peak
+
+    @property
+    def bytes_per_key(self) -> int:
+        """What was added since the start, by key."""
+        return max(0, self.used - self.startup) // self.keys if self.keys else 0
+
+
+def memory(server: Server, files: Files) -> list[bytes]:
+    """The lines of the section.
+
+    Nobody counts what Python allocates. So what is allocated is what is used, and active is all
+    that the process has, as in Redis where the allocator says nothing.
+    """
+    figures = MemoryFigures(server, files)
+    config = server.config
+    used = figures.used
+    return [
+        b"used_memory:%d" % used,
+        b"used_memory_human:" + human(used),
+        b"used_memory_rss:%d" % figures.resident,
+        b"used_memory_rss_human:" + human(figures.resident),
+        b"used_memory_peak:%d" % figures.peak,
+        b"used_memory_peak_human:" + human(figures.peak),
+        b"used_memory_peak_time:%d" % figures.peak_s,
+        b"used_memory_peak_perc:%.2f%%" % figures.peak_percentage,
+        b"used_memory_overhead:%d" % figures.overhead,
+        b"used_memory_startup:%d" % figures.startup,
+        b"used_memory_dataset:%d" % figures.dataset,
+        b"used_memory_dataset_perc:%.2f%%" % figures.dataset_percentage,
+        b"headrace_used_memory_measure:account",
+        b"allocator_allocated:%d" % used,
+        b"allocator_active:%d" % figures.allocated,
+        b"allocator_resident:%d" % figures.allocated,
+        b"allocator_muzzy:0",
+        b"total_system_memory:%d" % _SYSTEM_BYTES,
+        b"total_system_memory_human:" + human(_SYSTEM_BYTES),
+        *_scripts(figures.scripts),
+        b"maxmemory:%d" % config.maxmemory,
+        b"maxmemory_human:" + human(config.maxmemory),
+        b"maxmemory_policy:" + config.maxmemory_policy,
+        b"allocator_frag_ratio:%.2f" % figures.allocated_share,
+        b"allocator_frag_bytes:%d" % (figures.allocated - used),
+        b"allocator_rss_ratio:1.00",
+        b"allocator_rss_bytes:0",
+        b"rss_overhead_ratio:%.2f" % figures.overhead_share,
+        b"rss_overhead_bytes:%d" % (figures.resident - figures.allocated),
+        b"mem_fragmentation_ratio:%.2f" % figures.fragmentation,
+        b"mem_fragmentation_bytes:%d" % (figures.resident - used),
+        b"mem_not_counted_for_evict:%d" % figures.not_counted,
+        b"mem_replication_backlog:%d" % figures.backlog,
+        b"mem_total_replication_buffers:%d" % max(figures.backlog, figures.unread_by_replicas),
+        b"mem_replica_full_sync_buffer:0",
+        b"mem_clients_slaves:%d" % figures.replicas,
+        b"mem_clients_normal:%d" % figures.clients,
+        b"mem_clients_normal_shared:0",
+        b"mem_clients_normal_unshared:%d" % server.clients.unread_bytes(),
+        b"mem_cluster_slot_migration_output_buffer:0",
+        b"mem_cluster_slot_migration_input_buffer:0",
+        b"mem_cluster_slot_migration_input_buffer_peak:0",
+        b"mem_cluster_links:0",
+        b"mem_aof_buffer:%d" % figures.aof_buffer,
+        b"mem_allocator:libc",
+        b"mem_overhead_db_hashtable_rehashing:0",
+        b"active_defrag_running:0",
+        b"lazyfree_pending_objects:%d" % len(server.data.unused),
+        b"lazyfreed_objects:%d" % server.data.freed,
+    ]
+
+
+def _scripts(figures: ScriptFigures) -> list[bytes]:
+    """What scripts and functions take: what Lua holds, and the texts that are kept beside it."""
+    of_scripts = figures.interpreter_bytes
+    total = of_scripts + figures.functions_bytes
+    texts = figures.script_text_bytes + figures.library_text_bytes
+    return [
+        b"used_memory_lua:%d" % of_scripts,
+        b"used_memory_vm_eval:%d" % of_scripts,
+        b"used_memory_lua_human:" + human(of_scripts),
+        b"used_memory_scripts_eval:%d" % figures.script_text_bytes,
+        b"number_of_cached_scripts:%d" % figures.scripts,
+        b"number_of_functions:%d" % figures.functions,
+        b"number_of_libraries:%d" % figures.libraries,
+        b"used_memory_vm_functions:%d" % figures.functions_bytes,
+        b"used_memory_vm_total:%d" % total,
+        b"used_memory_vm_total_human:" + human(total),
+        b"used_memory_functions:%d" % figures.library_text_bytes,
+        b"used_memory_hash_templates:0",
+        b"used_memory_scripts:%d" % texts,
+        b"used_memory_scripts_human:" + human(texts),
+    ]
+
+
+def persistence(server: Server, durability: Durability) -> list[bytes]:
+    """The lines of the section: loading, what is being written, snapshots, the append-only file."""
+    loading = bool(server.gate.reasons & LOADING_DATA)
+    return [
+        b"loading:%d" % loading,
+        b"async_loading:0",
+        *_job(durability),
+        *_snapshots(server, durability),
+        *_rewrites(server, durability),
+        b"backup_in_progress:0",
+        b"module_fork_in_progress:0",
+        b"module_fork_last_cow_size:0",
+        *_open_file(durability.files),
+        *(_loading(durability.files.status) if loading else ()),
+    ]
+
+
+def _job(durability: Durability) -> list[bytes]:
+    """The snapshot or base that is being written."""
+    job = durability.job()
+    copied = 0 if job is None else job.copied_bytes
+    return [
+        b"current_cow_peak:%d" % copied,
+        b"current_cow_size:%d" % copied,
+        b"current_cow_size_age:0",
+        b"current_fork_perc:%.2f" % (0.0 if job is None else job.share()),
+        b"current_save_keys_processed:%d" % (0 if job is None else job.keys_done),
+        b"current_save_keys_total:%d" % (0 if job is None else job.keys_total),
+    ]
+
+
+def _snapshots(server: Server, durability: Durability) -> list[bytes]:
+    files = durability.files
+    saves = durability.saving.status
+    job = durability.job()
+    saving = durability.saving.is_running()
+    now_s = server.clock.now_ns // 1_000_000_000
+    return [
+        b"rdb_changes_since_last_save:%d" % server.changes.dirty,
+        b"rdb_bgsave_in_progress:%d" % saving,
+        b"rdb_last_save_time:%d" % files.last_save_s,
+        b"rdb_last_bgsave_status:" + _word(saves.last_ok),
+        b"rdb_last_bgsave_time_sec:%d" % saves.last_duration_s,
+        b"rdb_current_bgsave_time_sec:%d"
+        % (max(0, now_s - job.started_s) if saving and job is not None else -1),
+        b"rdb_saves:%d" % saves.saves,
+        b"rdb_saves_consecutive_failures:%d" % saves.failures_in_a_row,
+        b"rdb_last_cow_size:%d" % saves.last_copied_bytes,
+        b"rdb_last_load_keys_expired:%d" % files.status.keys_expired,
+        b"rdb_last_load_keys_loaded:%d" % files.status.keys_loaded,
+    ]
+
+
+def _rewrites(server: Server, durability: Durability) -> list[bytes]:
+    status = durability.files.status
+    now_s = server.clock.now_ns // 1_000_000_000
+    return [
+        b"aof_enabled:%d" % durability.rewriting.is_on,
+        b"aof_rewrite_in_progress:%d" % status.rewriting,
+        b"aof_rewrite_scheduled:%d" % status.rewrite_scheduled,
+        b"aof_last_rewrite_time_sec:%d" % status.last_rewrite_s,
+        b"aof_current_rewrite_time_sec:%d"
+        % (max(0, now_s - status.rewrite_started_s) if status.rewriting else -1),
+        b"aof_last_bgrewrite_status:" + _word(status.last_rewrite_ok),
+        b"aof_rewrites:%d" % status.rewrites,
+        b"aof_rewrites_consecutive_failures:%d" % status.failures_in_a_row,
+        b"aof_last_write_status:" + _word(status.write_ok and status.sync_ok and not status.lost),
+        b"aof_last_cow_size:%d" % status.last_copied_bytes,
+    ]
+
+
+def _open_file(files: Files) -> list[bytes]:
+    """The append-only file, where there is one."""
+    aof = files.aof
+    if aof is None:
+        return []
+    status = files.status
+    return [
+        b"aof_current_size:%d" % aof.total_bytes,
+        b"aof_base_size:%d" % aof.base_bytes,
+        b"aof_pending_rewrite:%d" % status.rewrite_scheduled,
+        b"aof_buffer_length:%d" % aof.buffer_bytes,
+        b"aof_pending_bio_fsync:%d" % status.syncing,
+        b"aof_delayed_fsync:%d" % status.delayed_syncs,
+    ]
+
+
+def _loading(status: AofStatus) -> list[bytes]:
+    return [
+        b"loading_start_time:%d" % status.loading_started_s,
+        b"loading_total_bytes:%d" % status.total_bytes,
+        b"loading_rdb_used_mem:0",
+        b"loading_loaded_bytes:%d" % status.loaded_bytes,
+        b"loading_loaded_perc:%.2f" % status.loaded_share(),
+        b"loading_eta_seconds:%d" % status.loading_eta_s(),
+    ]
+
+
+def _word(ok: bool) -> bytes:
+    return b"ok" if ok else b"err"
+
 
 Lines = list[bytes]
 # The types of which INFO keysizes tells, and what their sizes are called.

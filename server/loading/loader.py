@@ -34,7 +34,7 @@ from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.persistence.stream_place import StreamPlace, noted_place
 from headrace.persistence.taker import IntoDatabases, LiveKeys
-from headrace.server.config.new_values import defaults
+from headrace.server.config.config import defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.region_files import RegionFiles, foreign
 from headrace.server.loading.replayer import Replayer

@@ -1,4 +1,4 @@
-"""What is on the disk is loaded when the server starts, and the append-only file is opened."""
+"""What is on the disk is loaded when the server starts, or takes the place of what is in memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,103 @@ from typing import Final
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.files import read_head
+from headrace.persistence.forms.table import rdb_values
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
+from headrace.persistence.rdb.reader import RdbReader
+from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot, rdb_refusal
 from headrace.persistence.snapshot.layout import MAGIC
+from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.persistence.stream_place import WRITER
-from headrace.server.config.config import Config
+from headrace.persistence.taker import LiveKeys
+from headrace.server.acl.rules import RuleError, change_user, has_spaces, merged
+from headrace.server.acl.user import User
+from headrace.server.acl.users import DEFAULT_USER, Users, UsersError, parse_users
+from headrace.server.config.config import Config, defaults
 from headrace.server.durability.durability import Durability
+from headrace.server.durability.rewriting import RewriteJob
 from headrace.server.durability.saving import RDB_SUFFIX, in_own_form
-from headrace.server.loading.loader import SLICE_NS, Loader
+from headrace.server.loading.loader import SLICE_NS, Loader, refuse_what_is_left, take_back
 from headrace.server.loading.region_files import RegionFiles
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
+
+_BOTH: Final = (
+    "users are declared in the configuration, and aclfile names a file of users: use one of the two"
+)
+
+
+def load_users(server: Server) -> None:
+    """Bring in the users, before the first client comes.
+
+    Raises: UsersError.
+    """
+    config = server.config
+    if config.aclfile:
+        if config.users:
+            raise UsersError(_BOTH)
+        server.users.replace(users_of_file(config))
+        return
+    for words in config.users:
+        _declare(server.users, words, gives_all_channels(config))
+
+
+def gives_all_channels(config: Config) -> bool:
+    """Whether a new user may use all channels."""
+    return config.acl_pubsub_default == b"allchannels"
+
+
+def users_of_file(config: Config) -> dict[bytes, User]:
+    """The users in the file that ``aclfile`` names, by name.
+
+    Raises: UsersError.
+    """
+    path = config.aclfile.decode("utf-8", "surrogateescape")
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except OSError as error:
+        reason = f"Error loading ACLs, opening file '{path}': {error.strerror}"
+        raise UsersError(reason) from None
+    return parse_users(text, path, gives_all_channels(config))
+
+
+def _declare(users: Users, words: list[bytes], all_channels: bool) -> None:
+    """Add a user of the configuration, or let the default user be what is said of it."""
+    name = words[0]
+    shown = name.decode("utf-8", "backslashreplace")
+    if has_spaces(name):
+        raise UsersError("Spaces not allowed in ACL usernames")
+    user = User(name, all_channels)
+    for rule in merged(words[1:]):
+        try:
+            change_user(user, rule, all_channels)
+        except RuleError as error:
+            text = error.rule.decode("utf-8", "backslashreplace")
+            reason = f"Error loading ACL rule '{text}' for the user named '{shown}': {error}"
+            raise UsersError(reason) from None
+    if not user.enabled:
+        log.info("The user '%s' is disabled, because no rule says 'on'", shown)
+    if name == DEFAULT_USER:
+        users.default.become(user)
+    else:
+        users.add(user)
+
+
+def user_lines(server: Server) -> list[bytes]:
+    """The users that the configuration file has to have; none where they have a file of their own.
+
+    The default user is left out as long as ``requirepass`` says all there is to it.
+    """
+    config = server.config
+    if config.aclfile:
+        return []
+    usual = Users(config.requirepass).default.shown()
+    lines = [user.shown() for user in server.users.all()]
+    return [line for line in lines if line != usual]
+
+
 LOOK_S: Final = 0.005  # between two looks whether a base has been written
 REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configured otherwise
 
@@ -238,3 +323,106 @@ async def load(server: Server, loader: Loader) -> bool:
     server.changes.dirty = 0
     loader.finish()
     return True
+
+
+ONLY_AT_START: Final = "a region loads its files when it starts, and only then"
+
+
+def reload_aof(server: Server, durability: Durability) -> None:
+    """Empty the keyspace and load the append-only folder again, at once (DEBUG LOADAOF).
+
+    With the append-only file off, what a rewrite has left in the folder is loaded.
+
+    Raises:
+        PersistenceError: the files cannot be written or trusted; the keyspace may be half loaded.
+    """
+    files = durability.files
+    aof = files.aof
+    directory = files.directory
+    if files.log is not None:
+        raise PersistenceError(ONLY_AT_START)
+    if durability.rewriting.recovery.recover_if_needed():
+        raise PersistenceError("the append-only folder has vanished, and is written anew")
+    if server.config.appendonly and (aof is None or not aof.named):
+        raise PersistenceError("the append-only file is still being turned on")
+    if isinstance(files.job, RewriteJob):
+        files.job.cancel()  # it changes the folder
+    if directory is not None:
+        if not durability.committer.settle():
+            raise PersistenceError("the append-only file cannot be written")
+        _load_anew(server, durability, directory)
+        return
+    config = server.config
+    directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
+    directory.open()
+    try:
+        if not directory.manifest.to_load():
+            raise PersistenceError(f"{os.fsdecode(directory.path)} holds nothing to load")
+        _load_anew(server, durability, directory)
+    finally:
+        directory.close()
+
+
+def _load_anew(server: Server, durability: Durability, directory: AofDirectory) -> None:
+    """Let the keyspace be what a folder says, and keep no record of how that came."""
+    files = durability.files
+    aof = files.aof
+    loader = directory_loader(server, durability, directory)
+    empty(server)
+    server.data.enable_expiry(False)
+    files.record_to(None)
+    try:
+        while loader.load_slice(SLICE_NS):
+            pass
+        loader.finish()
+    finally:
+        files.record_to(aof)
+        server.data.enable_expiry(True)
+    server.changes.dirty = 0
+
+
+def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> None:
+    """Load a snapshot at once (DEBUG RELOAD).
+
+    Args:
+        flush: empty the keyspace before.
+        merge: let keys of the snapshot replace those that are there; otherwise that is an error.
+
+    Raises:
+        PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
+    """
+    if server.data.region is not None:
+        raise PersistenceError(ONLY_AT_START)
+    now_ms = server.clock.refresh()
+    taker = LiveKeys(server.data.dbs, now_ms, merge)
+    decoder = Decoder(server.data.dbs, now_ms, now_ms)
+    decoder.replaces = merge
+    loader: SnapshotLoader | RdbReader
+    if is_rdb_file(path):
+        loader = RdbReader(path, taker, rdb_values(), defaults(server.config), now_ms)
+        taker.notes = loader.notes
+    else:
+        loader = SnapshotLoader(path, decoder)
+    try:
+        if flush:
+            empty(server)
+        server.data.enable_expiry(False)
+        while loader.step():
+            pass
+    finally:
+        loader.close()
+        server.data.enable_expiry(True)
+    if isinstance(loader, RdbReader):
+        refuse_what_is_left(path, loader.left)
+    take_back(server, path, [*decoder.libraries, *taker.libraries], merge)
+
+
+def empty(server: Server) -> None:
+    """Drop all keys and functions without a record."""
+    if server.scripting is not None:
+        server.scripting.forget_functions()
+    now_ms = server.clock.now_ns // 1_000_000
+    server.changes.flushed()
+    for db in server.data.dbs:
+        server.changes.replace_database(db, None, now_ms)
+        db.clear()

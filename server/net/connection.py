@@ -25,8 +25,7 @@ from headrace.compat import errors
 from headrace.protocol.replies import ErrorReply, encode, write_reply
 from headrace.protocol.requests import ProtocolError, RequestParser
 from headrace.server.clients.client_line import is_subscriber, limit_class
-from headrace.server.clients.endpoints import describe_endpoints
-from headrace.server.clients.rights import welcome
+from headrace.server.clients.clients import welcome
 from headrace.server.clients.session import (
     AT_WORK,
     BLOCKED,
@@ -39,6 +38,7 @@ from headrace.server.clients.session import (
     PAUSED,
     Peer,
     Session,
+    describe_endpoints,
 )
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute

@@ -12,7 +12,7 @@ from headrace.server.gate import NEWCOMERS
 from headrace.server.net.connection import Connection
 
 if TYPE_CHECKING:
-    from headrace.server.net.tls.factory import Factory
+    from headrace.server.net.tls.doors import Factory
 
 log: Final = logging.getLogger("headrace")
 
@@ -67,7 +67,7 @@ class Encryption:
         if self._factory is not None:
             return True
         from headrace.server.net.tls.contexts import TlsError
-        from headrace.server.net.tls.factory import Factory
+        from headrace.server.net.tls.doors import Factory
 
         try:
             self._factory = Factory(self._dispatcher.server)

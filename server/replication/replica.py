@@ -9,7 +9,7 @@ from typing import Final
 from headrace.protocol.outgoing import bulk_head, marked_head
 from headrace.server.clients.session import ReplicaFacts, Session
 from headrace.server.replication.snapshot import SyncFile
-from headrace.server.statistics.counters import Counters
+from headrace.server.statistics.statistics import Counters
 
 WAITS: Final = 0  # for a snapshot to begin
 WRITING: Final = 1  # that snapshot is being written

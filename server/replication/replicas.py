@@ -1,12 +1,4 @@
-"""All replicas of a server: who begins how, and what they are sent.
-
-A replica that was away for a short while goes on where it stood, if the backlog has what it lacks.
-Any other is sent a snapshot of one moment, and then the stream from that moment on. Those that come
-while a snapshot is being written for another one of their kind have the same.
-
-The stream is made from the first replica on. When there has been none for ``repl-backlog-ttl``
-seconds it ends, and the data gets another ID.
-"""
+"""All replicas of a server: who begins how, what they are sent, and who waits for them."""
 
 from __future__ import annotations
 
@@ -20,11 +12,9 @@ from headrace.protocol.replies import Status, encode
 from headrace.server.changes.changes import Changes
 from headrace.server.clients.session import REPLICA, ReplicaFacts, Session
 from headrace.server.durability.durability import Durability
-from headrace.server.replication.backlog import Backlog
 from headrace.server.replication.copies import Copies
 from headrace.server.replication.replica import COPIED, ONLINE, STATES, WAITS, WRITING, Replica
-from headrace.server.replication.stream import CommandStream
-from headrace.server.replication.waits import ReplicaWaits
+from headrace.server.replication.stream import Backlog, CommandStream
 from headrace.server.role import (
     NO_FAILOVER,
     NO_ID,
@@ -36,7 +26,73 @@ from headrace.server.role import (
     new_id,
 )
 from headrace.server.state import Server
-from headrace.server.waiting.waiters import Parked, Sleeper
+from headrace.server.waiting import Parked, Sleeper
+
+
+class _Wait:
+    """One client that waits.
+
+    Attributes:
+        wanted: how many replicas are to have it.
+        local: whether this server's disk is to have it, too: 1 or 0; below 0 for WAIT.
+        offset: up to where they have to have the stream.
+        synced: this server's disk has it.
+    """
+
+    def __init__(
+        self, session: Session, parked: Parked, wanted: int, local: int, offset: int, synced: int
+    ) -> None:
+        self.session: Final = session
+        self.parked: Final = parked
+        self.wanted: Final = wanted
+        self.local: Final = local
+        self.offset: Final = offset
+        self.synced = synced
+
+    @property
+    def over(self) -> bool:
+        """Whether the client waits no more: answered, timed out or gone."""
+        waiter = self.session.waiter
+        return waiter is None or waiter.parked is not self.parked
+
+
+class ReplicaWaits:
+    """All of them."""
+
+    def __init__(self, server: Server, replicas: Replicas) -> None:
+        self._server: Final = server
+        self._replicas: Final = replicas
+        self._waits: list[_Wait] = []
+
+    def add(self, client: Sleeper, parked: Parked, wanted: int, local: int, offset: int) -> None:
+        """Answer a client when that has come true."""
+        assert isinstance(client, Session)
+        first = parked.timeout_reply
+        synced = first[0] if isinstance(first, list) else 0
+        self._waits.append(_Wait(client, parked, wanted, local, offset, synced))
+
+    def synced(self, client: Sleeper) -> None:
+        """What a client waits for is on this server's disk."""
+        for wait in self._waits:
+            if wait.session is client and not wait.over:
+                wait.synced = 1
+        self.look()
+
+    def look(self) -> None:
+        """Answer those for whom it has come true, and note what the others get at the end."""
+        still: list[_Wait] = []
+        for wait in self._waits:
+            if wait.over:
+                continue
+            count = self._replicas.acknowledged(wait.offset, wait.local >= 0)
+            reply: object = count if wait.local < 0 else [wait.synced, count]
+            if count >= wait.wanted and wait.synced >= wait.local:
+                self._server.end_wait(wait.session, reply)
+            else:
+                wait.parked.timeout_reply = reply
+                still.append(wait)
+        self._waits = still
+
 
 log: Final = logging.getLogger("headrace")
 

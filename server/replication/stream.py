@@ -1,20 +1,65 @@
-"""The stream of changes that replicas get: the records of commands, as the append-only file has it.
-
-What one command did is one unit: where it left several records they stand between MULTI and EXEC.
-What Redis has no command for is left out: XGROUP SETMODE. SELECT stands where the database changes.
-Bytes are collected, and leave in one piece when the event loop has its next turn, which is after
-the replies of the present one.
-"""
+"""The stream of changes that replicas get, and its latest part, the backlog."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE
 from headrace.persistence.log import Log, Written
 from headrace.protocol.outgoing import request
+
+
+class Backlog:
+    """Pieces of the stream that follow each other.
+
+    Args:
+        offset: of what comes next; the first byte of a stream has offset 1.
+
+    Attributes:
+        first: the offset of the first byte that is kept; end: that of the byte that comes next.
+    """
+
+    def __init__(self, offset: int) -> None:
+        self.first = offset
+        self.end = offset
+        self._pieces: Final[deque[bytes]] = deque()
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept."""
+        return self.end - self.first
+
+    def add(self, piece: bytes, most_bytes: int) -> None:
+        """Add what comes next, and forget old pieces without which there is still enough."""
+        self._pieces.append(piece)
+        self.end += len(piece)
+        self.trim(most_bytes)
+
+    def trim(self, most_bytes: int) -> None:
+        """Forget old pieces without which ``most_bytes`` are kept."""
+        pieces = self._pieces
+        while pieces and self.size - len(pieces[0]) >= most_bytes:
+            self.first += len(pieces.popleft())
+
+    def holds(self, offset: int) -> bool:
+        """Whether all is kept from an offset on, which may be that of the byte that comes next."""
+        return self.first <= offset <= self.end
+
+    def since(self, offset: int) -> list[bytes]:
+        """The bytes from an offset on that is kept."""
+        found: list[bytes] = []
+        at = self.end
+        for piece in reversed(self._pieces):
+            if at <= offset:
+                break
+            at -= len(piece)
+            found.append(piece if at >= offset else piece[offset - at :])
+        found.reverse()
+        return found
+
 
 _NO_DATABASE: Final = -1
 

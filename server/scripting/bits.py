@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from headrace.server.scripting.arguments import Operation, number_at
+from headrace.server.scripting.values import Operation, number_at
 
 _MASK: Final = 0xFFFFFFFF
 _EXACT: Final = 1 << 51

@@ -43,6 +43,7 @@ from headrace.server.dispatch.admission import (
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import count_call, invoke, lap, note_reads, show_monitors
+from headrace.server.dispatch.key_specs import NO_SLOT, SEVERAL_SLOTS, slot_of_request
 from headrace.server.dispatch.permission import denial_of, refused_line
 from headrace.server.dispatch.rows import (
     DENYOOM,
@@ -53,13 +54,11 @@ from headrace.server.dispatch.rows import (
     WRITE,
     Command,
 )
-from headrace.server.dispatch.slot_checks import NO_SLOT, SEVERAL_SLOTS, slot_of_request
 from headrace.server.gate import MONITORED, REGION_REFUSES, STRICT_SLOTS
-from headrace.server.scripting.arguments import number_of, spelled, whole
 from headrace.server.scripting.busy import Run
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import Memory
-from headrace.server.scripting.values import Builders
+from headrace.server.scripting.values import Builders, number_of, spelled, whole
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from headrace.server.scripting.arguments import refused, whole_at
 from headrace.server.scripting.errors import LibraryError
+from headrace.server.scripting.values import refused, whole_at
 
 _FACTOR: Final = 0x5DEECE66D
 _START: Final = 0x1234ABCD330E

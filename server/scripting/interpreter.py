@@ -12,7 +12,6 @@ from headrace.compat.errors import c_text
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.clients import size_of
 from headrace.server.scripting import bits, structs
-from headrace.server.scripting.arguments import Native, Operation
 from headrace.server.scripting.busy import Busy
 from headrace.server.scripting.calls import (
     REPL_ALL,
@@ -23,11 +22,11 @@ from headrace.server.scripting.calls import (
 )
 from headrace.server.scripting.chance import Chance
 from headrace.server.scripting.errors import LibraryError, ScriptError
-from headrace.server.scripting.matching import MOST_WORK, Matching
 from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory
+from headrace.server.scripting.patterns import MOST_WORK, Matching
 from headrace.server.scripting.shebang import FLAGS
 from headrace.server.scripting.structs import pack_double, unpack_double
-from headrace.server.scripting.values import FAILED, Builders
+from headrace.server.scripting.values import FAILED, Builders, Native, Operation
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
 _NO_MEMORY: Final = (FAILED, errors.NOT_ENOUGH_MEMORY, None, None, False)

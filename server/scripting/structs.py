@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from headrace.server.scripting.arguments import (
+from headrace.server.scripting.errors import LibraryError
+from headrace.server.scripting.values import (
     Operation,
     number_at,
     number_of,
@@ -14,7 +15,6 @@ from headrace.server.scripting.arguments import (
     whole,
     whole_at,
 )
-from headrace.server.scripting.errors import LibraryError
 
 _MOST_INTEGER: Final = 32
 _MOST: Final = (1 << 31) - 1

@@ -1,9 +1,4 @@
-"""HOTKEYS: which keys take most of the processor's time, and most of the network.
-
-A request counts where it is run and names keys. Each of its keys is given an equal share of what it
-took. Requests that a script makes count as the script's, whose keys are those it was called with.
-Where only a sample is looked at, it is chosen request by request.
-"""
+"""HOTKEYS: which keys take most of the processor's time, and most of the network."""
 
 from __future__ import annotations
 
@@ -15,7 +10,52 @@ from librt.random import randrange
 from mypy_extensions import i64
 
 from headrace.compat.slots import slot_of
-from headrace.server.statistics.heavy_keys import HeavyKeys
+
+
+class HeavyKeys:
+    """The keys that weigh most.
+
+    Args:
+        room: how many keys stay when it is full, which it is with twice as many.
+
+    Attributes:
+        total: all weight that was added.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room: Final = room
+        self._weights: Final[dict[bytes, int]] = {}
+        self._unseen: Final[dict[bytes, int]] = {}  # of the weights, where it is not 0
+        self._floor = 0
+        self.total = 0
+
+    def add(self, key: bytes, weight: int) -> None:
+        """Add to the weight of a key. Complexity: O(log N) amortised, for room of N."""
+        if not weight:
+            return
+        self.total += weight
+        known = self._weights.get(key)
+        if known is None:
+            if len(self._weights) >= 2 * self._room:
+                self._drop_half()
+            known = self._floor
+            if known:
+                self._unseen[key] = known
+        self._weights[key] = known + weight
+
+    def _drop_half(self) -> None:
+        weights = self._weights
+        lightest_first = sorted(weights, key=lambda key: weights[key])
+        for key in lightest_first[: len(weights) - self._room]:
+            self._floor = weights.pop(key)
+            self._unseen.pop(key, None)
+
+    def heaviest(self, count: int) -> list[tuple[bytes, int]]:
+        """At most so many keys, and what they weigh at least; the heaviest first."""
+        found = [(key, self._weights[key] - self._unseen.get(key, 0)) for key in self._weights]
+        found.sort(key=lambda pair: -pair[1])
+        return found[:count]
+
 
 _ROOM: Final = 10  # keys that are kept for each that is shown: what is shown is the better for it
 

@@ -20,8 +20,7 @@ from headrace.persistence.source import Source
 from headrace.persistence.taker import KeyTaker
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.tools import VALKEY
-from headrace.server.tools.keys import CommandsFollow, Keys, file_keys
-from headrace.server.tools.survey import Survey, oldest_reader
+from headrace.server.tools.keys import CommandsFollow, Keys, Survey, file_keys, oldest_reader
 from headrace.server.tools.workspace import Workspace
 from headrace.server.tools.writing import KeyWriter, NewFolder, write_file, write_folder
 

@@ -1,8 +1,4 @@
-"""The keys of what a person points a tool at, to be gone through as often as it takes.
-
-A snapshot is read anew each time, one value after another, so that no more of it is held in memory.
-Where commands belong to the data, it has to be in memory: see ``workspace``.
-"""
+"""The keys of what a person points a tool at: what they are like, and who can read them."""
 
 from __future__ import annotations
 
@@ -10,17 +6,78 @@ import os
 import time
 from typing import Final
 
-from headrace.persistence.errors import os_refusal
+from headrace.compat.errors import CommandError
+from headrace.persistence.errors import PersistenceError, os_refusal
+from headrace.persistence.forms.table import form_of, forms
 from headrace.persistence.key_file import KeyFile
+from headrace.persistence.rdb.kinds import FUNCTIONS_SINCE, VALKEY_VERSION_MIN, VERSION_MIN
 from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.persistence.taker import KeyTaker
-from headrace.server.config.config import Config
-from headrace.server.config.new_values import defaults
-from headrace.server.tools.libraries import LibrarySieve
+from headrace.server.config.config import Config, defaults
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.durability.durability import Durability
+from headrace.server.scripting.engine import ScriptEngine
+from headrace.server.state import Server
+from headrace.server.tools import READERS, VALKEY
 from headrace.server.tools.progress import Progress
 from headrace.server.wing import active_active
+
+NOT_LOADED: Final = "library of functions that cannot be loaded"
+
+
+class LibraryTrial:
+    """Loads libraries one after another, as a server does that has nothing else."""
+
+    def __init__(self) -> None:
+        self._engine: ScriptEngine | None = None
+
+    def refusal_of(self, code: bytes) -> bytes:
+        """Why a library cannot be loaded beside those before; empty where it can."""
+        if self._engine is None:
+            server = Server(Config())
+            self._engine = ScriptEngine(Dispatcher(server, Durability(server)))
+        try:
+            self._engine.load_library(code, False, False)
+        except CommandError as error:
+            return error.line
+        return b""
+
+
+class LibrarySieve(KeyTaker):
+    """Passes keys on, and libraries that can be loaded.
+
+    Args:
+        taker: where they go.
+        left: takes a note of the others.
+    """
+
+    def __init__(self, taker: KeyTaker, left: dict[str, Left]) -> None:
+        super().__init__(taker.databases)
+        self._taker: Final = taker
+        self._left: Final = left
+        self._trial: Final = LibraryTrial()
+
+    def take_library(self, code: bytes) -> None:
+        """See ``KeyTaker``."""
+        refusal = self._trial.refusal_of(code)
+        if refusal:
+            note_left(self._left, refusal)
+        else:
+            self._taker.take_library(code)
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """See ``KeyTaker``."""
+        return self._taker.take(db, key, value, expire_ms)
+
+
+def note_left(left: dict[str, Left], refusal: bytes) -> None:
+    """Take a note of a library that is left out for this reason."""
+    note = left.setdefault(NOT_LOADED, Left())
+    note.count += 1
+    note.keys.append(refusal.removeprefix(b"ERR "))
+
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
 
@@ -115,3 +172,106 @@ def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
     ):
         return None
     return FileKeys(files[0], folder, source.is_dump)
+
+
+class Survey(KeyTaker):
+    """Looks at keys, and keeps none.
+
+    Attributes:
+        keys: how many there are.
+    """
+
+    def __init__(self, databases: int) -> None:
+        super().__init__(databases)
+        self.keys = 0
+        self._parts: Final[dict[str, int]] = {}  # of values, the first kind of each type
+        self._lacking: Final[dict[str, list[int]]] = {}
+        self._needed = VERSION_MIN
+        self._why = ""
+        self._not_in_redis = ""
+        self._not_in_valkey = ""
+        for form in forms():
+            if form.part_names():
+                self._parts[form.plural()] = 0
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """See ``KeyTaker``."""
+        self.keys += 1
+        form = form_of(value)
+        version = form.rdb_version(value)
+        if version > self._needed:
+            self._needed = version
+            self._why = f", because of {form.plural()} that it holds"
+        elif not version:
+            self._not_in_redis = form.plural()
+        if not form.fits_valkey(value):
+            self._not_in_valkey = form.plural()
+        counts = form.part_counts(value)
+        if counts:
+            self._parts[form.plural()] += counts[0]
+        lacking = form.lacking_counts(value)
+        if lacking:
+            total = self._lacking.get(form.plural())
+            if total is not None:
+                lacking = [one + other for one, other in zip(lacking, total, strict=True)]
+            self._lacking[form.plural()] = lacking
+        return True
+
+    def take_library(self, code: bytes) -> None:
+        """See ``KeyTaker``."""
+        super().take_library(code)
+        if self._needed < FUNCTIONS_SINCE:
+            self._needed = FUNCTIONS_SINCE
+            self._why = ", because of functions that it holds"
+
+    def totals(self) -> str:
+        """How much there is."""
+        totals = [f"{self.keys} keys"]
+        if self.libraries:
+            totals.append(f"{len(self.libraries)} libraries of functions")
+        for form in forms():
+            names = form.part_names()
+            if names:
+                totals.append(f"{self._parts[form.plural()]} {names[0]} of {form.plural()}")
+        return ", ".join(totals)
+
+    def lacking_elsewhere(self) -> list[str]:
+        """What only some servers can read, each in a sentence."""
+        found: list[str] = []
+        for form in forms():
+            counts = self._lacking.get(form.plural())
+            if counts is not None:
+                found += form.lacking_elsewhere(counts)
+        return found
+
+    def rdb_version(self, for_server: str) -> int:
+        """In which version of RDB to write.
+
+        Args:
+            for_server: who is to read it, one of ``READERS`` or ``VALKEY``; empty for the oldest
+                Redis that can.
+
+        Raises:
+            PersistenceError: that one cannot hold all there is, or no server can.
+        """
+        if self._not_in_redis:
+            raise PersistenceError(f"Redis has no {self._not_in_redis}. Nothing has been written.")
+        if for_server == VALKEY:
+            if self._not_in_valkey:
+                raise PersistenceError(
+                    f"Valkey cannot hold all of it, because of {self._not_in_valkey} that it holds."
+                    " Nothing has been written."
+                )
+            return VALKEY_VERSION_MIN
+        chosen = READERS[for_server] if for_server else self._needed
+        if chosen < self._needed:
+            raise PersistenceError(
+                f"Redis {for_server} cannot hold all of it: Redis {oldest_reader(self._needed)} is "
+                f"the oldest that can{self._why}. Nothing has been written."
+            )
+        return chosen
+
+
+def oldest_reader(version: int) -> str:
+    """The oldest Redis that reads a version of RDB."""
+    return next(name for name, known in READERS.items() if known >= version)

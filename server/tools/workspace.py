@@ -17,16 +17,14 @@ from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.source import Source
 from headrace.persistence.taker import IntoDatabases, KeyTaker
-from headrace.server.config.config import Config
-from headrace.server.config.new_values import defaults
+from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import Loader
 from headrace.server.loading.region_files import RegionFiles
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
-from headrace.server.tools.keys import DATABASES, Keys
-from headrace.server.tools.libraries import note_left
+from headrace.server.tools.keys import DATABASES, Keys, note_left
 from headrace.server.tools.progress import Progress
 from headrace.server.wing import active_active
 

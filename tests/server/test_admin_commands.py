@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from headrace.server.clock import Clock
-from headrace.server.statistics.latency import LatencyMonitor
+from headrace.server.statistics.statistics import LatencyMonitor
 from support.client import RawClient, WireError
 from support.figures import info
 from support.process import Process, ServerProcess

@@ -14,7 +14,7 @@ from headrace.compat.errors import CommandError
 from headrace.compat.parameters import memory_size, memory_text
 from headrace.server.config.config import Config
 from headrace.server.config.docs import render
-from headrace.server.config.files import Arguments, Loader
+from headrace.server.config.files import MARK, UNKNOWN, Arguments, Loader, rewrite, rewritten
 from headrace.server.config.notifications import flags_of, letters_of
 from headrace.server.config.parameters import (
     ACTIVE,
@@ -25,7 +25,6 @@ from headrace.server.config.parameters import (
     is_sensitive,
     read_table,
 )
-from headrace.server.config.rewrite import MARK, UNKNOWN, rewrite, rewritten
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from support.client import WireError
 from support.process import RedisProcess

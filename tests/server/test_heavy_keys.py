@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.server.statistics.heavy_keys import HeavyKeys
+from headrace.server.statistics.hot_keys import HeavyKeys
 
 ROOM = 5
 

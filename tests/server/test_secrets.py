@@ -11,7 +11,7 @@ import pytest
 from conftest import Factory
 
 from headrace.server.config.files import without_password
-from headrace.server.process.command_line import masked
+from headrace.server.process.system import masked
 from support import build
 from support.process import Process
 

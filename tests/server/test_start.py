@@ -56,7 +56,7 @@ EARLY = {
     "headrace.persistence.snapshot.encoder": "the data is saved at the end",
     "headrace.server.durability.rewriting": "a rewrite begins by itself",
     "headrace.server.durability.saving": "the data is saved at the end",
-    "headrace.server.durability.shutdown": "the end may come at any time",
+    "headrace.server.durability.durability": "the end may come at any time",
     "headrace.server.info.sections": "who looks for what is wrong asks for INFO",
     "msgspec": "blocks are packed with it",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.compat.errors import CommandError
-from headrace.server.dispatch.timeouts import deadline_of_seconds
+from headrace.server.dispatch.args import deadline_of_seconds
 from support.process import RedisProcess
 
 WORDS = [

@@ -20,8 +20,7 @@ from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
-from headrace.server.waiting.arrivals import SPARE_TICKETS, Arrivals
-from headrace.server.waiting.waiters import Parked, Queue, Waiter
+from headrace.server.waiting import SPARE_TICKETS, Arrivals, Parked, Queue, Waiter
 from headrace.storage.stream.stream import Stream
 from support.waiting import DEADLINE_S
 

@@ -50,14 +50,13 @@ from headrace.server.clients.session import (
     REPLY_SKIP,
     REPLY_SKIP_NEXT,
     Session,
+    Tracking,
 )
-from headrace.server.clients.tracking import Tracking
 from headrace.server.commands.connection.connection import is_plain
 from headrace.server.commands.documentation import show_help
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, deadline_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.pausing import pause, unpause
-from headrace.server.dispatch.timeouts import deadline_of
 
 
 class ClientFilter:

@@ -23,7 +23,7 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, PONG, Map, Status
 from headrace.server.acl.users import DEFAULT_USER
 from headrace.server.build import REDIS_VERSION
-from headrace.server.clients.rights import log_in, welcome
+from headrace.server.clients.clients import log_in, welcome
 from headrace.server.clients.session import (
     CLOSING,
     IN_MULTI,
@@ -38,8 +38,7 @@ from headrace.server.clients.session import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.permission import note_failed_login
-from headrace.server.dispatch.redaction import redacted
+from headrace.server.dispatch.permission import note_failed_login, redacted
 from headrace.server.gate import MONITORED
 from headrace.server.state import Server
 

@@ -30,7 +30,7 @@ from headrace.persistence.forms.dumped import dump_value, load_value
 from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import OK, Status
-from headrace.server.clients.endpoints import source_address
+from headrace.server.clients.session import source_address
 from headrace.server.commands.keys.keys import (
     RESTORED,
     counts_frequency,
@@ -44,10 +44,10 @@ from headrace.server.commands.shared import (
     report_replaced,
 )
 from headrace.server.commands.shared_keys import in_region, shared_keys
-from headrace.server.config.new_values import sizes
+from headrace.server.config.config import sizes
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.redaction import redacted
+from headrace.server.dispatch.permission import redacted
 from headrace.server.dispatch.rows import finds_keys
 from headrace.server.eviction.usage import COUNTER_MAX
 from headrace.storage.entry import NO_EXPIRY

@@ -16,10 +16,9 @@ from headrace.server.commands.lists.lists import (
     pushed,
     report_pop,
 )
+from headrace.server.dispatch.args import deadline_of_seconds
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.timeouts import deadline_of_seconds
-from headrace.server.waiting.elements import ElementOf
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import ElementOf, Parked
 from headrace.storage.list.list import LIST, List
 
 

@@ -31,24 +31,22 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Map, Status, Verbatim
 from headrace.server.build import REDIS_VERSION, VERSION
-from headrace.server.clients.origin import allowed_by
-from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING, Session
+from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING, Session, allowed_by
 from headrace.server.commands.documentation import show_help
 from headrace.server.commands.shared_keys import in_region, shared_keys
+from headrace.server.config.files import rewrite
 from headrace.server.config.parameters import is_sensitive
-from headrace.server.config.rewrite import rewrite
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, deadline_of
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.redaction import REDACTED
+from headrace.server.dispatch.permission import REDACTED
 from headrace.server.dispatch.rows import TABLE
-from headrace.server.dispatch.timeouts import deadline_of
-from headrace.server.durability.sync_waits import SyncWait
+from headrace.server.durability.files import SyncWait
 from headrace.server.gate import LOADING_DATA, MONITORED, SCRIPT_AT_WORK
 from headrace.server.info.sections import info_text
-from headrace.server.loading.users import user_lines
+from headrace.server.loading.starting import user_lines
 from headrace.server.role import Replicas
 from headrace.server.state import PARAMETERS, STAYS, WAITS, Wishes
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated
 

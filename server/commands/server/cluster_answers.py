@@ -11,8 +11,7 @@ from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, wrong_a
 from headrace.compat.numbers import parse_integer
 from headrace.compat.slots import SLOTS, slot_of
 from headrace.protocol.replies import OK, Map, Status, Verbatim
-from headrace.server.cluster.node import EPOCH, ClusterNode
-from headrace.server.cluster.node_file import write_node
+from headrace.server.cluster import EPOCH, ClusterNode, write_node
 from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call

@@ -43,13 +43,12 @@ from headrace.protocol.replies import (
     Status,
     Verbatim,
 )
-from headrace.server.clients.origin import allowed_by
+from headrace.server.clients.session import allowed_by
 from headrace.server.commands.server.digest import data_digest, value_digest
-from headrace.server.config.rewrite import rewrite
+from headrace.server.config.files import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.eviction.usage import last_ms
-from headrace.server.loading.reloading import reload_aof, reload_snapshot
-from headrace.server.loading.users import user_lines
+from headrace.server.loading.starting import reload_aof, reload_snapshot, user_lines
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
 from headrace.storage.hash.hash import Hash

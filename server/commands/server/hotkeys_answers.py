@@ -14,9 +14,8 @@ from headrace.compat.slots import SLOTS
 from headrace.protocol.replies import OK, Map
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.measuring import begin_measuring, stop_measuring
-from headrace.server.statistics.heavy_keys import HeavyKeys
-from headrace.server.statistics.hot_keys import HotKeys, Search
+from headrace.server.dispatch.invoke import begin_measuring, stop_measuring
+from headrace.server.statistics.hot_keys import HeavyKeys, HotKeys, Search
 
 _METRICS: Final = 2  # that there are
 _MOST_KEYS: Final = 64

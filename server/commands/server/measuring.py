@@ -22,9 +22,9 @@ from headrace.server.dispatch.rows import TABLE, Command
 from headrace.server.info.command_stats import all_rows, cumulative
 from headrace.server.info.latency_report import doctor, graph
 from headrace.server.info.memory_report import doctor as diagnosis
-from headrace.server.info.memory_section import MemoryFigures
+from headrace.server.info.sections import MemoryFigures
 from headrace.server.statistics.memory import give_back, resident_bytes
-from headrace.server.statistics.slowlog import SlowCommand
+from headrace.server.statistics.statistics import SlowCommand
 from headrace.storage.costs import SAMPLES, cost_of
 from headrace.storage.entry import NO_EXPIRY
 

@@ -21,11 +21,9 @@ from headrace.server.commands.sorted_sets.ranges import (
     add_members,
     members_reply,
 )
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, deadline_of_seconds
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.timeouts import deadline_of_seconds
-from headrace.server.waiting.elements import ElementOf
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import ElementOf, Parked
 from headrace.storage.sorted_set.sorted_set import SORTED_SET, SortedSet, pairs_of
 from headrace.storage.sorted_set.span import span_of
 

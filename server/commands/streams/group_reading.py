@@ -37,7 +37,7 @@ from headrace.server.commands.streams.options import NO_CLAIM, ReadOptions, read
 from headrace.server.commands.streams.reading import GREATEST, parts_after
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
-from headrace.server.waiting.waiters import Parked
+from headrace.server.waiting import Parked
 from headrace.storage.stream.delivery import Claim, claimable, hand_out, has_new
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.ids import following

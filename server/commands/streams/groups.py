@@ -46,9 +46,16 @@ from headrace.server.gate import (
     WRITES_REFUSED,
 )
 from headrace.server.state import Server
-from headrace.server.waiting.arrivals import Arrivals
-from headrace.server.waiting.blocking import Blocking
-from headrace.server.waiting.waiters import Alarm, ExclusiveLine, Interest, Line, Queue, Waiter
+from headrace.server.waiting import (
+    Alarm,
+    Arrivals,
+    Blocking,
+    ExclusiveLine,
+    Interest,
+    Line,
+    Queue,
+    Waiter,
+)
 from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.delivery import claimable_since, has_new

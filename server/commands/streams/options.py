@@ -10,7 +10,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
 from headrace.server.commands.streams.args import TrimOptions, integer, option_name, stand_at
-from headrace.server.dispatch.timeouts import deadline_of
+from headrace.server.dispatch.args import deadline_of
 
 MOST_WORDS: Final = 8  # of options that are kept
 

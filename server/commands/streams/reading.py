@@ -36,7 +36,7 @@ from headrace.server.commands.streams.options import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
-from headrace.server.waiting.waiters import Interest, Line, Parked, Queue, SharedLine, Waiter
+from headrace.server.waiting import Interest, Line, Parked, Queue, SharedLine, Waiter
 from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.ranks import Share, count_between, share_by_rows, share_evenly

@@ -1,32 +1,254 @@
-"""CLIENT TRACKING: clients that keep copies of what they read are told when it changes.
-
-A client is told in one of two ways. Mostly the server remembers which keys each client has read, in
-one table, and tells of each of them once. A client that asks for broadcasts is told of all keys
-that begin with its prefixes, and nothing is remembered for it.
-
-What a client changes itself it is told of behind the reply to its request, the requests of one
-transaction or script behind the reply to the whole.
-
-The table has a limit, ``tracking-table-max-keys``. Beyond it keys are taken out by chance, and
-their readers are told as if they had changed.
-"""
+"""CLIENT TRACKING: clients that keep copies of what they read are told when it changes."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from librt.random import randrange
+from mypy_extensions import i64
+
+from headrace.protocol.replies import Push, encode
+from headrace.server.acl.user import User
 from headrace.server.changes.changes import Change, Changes, Listener
 from headrace.server.changes.events import EXPIRED
 from headrace.server.clients.clients import Clients
-from headrace.server.clients.session import CACHING, TRACKED, Session
-from headrace.server.clients.tracking import Tracking
+from headrace.server.clients.session import CACHING, CLOSING, SUBSCRIBED, TRACKED, Session, Tracking
 from headrace.server.config.config import Config
-from headrace.server.tracking.invalidations import Invalidation
-from headrace.server.tracking.prefixes import Prefixes
-from headrace.server.tracking.read_keys import ReadKeys
 from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import KeyTable
 from headrace.storage.keyspace import Keyspace
+
+_CHANNEL: Final = b"__redis__:invalidate"
+
+
+class Invalidation:
+    """A message that keys have changed; it is written once for each version of the protocol.
+
+    Args:
+        keys: which; None for all that there are. An empty list sends nothing.
+    """
+
+    def __init__(self, keys: list[bytes] | None) -> None:
+        self._keys: Final = keys
+        self._wire2 = b""
+        self._wire3 = b""
+
+    def tell(self, session: Session, sessions: dict[int, Session]) -> None:
+        """Tell a client that tracks, or the one that it has redirected messages to.
+
+        One that speaks RESP2 can be told only as a subscriber to whom another client redirects.
+
+        Args:
+            sessions: all there are, by ID.
+        """
+        tracking = session.tracking
+        if tracking is None or (self._keys is not None and not self._keys):
+            return
+        target = session
+        if tracking.redirect:
+            found = sessions.get(tracking.redirect)
+            if found is None or found.special & CLOSING:
+                tracking.broken = True
+                if session.resp3:
+                    session.deliver(Push([b"tracking-redir-broken", tracking.redirect]))
+                return
+            target = found
+        if target.resp3:
+            self._wire3 = self._wire3 or encode(Push([b"invalidate", self._keys]), True)
+            target.deliver_wire(self._wire3)
+        elif tracking.redirect and target.special & SUBSCRIBED:
+            self._wire2 = self._wire2 or encode(Push([b"message", _CHANNEL, self._keys]), False)
+            target.deliver_wire(self._wire2)
+
+
+class _Prefix:
+    """One prefix.
+
+    Attributes:
+        clients: who asked for it.
+        changed: keys of this turn, each with the client that changed it last, where that is known.
+    """
+
+    def __init__(self) -> None:
+        self.clients: Final[dict[Session, None]] = {}
+        self.changed: dict[bytes, Session | None] = {}
+
+
+class Prefixes:
+    """All prefixes that anybody has asked for."""
+
+    def __init__(self) -> None:
+        self._prefixes: Final[dict[bytes, _Prefix]] = {}
+
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._prefixes)
+
+    def add(self, prefix: bytes, session: Session) -> None:
+        """Tell a client of keys that begin so."""
+        found = self._prefixes.get(prefix)
+        if found is None:
+            found = self._prefixes[prefix] = _Prefix()
+        found.clients[session] = None
+
+    def remove(self, prefix: bytes, session: Session) -> None:
+        """Tell it no more."""
+        found = self._prefixes[prefix]
+        del found.clients[session]
+        if not found.clients:
+            del self._prefixes[prefix]
+
+    def note(self, key: bytes, by: Session | None) -> bool:
+        """Note that a key has changed; whether anybody is to be told.
+
+        Args:
+            by: who changed it; None where nobody did, because its time was up.
+
+        Complexity: O(prefixes).
+        """
+        noted = False
+        for text, prefix in self._prefixes.items():
+            if key.startswith(text):
+                prefix.changed[key] = by
+                noted = True
+        return noted
+
+    def tell(self, sessions: dict[int, Session]) -> None:
+        """Tell clients what has changed since this was called last.
+
+        Args:
+            sessions: all there are, by ID.
+        """
+        for _, prefix in sorted(self._prefixes.items()):
+            changed = prefix.changed
+            if changed:
+                prefix.changed = {}
+                keys = sorted(changed)
+                messages: dict[User, Invalidation] = {}
+                for session in list(prefix.clients):
+                    user = session.user
+                    if session.tracking is not None and session.tracking.no_loop:
+                        of_others = [key for key in keys if changed[key] is not session]
+                        Invalidation(user.readable(of_others)).tell(session, sessions)
+                        continue
+                    message = messages.get(user)
+                    if message is None:
+                        message = messages[user] = Invalidation(user.readable(keys))
+                    message.tell(session, sessions)
+
+
+_CROWD: Final = 64  # readers of a key among whom those who have left are looked for
+
+Readers = set[int] | int  # by ID; most keys have one
+
+
+class ReadKeys(Freeable):
+    """Keys with those who have read them.
+
+    Attributes:
+        items: pairs of a key and one of its readers.
+        table: the keys, each with ``Readers``.
+    """
+
+    def __init__(self) -> None:
+        self.items = 0
+        self.table: Final = KeyTable()
+
+    def count(self) -> int:
+        """How many keys there are."""
+        return int(self.table.count)
+
+    def add(self, key: bytes, reader: int, present: dict[int, Session]) -> i64:
+        """Note that a client has read a key; the slot that the key has here.
+
+        Args:
+            present: the clients that track, by ID.
+        """
+        table = self.table
+        slot = table.find(key)
+        if slot < 0:
+            self.items += 1
+            return table.add(key, reader, 0)
+        readers = table.value_at(slot)
+        if isinstance(readers, int):
+            if readers == reader:
+                return slot
+            table.replace(slot, {readers, reader}, 0)
+        else:
+            assert isinstance(readers, set)
+            if reader in readers:
+                return slot
+            if len(readers) >= _CROWD and len(readers) > 2 * len(present):
+                self.items -= len(readers)
+                readers.intersection_update(present)
+                self.items += len(readers)
+            readers.add(reader)
+        self.items += 1
+        return slot
+
+    def add_found(
+        self,
+        keys: KeyTable,
+        key: bytes,
+        readers: object | None,
+        reader: int,
+        present: dict[int, Session],
+    ) -> None:
+        """As ``add``, for a key that was just found in a database.
+
+        Args:
+            keys: the keys of that database, which remember where in ``table`` they are.
+            readers: what they knew to be there; one reader alone is another one.
+        """
+        if not isinstance(readers, set) or reader not in readers:
+            slot = self.add(key, reader, present)
+            keys.lead(keys.find(key), self.table, slot)
+
+    def add_alike(
+        self,
+        requests: list[list[bytes]],
+        first: int,
+        end: int,
+        reader: int,
+        present: dict[int, Session],
+    ) -> None:
+        """As ``add``, for the second words of ``requests[first:end]``; many repeat."""
+        table = self.table
+        last = b""
+        for number in range(first, end):
+            key = requests[number][1]
+            if key is not last:
+                last = key
+                slot = table.find(key)
+                readers = table.value_at(slot) if slot >= 0 else None
+                if not isinstance(readers, int) or readers != reader:
+                    self.add(key, reader, present)
+
+    def take(self, key: bytes) -> list[int]:
+        """Forget a key; the IDs of those who have read it."""
+        slot = self.table.find(key)
+        if slot < 0:
+            return []
+        readers = self.table.remove(slot)
+        if isinstance(readers, set):
+            self.items -= len(readers)
+            return list(readers)
+        assert isinstance(readers, int)
+        self.items -= 1
+        return [readers]
+
+    def any_key(self) -> bytes:
+        """One of the keys, by chance; there is one at least."""
+        return self.table.key_at(randrange(self.table.count))
+
+    def effort(self) -> int:
+        """How many keys there are to free."""
+        return int(self.table.count)
+
+    def free_some(self, most: int) -> bool:
+        """Free up to ``most`` keys when nobody uses any of them any more; True at the end."""
+        return self.table.free_some(most, [])
+
 
 _EFFORT: Final = 100  # keys taken out at once; more each time while they are too many
 

@@ -1,1 +1,0 @@
-"""The cluster of one node that this server is, where ``cluster-enabled`` asks for that."""
