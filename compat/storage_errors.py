@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat import errors
-from headrace.storage.errors import StorageError
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
+from headrace.storage.value import StorageError
 
 LINES: Final[dict[type[StorageError], bytes]] = {
     IDNotGreater: errors.XADD_SMALL_ID,

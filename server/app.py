@@ -36,7 +36,7 @@ from headrace.server.settings import Settings
 from headrace.server.state import Evicting, Scripting, Server, Wishes
 from headrace.server.succession import Succession
 from headrace.server.wing import active_active
-from headrace.storage.packed.hashing import SEED_BITS, set_seed
+from headrace.storage.packed.table import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")
 

@@ -15,9 +15,9 @@ from headrace.server.gate import CLIENTS_LIMITED, MEMORY_LIMITED, NO_REPLICAS, S
 from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
+from headrace.storage.collection import SmallLimits
 from headrace.storage.key_table import Usage
-from headrace.storage.limits import SmallLimits
-from headrace.storage.list.limits import NodeLimits as ListLimits
+from headrace.storage.list.piece import NodeLimits as ListLimits
 from headrace.storage.sharing import MODES
 from headrace.storage.stream.appending import NodeLimits
 

@@ -14,9 +14,9 @@ from headrace.server.changes.events import EXPIRED
 from headrace.server.clients.clients import Clients
 from headrace.server.clients.session import CACHING, CLOSING, SUBSCRIBED, TRACKED, Session, Tracking
 from headrace.server.config.config import Config
-from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import KeyTable
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import Freeable
 
 _CHANNEL: Final = b"__redis__:invalidate"
 

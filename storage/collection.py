@@ -1,19 +1,28 @@
-"""What all values that consist of elements have in common.
-
-They hold what never changes: ``bytes``, in directories that are copied before they are written to
-if anybody else may hold them. So a copy costs little, however many elements there are, and a frozen
-value is simply a copy that nobody changes.
-"""
+"""What all values that consist of elements have in common, and up to which size they are small."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.expiring import Expiring
 from headrace.storage.packed.table import Table
 from headrace.storage.value import Value
+
+
+class SmallLimits:
+    """The limits of the small form of one type, as the configuration says.
+
+    Args:
+        elements: how many elements it may have at most.
+        element_bytes: how long each string of it may be.
+    """
+
+    def __init__(self, elements: i64, element_bytes: i64) -> None:
+        self.elements: Final[i64] = elements
+        self.element_bytes: Final[i64] = element_bytes
 
 
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)

@@ -7,10 +7,10 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from headrace.storage.due import DueOrder
-from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import NO_EXPIRY as NO_EXPIRY
 from headrace.storage.key_table import NO_SLOT, KeyTable
 from headrace.storage.part_deadlines import PartDeadlines
+from headrace.storage.value import Freeable
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)

@@ -23,10 +23,9 @@ from mypy_extensions import i64
 
 from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.faces import face, frozen
-from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import KeyTable
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.value import Frozen, Value
+from headrace.storage.value import Freeable, Frozen, Value
 
 
 class FrozenKey:

@@ -37,9 +37,8 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.costs import cost_of
-from headrace.storage.freeable import Freeable
-from headrace.storage.packed.hashing import hash_of, new_seed
-from headrace.storage.value import Value
+from headrace.storage.packed.table import hash_of, new_seed
+from headrace.storage.value import Freeable, Value
 
 NO_EXPIRY: Final[i64] = -1
 NO_SLOT: Final[i64] = -1

@@ -10,10 +10,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.due import NOTHING, DueOrder
-from headrace.storage.heap import Heap
-from headrace.storage.packed.hashing import new_seed
-from headrace.storage.packed.table import SCORES, Table
+from headrace.storage.due import NOTHING, DueOrder, Heap
+from headrace.storage.packed.table import SCORES, Table, new_seed
 from headrace.storage.value import NO_PART
 
 

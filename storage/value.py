@@ -1,24 +1,54 @@
-"""The face of every value: all that the server asks of one without knowing its type.
-
-A type is a class that answers every question here; mypy refuses to make an object of one that
-leaves a question open. Strings are the exception: they stand in the keyspace as plain ``bytes``,
-``int`` or ``bytearray``, and ``storage.faces`` finds their face.
-
-A value that changes while it is written out is frozen first. ``freeze`` gives what it is now. That
-may be a copy, where copies cost little. Else it is a ``Frozen``: from ``register`` on the value
-keeps for that whatever it changes, until ``thaw``.
-"""
+"""The face of every value: all that the server asks of one without knowing its type."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from mypy_extensions import mypyc_attr
 
 from headrace.storage.digest import Digest
 from headrace.storage.expiring import Expiring
-from headrace.storage.freeable import Freeable
+
+
+class StorageError(Exception):
+    """The data refuses what was asked of it."""
+
+
+Piece = TypeVar("Piece")
+
+
+@mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
+class Freeable:
+    """What consists of pieces: keys, blocks, iids, or chunks of pending entries."""
+
+    def effort(self) -> int:
+        """About how many pieces there are to free; 0 where it may simply be dropped."""
+        return 1  # who makes one that is no value has asked for slices
+
+    @abstractmethod
+    def free_some(self, most: int) -> bool:
+        """Free up to about ``most`` pieces of what nobody uses any more; True at the end."""
+        raise NotImplementedError
+
+
+class Removed(Freeable, Generic[Piece]):
+    """What was taken out of a value that stays.
+
+    Attributes:
+        count: how many entries it held, of a stream or pending ones.
+        pieces: lists of them, some maybe held twice; what stands last goes first.
+    """
+
+    def __init__(self, count: int, pieces: list[Piece]) -> None:
+        self.count: Final = count
+        self.pieces: Final = pieces
+
+    def free_some(self, most: int) -> bool:
+        """Free up to ``most`` of the pieces; True at the end."""
+        del self.pieces[-most:]
+        return not self.pieces
+
 
 NO_PART: Final = 0  # instead of a deadline: no part expires
 

@@ -14,9 +14,17 @@ from headrace.persistence.rdb.kinds import ARRAY as RDB_ARRAY
 from headrace.persistence.rdb.listpack import spelled
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
-from headrace.storage.array.array import ARRAY, EXHAUSTED, GREATEST, PIECE_BITS, Array
-from headrace.storage.array.array import Walk as Pieces
-from headrace.storage.array.piece import HEAD, elements, mask_of
+from headrace.storage.array import (
+    ARRAY,
+    EXHAUSTED,
+    GREATEST,
+    HEAD,
+    PIECE_BITS,
+    Array,
+    elements,
+    mask_of,
+)
+from headrace.storage.array import Walk as Pieces
 from headrace.storage.packed.strings import count, is_sound
 
 HEADER: Final = 36

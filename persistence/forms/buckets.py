@@ -11,8 +11,7 @@ from typing import Final
 from headrace.persistence.forms.form import Walk
 from headrace.persistence.forms.intake import Intake
 from headrace.persistence.forms.records import Record, Records
-from headrace.storage.packed.hashing import SEED_BITS
-from headrace.storage.packed.table import DIRECTORY, Table, table_of
+from headrace.storage.packed.table import DIRECTORY, SEED_BITS, Table, table_of
 
 TABLE_NUMBERS: Final = 4
 

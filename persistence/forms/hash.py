@@ -21,12 +21,9 @@ from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
 from headrace.persistence.rdb.hashes import HASH_KINDS
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
-from headrace.storage.hash.checking import flaw
-from headrace.storage.hash.cutting import BOTH
-from headrace.storage.hash.hash import HASH, Hash
-from headrace.storage.hash.small import HEAD
-from headrace.storage.hash.timed import NEVER, TimedPiece
-from headrace.storage.hash.timed_table import TimedTable, table_with_times
+from headrace.storage.hash.hash import HASH, Hash, flaw
+from headrace.storage.hash.small import BOTH, HEAD
+from headrace.storage.hash.timed import NEVER, TimedPiece, TimedTable, table_with_times
 from headrace.storage.packed.strings import next_at, string_at
 from headrace.storage.packed.table import DIRECTORY, PAIRS, SCORES, Table
 

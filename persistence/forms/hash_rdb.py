@@ -22,11 +22,10 @@ from headrace.persistence.rdb.kinds import (
 from headrace.persistence.rdb.listpack import Listpack
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
-from headrace.storage.hash.cutting import BOTH
+from headrace.storage.collection import SmallLimits
 from headrace.storage.hash.hash import Hash, packed_hash
-from headrace.storage.hash.small import MOST
+from headrace.storage.hash.small import BOTH, MOST
 from headrace.storage.hash.timed import NEVER, TimedPiece
-from headrace.storage.limits import SmallLimits
 from headrace.storage.packed.strings import unpack
 
 VERSION_7_4: Final = 12  # of RDB: the first with deadlines of fields

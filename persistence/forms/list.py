@@ -21,10 +21,9 @@ from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import LIST_KINDS
 from headrace.persistence.rdb.source import RdbSource
 from headrace.protocol.wire import array_header, bulk
-from headrace.storage.list import small
-from headrace.storage.list.limits import NodeLimits
+from headrace.storage.list import list as small
 from headrace.storage.list.list import LIST, List
-from headrace.storage.list.piece import listpack_bytes
+from headrace.storage.list.piece import NodeLimits, listpack_bytes
 from headrace.storage.list.row import ALONE, Row, row_of
 from headrace.storage.packed.strings import count, is_sound, next_at, unpack
 

@@ -11,9 +11,8 @@ from headrace.persistence.rdb.listpack import Listpack
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import PACKED_NODE, PLAIN_NODE, ListPart, list_parts
 from headrace.persistence.rdb.source import RdbSource
-from headrace.storage.list.limits import NodeLimits
 from headrace.storage.list.list import List, list_of, list_of_nodes
-from headrace.storage.list.piece import listpack_bytes
+from headrace.storage.list.piece import NodeLimits, listpack_bytes
 from headrace.storage.list.row import ALONE, Row
 from headrace.storage.packed.strings import pack, unpack
 

@@ -13,8 +13,8 @@ from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import set_count, set_parts, strings
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.packed.strings import unpack
-from headrace.storage.set.limits import SetLimits
 from headrace.storage.set.set import INTSET, Set, packed_set
+from headrace.storage.set.small import SetLimits
 
 _PIECES_AT_ONCE: Final = 32
 

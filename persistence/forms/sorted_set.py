@@ -28,9 +28,8 @@ from headrace.persistence.rdb.parts import SORTED_SET_KINDS
 from headrace.persistence.rdb.source import RdbSource
 from headrace.protocol.doubles import double
 from headrace.storage.packed.table import SCORES
-from headrace.storage.sorted_set.large import Large
 from headrace.storage.sorted_set.runs import is_sound_run, member_at, place_of, score_at, size_of
-from headrace.storage.sorted_set.sorted_set import SORTED_SET, SortedSet, pairs_of
+from headrace.storage.sorted_set.sorted_set import SORTED_SET, Large, SortedSet, pairs_of
 from headrace.storage.sorted_set.tree import Tree
 
 SMALL: Final = 32

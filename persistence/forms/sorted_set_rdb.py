@@ -13,7 +13,7 @@ from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import PACKED_SORTED_SETS, sorted_set_parts
 from headrace.persistence.rdb.source import RdbSource
 from headrace.protocol.doubles import double
-from headrace.storage.limits import SmallLimits
+from headrace.storage.collection import SmallLimits
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
 
 _AT_ONCE: Final = 512

@@ -45,7 +45,7 @@ from headrace.server.commands.streams.options import AddOptions
 from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import AA, LIBERAL, STRICT
 from headrace.storage.stream.entry_log import ElementsTooLarge
-from headrace.storage.stream.iids import Iid, iid_of, text_of
+from headrace.storage.stream.producer import Iid, iid_of, text_of
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import (
     ID,

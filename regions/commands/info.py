@@ -13,7 +13,7 @@ from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.state import Server
 from headrace.storage.stream.groups import Group
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import ID, NO_ID
 

@@ -22,8 +22,8 @@ from headrace.server.commands.streams.reading import EntryAfter, Readers
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import Line, Parked, Queue, Waiter
-from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import ID, NO_ID
 

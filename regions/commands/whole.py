@@ -32,7 +32,7 @@ from headrace.server.changes.changes import Expiries
 from headrace.server.state import Server
 from headrace.storage.sharing import AA, Replicated
 from headrace.storage.stream.groups import HERE
-from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Value
 from headrace.storage.vectors import Numbers, encode_lanes, encode_numbers, lane_name

@@ -25,7 +25,7 @@ from headrace.storage.stream.contents import (
     IDMP_MAXSIZE,
     IDMP_MAXSIZE_MAX,
 )
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.vectors import ID, check_lane
 
 

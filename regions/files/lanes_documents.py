@@ -34,7 +34,7 @@ from headrace.regions.lanes.removals import (
 from headrace.regions.lanes.start import decode_start
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import REGION_MAX
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.vectors import (
     ID,
     NUMBER_MAX,

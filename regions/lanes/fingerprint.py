@@ -12,7 +12,7 @@ from headrace.regions.lanes.intervals import Intervals
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.registers import Register
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.vectors import (
     ID,
     NO_ID,

@@ -14,8 +14,8 @@ from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.places import Places, places_of
 from headrace.regions.lanes.registers import Register
 from headrace.regions.lanes.removals import Awaited, Removal, Top
-from headrace.storage.freeable import Freeable
 from headrace.storage.stream.frozen import FrozenStream
+from headrace.storage.value import Freeable
 
 
 class FrozenLane:

@@ -15,8 +15,8 @@ from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.places import Interval, Places, places_of
 from headrace.regions.lanes.start import Start
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.ids import ID_MAX, following
-from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.pel import Nack
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.vectors import ID, Dot, LaneVector
 
 _EVER: Final = 2**62  # a moment that never comes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.vectors import ID
 
 GREATEST: ID = (ID_MAX, ID_MAX)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.freeable import Freeable
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
-from headrace.storage.stream.ids import following
+from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Freeable
 from headrace.storage.vectors import ID, NO_ID, lane_key, lane_origin
 
 LANE_BYTES: Final = 680  # what a lane takes beside its entries, as tracemalloc counts it

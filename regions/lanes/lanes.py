@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from headrace.regions.lanes.lane import LANE_BYTES, Lane
 from headrace.regions.lanes.merged import Source, around_rank, merged
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.part import Part, Stretch
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import ID, NO_ID, LaneVector
 

@@ -14,10 +14,9 @@ from typing import Final, cast
 from mypy_extensions import mypyc_attr
 
 from headrace.regions.lanes.lane import Lane
-from headrace.storage.stream.ids import ID_MAX, following, is_below
 from headrace.storage.stream.part import Part, Stretch, nth_live
 from headrace.storage.stream.ranks import id_of_rank
-from headrace.storage.stream.run import NO_NAMES, Run
+from headrace.storage.stream.run import ID_MAX, NO_NAMES, Run, following, is_below
 from headrace.storage.vectors import ID, LaneVector
 
 _SPARE: Final = 4  # entries that a lane is asked for beyond its share

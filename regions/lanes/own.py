@@ -27,7 +27,7 @@ from headrace.storage.stream.entry_log import (
     IDNotGreater,
     IDsExhausted,
 )
-from headrace.storage.stream.ids import ID_MAX, is_below
+from headrace.storage.stream.run import ID_MAX, is_below
 from headrace.storage.vectors import ID, lane_name
 
 _GENERATION: Final = 1 << GENERATION_SHIFT

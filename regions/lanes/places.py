@@ -26,9 +26,9 @@ from headrace.regions.lanes.merged import Source, merged, reached_by
 from headrace.regions.lanes.start import Start
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, UNKNOWN, Group, Position
-from headrace.storage.stream.ids import following
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import NacksById
+from headrace.storage.stream.run import following
 from headrace.storage.vectors import ID, NO_ID, Dot, LaneVector
 
 Interval = tuple[bytes, ID, ID]  # a lane, after which ID, up to which

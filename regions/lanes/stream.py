@@ -25,7 +25,6 @@ from headrace.regions.lanes.places import (
 )
 from headrace.regions.lanes.registers import NO_DEADLINE, Register, Setting
 from headrace.regions.lanes.removals import Awaited, Removal, Tombstone, Top
-from headrace.storage.freeable import Freeable
 from headrace.storage.sharing import STRICT, Replicated
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import (
@@ -33,9 +32,10 @@ from headrace.storage.stream.entry_log import (
     ElementsTooLarge,
 )
 from headrace.storage.stream.idempotence import IdmpMap, Record
-from headrace.storage.stream.ids import following
-from headrace.storage.stream.iids import iid_of
+from headrace.storage.stream.producer import iid_of
+from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Freeable
 from headrace.storage.vectors import (
     ID,
     NO_ID,

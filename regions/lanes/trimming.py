@@ -15,9 +15,9 @@ from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.merged import lane_of
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.ranks import id_of_rank
 from headrace.storage.stream.references import ACKED, Trim, is_referenced
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.vectors import ID, NO_ID, LaneVector
 
 LaneEntry = tuple[bytes, ID]

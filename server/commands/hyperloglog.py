@@ -23,12 +23,14 @@ from headrace.server.commands.string_keys import buffer_at, in_place, writable
 from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
-from headrace.storage.string.hyperloglog.hashing import REGISTERS
-from headrace.storage.string.hyperloglog.sketch import (
+from headrace.storage.string.hyperloglog import (
     EMPTY,
+    REGISTERS,
+    Corrupted,
     Union,
     add,
     add_to_dense,
+    described,
     forget_estimate,
     is_dense,
     is_sketch,
@@ -36,7 +38,6 @@ from headrace.storage.string.hyperloglog.sketch import (
     known_estimate,
     made_dense,
 )
-from headrace.storage.string.hyperloglog.sparse import Corrupted, described
 
 ADDED: Final = Event(b"pfadd", EVENT_STRING, touches=True)
 ESTIMATED: Final = Event(b"", EVENT_STRING, touches=True)  # the string holds its estimate now

@@ -30,16 +30,19 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike
 from headrace.storage.packed.strings import pack, unpack
-from headrace.storage.set.combining import (
+from headrace.storage.set.set import (
+    HASHTABLE,
+    Set,
     difference,
     intersection,
+    new_set,
     present,
+    set_of,
     stored_difference,
     union,
 )
-from headrace.storage.set.limits import SetLimits
-from headrace.storage.set.set import HASHTABLE, Set, new_set, set_of
-from headrace.storage.string.hyperloglog.sketch import Union
+from headrace.storage.set.small import SetLimits
+from headrace.storage.string.hyperloglog import Union
 
 ADDED: Final = Event(b"sadd", EVENT_SET, touches=True)
 REMOVED: Final = Event(b"srem", EVENT_SET, touches=True)

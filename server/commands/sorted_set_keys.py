@@ -16,7 +16,7 @@ from headrace.server.changes.events import Event
 from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
-from headrace.storage.limits import SmallLimits
+from headrace.storage.collection import SmallLimits
 from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet
 
 ADDED: Final = Event(b"zadd", EVENT_ZSET, touches=True)

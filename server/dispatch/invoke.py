@@ -29,8 +29,8 @@ from headrace.server.dispatch.rows import (
 )
 from headrace.server.gate import KEYS_MEASURED
 from headrace.server.state import Server
-from headrace.storage.errors import StorageError
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import StorageError
 
 if TYPE_CHECKING:
     from headrace.server.statistics.hot_keys import HotKeys

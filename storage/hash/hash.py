@@ -1,55 +1,54 @@
-"""A hash in memory.
-
-It is one of four things, and turns from one to the next and never back:
-
-==============  ==================  ====================================================
-what it is      OBJECT ENCODING     when
-==============  ==================  ====================================================
-``bytes``       ``listpack``        it is small
-``TimedPiece``  ``listpackex``      it is small, and a field of it has had a deadline
-``Table``       ``hashtable``       it is large
-``TimedTable``  ``hashtable``       it is large, and a field of it has had a deadline
-==============  ==================  ====================================================
-
-A field that has expired stays until it is met, or until the cron takes it out. What is asked of the
-hash here knows no time, unless it is given one.
-"""
+"""A hash in memory."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i64_le
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.collection import Collection
+from headrace.storage.collection import Collection, SmallLimits
 from headrace.storage.digest import DIGEST_BYTES, Digest
-from headrace.storage.hash.cutting import BOTH, Reading, cut, read_table
 from headrace.storage.hash.small import (
+    BOTH,
     EMPTY,
     HEAD,
     MOST,
     PAIR,
+    Reading,
     count_of,
+    cut,
     find_field,
     find_value,
     head,
+    read_table,
     with_field,
     without,
 )
 from headrace.storage.hash.timed import (
+    DEADLINE_BYTES,
     NEVER,
     Timed,
     TimedPiece,
+    TimedTable,
     has_passed,
     piece_of,
     timed_piece,
+    timed_table,
 )
-from headrace.storage.hash.timed_table import TimedTable, timed_table
-from headrace.storage.limits import SmallLimits
-from headrace.storage.packed.hashing import new_seed
-from headrace.storage.packed.strings import length_at, next_at, pack, string_at, unpack, with_string
+from headrace.storage.packed.strings import (
+    NOWHERE,
+    length_at,
+    next_at,
+    pack,
+    sound_end,
+    string_at,
+    unpack,
+    with_string,
+)
 from headrace.storage.packed.table import PAIRS as PAIR_TABLE
-from headrace.storage.packed.table import Table
+from headrace.storage.packed.table import SCORES as SCORE_TABLE
+from headrace.storage.packed.table import Table, keys_of, new_seed
 
 HASH: Final = b"hash"
 _SCATTERED: Final[i64] = 10_000
@@ -390,3 +389,54 @@ def packed_hash(pairs: list[bytes], deadlines: list[int] | None) -> Hash | None:
     made = Hash()
     made.rep = head(count) + pack(pairs) if deadlines is None else piece_of(pairs, deadlines)
     return made
+
+
+_LAST_MS: Final = (1 << 46) - 1
+
+
+def flaw(value: Hash) -> str:
+    """What is wrong with a hash; empty if nothing is. Complexity: O(fields)."""
+    rep = value.rep
+    if isinstance(rep, bytes):
+        return _flaw_of_piece(rep, False)
+    if isinstance(rep, TimedPiece):
+        return _flaw_of_piece(rep.piece, True)
+    if isinstance(rep, Table):
+        return rep.flaw()
+    assert isinstance(rep, TimedTable)
+    return rep.table.flaw() or rep.times.flaw() or _flaw_of_times(rep)
+
+
+def _flaw_of_piece(piece: bytes, timed: bool) -> str:
+    met: set[bytes] = set()
+    last_ms: i64 = 1
+    at = HEAD
+    end: i64 = len(piece)
+    while at < end:
+        middle = sound_end(piece, at)
+        stop = NOWHERE if middle == NOWHERE else sound_end(piece, middle)
+        if stop == NOWHERE or (timed and stop + DEADLINE_BYTES > end):
+            return "a small hash that cannot be read"
+        met.add(string_at(piece, at))
+        if timed:
+            deadline_ms = read_i64_le(piece, stop)
+            if last_ms == NEVER and deadline_ms != NEVER:
+                return "a field with a deadline behind one without"
+            if deadline_ms != NEVER and not last_ms <= deadline_ms <= _LAST_MS:
+                return "deadlines out of order"
+            last_ms = deadline_ms
+            stop += DEADLINE_BYTES
+        at = stop
+    return "" if len(met) == count_of(piece) else f"{len(met)} fields where others are counted"
+
+
+def _flaw_of_times(rep: TimedTable) -> str:
+    for directory in rep.times.directories:
+        for bucket in directory:
+            for field in keys_of(bucket, SCORE_TABLE):
+                deadline = rep.times.score(field)
+                if not 1 <= deadline <= _LAST_MS or deadline != int(deadline):
+                    return "a deadline that is none"
+                if not rep.table.has(field):
+                    return "a deadline without a field"
+    return ""

@@ -1,24 +1,143 @@
-"""Lists, as the keyspace holds them.
-
-A list is one ``bytes`` while it is tiny, and else a ``Row``. That is a matter of speed. What OBJECT
-ENCODING answers is Redis's own: ``listpack`` while all of it would be in one node, and from then on
-``quicklist``, until the only node that is left has half the size that it may have.
-"""
+"""Lists, as the keyspace holds them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.collection import Collection
 from headrace.storage.digest import Digest
-from headrace.storage.list import small
-from headrace.storage.list.limits import NodeLimits
-from headrace.storage.list.piece import listpack_bytes, numbers_of
+from headrace.storage.list.piece import (
+    NodeLimits,
+    listpack_bytes,
+    numbers_of,
+    with_other,
+    with_string,
+    without,
+)
 from headrace.storage.list.row import Row, row_of
-from headrace.storage.packed.listpack import EMPTY_BYTES
-from headrace.storage.packed.strings import unpack
+from headrace.storage.packed.strings import (
+    EMPTY_BYTES,
+    empty_buffer,
+    next_at,
+    string_at,
+    unpack,
+    write_string,
+)
+
+START: Final = 1  # where the elements begin
+MOST_BYTES: Final = 1024
+MOST_ELEMENTS: Final = 64
+_STRING_BYTES: Final = 10  # that a string takes beside its own, at most, if it is small enough
+EMPTY: Final = b"\0"
+_COUNTS: Final = [bytes([number]) for number in range(MOST_ELEMENTS + 1)]
+
+
+def count_of(small: bytes) -> i64:
+    """How many elements there are."""
+    return small[0]
+
+
+def takes(small: bytes, added_bytes: i64, added: i64) -> bool:
+    """Whether so many elements, and bytes of them, may be added."""
+    size = len(small) + added_bytes + _STRING_BYTES * added
+    return size <= MOST_BYTES and count_of(small) + added <= MOST_ELEMENTS
+
+
+def small_of(piece: bytes, count: i64) -> bytes:
+    """The small form of packed elements."""
+    return _COUNTS[count] + piece
+
+
+def pushed_right(small: bytes, strings: list[bytes], first: i64) -> bytes:
+    """The elements ``strings[first:]`` are added, one after the other."""
+    out = empty_buffer()
+    out.write(small)
+    added: i64 = len(strings) - first
+    out[0] = u8(small[0] + added)
+    while first < len(strings):
+        write_string(out, strings[first])
+        first += 1
+    return out.getvalue()
+
+
+def pushed_left(small: bytes, strings: list[bytes], first: i64) -> bytes:
+    """As ``pushed_right``, each of them in front of all."""
+    out = empty_buffer()
+    number: i64 = len(strings)
+    out.append(int(count_of(small) + number - first))
+    while number > first:
+        number -= 1
+        write_string(out, strings[number])
+    out.write(small[START:])
+    return out.getvalue()
+
+
+def popped_left(small: bytes) -> tuple[bytes, bytes]:
+    """The first element, and what is left without it."""
+    at = next_at(small, START)
+    return string_at(small, START), _COUNTS[count_of(small) - 1] + small[at:]
+
+
+def popped_right(small: bytes) -> tuple[bytes, bytes]:
+    """The last element, and what is left without it."""
+    left = count_of(small) - 1
+    at = next_at(small, START, left)
+    out = empty_buffer()
+    out.write(small)
+    out[0] = u8(left)
+    out.truncate(at)
+    return string_at(small, at), out.getvalue()
+
+
+def get(small: bytes, index: i64) -> bytes:
+    """The element with ``index`` elements before it."""
+    return string_at(small, next_at(small, START, index))
+
+
+def part(small: bytes, index: i64, count: i64) -> bytes:
+    """``count`` elements from ``index`` on, packed."""
+    low = next_at(small, START, index)
+    if index + count == count_of(small):
+        return small[low:]
+    return small[low : next_at(small, low, count)]
+
+
+def all_of(small: bytes) -> list[bytes]:
+    """The elements."""
+    return unpack(small[START:])
+
+
+def cut(small: bytes, first: i64, last: i64) -> bytes:
+    """``first`` elements are removed from the beginning, and ``last`` from the end."""
+    left = count_of(small) - first - last
+    return _COUNTS[left] + part(small, first, left)
+
+
+def replaced(small: bytes, index: i64, string: bytes) -> bytes:
+    """The element with ``index`` elements before it is another."""
+    return with_other(small, next_at(small, START, index), string)
+
+
+def inserted(small: bytes, index: i64, string: bytes) -> bytes:
+    """An element is added with ``index`` elements before it."""
+    grown = with_string(small, next_at(small, START, index), string)
+    return _COUNTS[count_of(small) + 1] + grown[START:]
+
+
+def removed(small: bytes, string: bytes, most: i64, forward: bool) -> bytes:
+    """Up to ``most`` elements that are equal to ``string`` are removed; 0 is all."""
+    numbers = numbers_of(small, START, string)
+    there: i64 = len(numbers)
+    if not there:
+        return small
+    if most and there > most:
+        numbers = numbers[:most] if forward else numbers[there - most :]
+        there = most
+    rest = without(small, START, len(string), numbers)
+    return _COUNTS[count_of(small) - there] + rest[START:]
+
 
 LIST: Final = b"list"
 LISTPACK: Final = b"listpack"
@@ -43,7 +162,7 @@ class List(Collection):
     """
 
     def __init__(self) -> None:
-        self.rep: object = small.EMPTY
+        self.rep: object = EMPTY
 
     # Its face
 
@@ -66,7 +185,7 @@ class List(Collection):
         if isinstance(rep, Row):
             return rep.count
         assert isinstance(rep, bytes)
-        return small.count_of(rep)
+        return count_of(rep)
 
     def used_bytes(self, samples: int) -> int:
         """See ``Value``: as if all elements were packed, which reading them may have done."""
@@ -127,7 +246,7 @@ class List(Collection):
         if isinstance(rep, Row):
             return rep.get(index)
         assert isinstance(rep, bytes)
-        return small.get(rep, index)
+        return get(rep, index)
 
     def packed(self, index: i64, count: i64) -> list[bytes]:
         """``count`` elements from ``index`` on, packed, in one or more pieces; they are there."""
@@ -142,7 +261,7 @@ class List(Collection):
             rep.add_packed(found, index, count)
         else:
             assert isinstance(rep, bytes)
-            found.append(small.part(rep, index, count))
+            found.append(part(rep, index, count))
 
     def positions(
         self, string: bytes, limit: i64, forward: bool, rank: i64, most: i64
@@ -159,11 +278,11 @@ class List(Collection):
         if isinstance(rep, Row):
             return rep.positions(string, limit, forward, rank, most)
         assert isinstance(rep, bytes)
-        numbers = numbers_of(rep, small.START, string)
+        numbers = numbers_of(rep, START, string)
         if forward:
             found = [number for number in numbers if number < limit]
         else:
-            end = small.count_of(rep) - limit
+            end = count_of(rep) - limit
             found = [number for number in numbers if number >= end]
             found.reverse()
         found = found[rank - 1 :]
@@ -183,9 +302,9 @@ class List(Collection):
         if isinstance(rep, bytes):
             if self._stays_small(rep, added_bytes, added, limits):
                 if right:
-                    self.rep = small.pushed_right(rep, strings, first)
+                    self.rep = pushed_right(rep, strings, first)
                 else:
-                    self.rep = small.pushed_left(rep, strings, first)
+                    self.rep = pushed_left(rep, strings, first)
                 return
             rep = self._become_row(limits)
         assert isinstance(rep, Row)
@@ -211,7 +330,7 @@ class List(Collection):
         """As ``pop``, where something is added before ``shrink``."""
         rep = self.rep
         if isinstance(rep, bytes):
-            string, rest = small.popped_right(rep) if right else small.popped_left(rep)
+            string, rest = popped_right(rep) if right else popped_left(rep)
             self.rep = rest
             return string
         assert isinstance(rep, Row)
@@ -228,12 +347,12 @@ class List(Collection):
         rep = self.rep
         if isinstance(rep, bytes):
             if right:
-                strings = unpack(small.part(rep, small.count_of(rep) - count, count))
+                strings = unpack(part(rep, count_of(rep) - count, count))
                 strings.reverse()
-                self.rep = small.cut(rep, 0, count)
+                self.rep = cut(rep, 0, count)
             else:
-                strings = unpack(small.part(rep, 0, count))
-                self.rep = small.cut(rep, count, 0)
+                strings = unpack(part(rep, 0, count))
+                self.rep = cut(rep, count, 0)
             return strings
         assert isinstance(rep, Row)
         strings = []
@@ -255,7 +374,7 @@ class List(Collection):
         rep = self.rep
         if isinstance(rep, bytes):
             if self._stays_small(rep, len(string), 1, limits):
-                self.rep = small.replaced(rep, index, string)
+                self.rep = replaced(rep, index, string)
                 return
             rep = self._become_row(limits)
         assert isinstance(rep, Row)
@@ -268,7 +387,7 @@ class List(Collection):
         rep = self.rep
         if isinstance(rep, bytes):
             if self._stays_small(rep, len(string), 1, limits):
-                self.rep = small.inserted(rep, index + 1 if after else index, string)
+                self.rep = inserted(rep, index + 1 if after else index, string)
                 return
             rep = self._become_row(limits)
         assert isinstance(rep, Row)
@@ -296,8 +415,8 @@ class List(Collection):
         """
         rep = self.rep
         if isinstance(rep, bytes):
-            self.rep = left = small.removed(rep, string, most, forward)
-            return int(small.count_of(rep) - small.count_of(left))
+            self.rep = left = removed(rep, string, most, forward)
+            return int(count_of(rep) - count_of(left))
         assert isinstance(rep, Row)
         gone = rep.remove(string, most, forward)
         if gone:
@@ -308,11 +427,11 @@ class List(Collection):
         """Remove ``first`` elements from the beginning, and ``last`` from the end."""
         rep = self.rep
         if isinstance(rep, bytes):
-            self.rep = small.cut(rep, first, last)
+            self.rep = cut(rep, first, last)
             return
         assert isinstance(rep, Row)
         if first + last >= rep.count:
-            self.rep = small.EMPTY
+            self.rep = EMPTY
             return
         rep.cut(first, last)
         self._shrink(rep, limits)
@@ -321,17 +440,14 @@ class List(Collection):
 
     def _stays_small(self, rep: bytes, added_bytes: i64, added: i64, limits: NodeLimits) -> bool:
         """Whether a tiny list stays one when so many elements come, or one is replaced."""
-        return (
-            small.takes(rep, added_bytes, added)
-            and small.count_of(rep) + added <= limits.most_elements
-        )
+        return takes(rep, added_bytes, added) and count_of(rep) + added <= limits.most_elements
 
     def _become_row(self, limits: NodeLimits) -> Row:
         rep = self.rep
         assert isinstance(rep, bytes)
-        count = small.count_of(rep)
-        size = listpack_bytes(small.all_of(rep)) if count else EMPTY_BYTES
-        row = Row(limits, rep[small.START :], count, size)
+        count = count_of(rep)
+        size = listpack_bytes(all_of(rep)) if count else EMPTY_BYTES
+        row = Row(limits, rep[START:], count, size)
         self.rep = row
         return row
 
@@ -342,7 +458,7 @@ class List(Collection):
             self._become_small(row)
 
     def _become_small(self, row: Row) -> None:
-        self.rep = small.small_of(row.whole(), row.count)
+        self.rep = small_of(row.whole(), row.count)
 
 
 def list_of(strings: list[bytes], limits: NodeLimits) -> List:
@@ -365,8 +481,8 @@ def _made_at_once(row: Row, limits: NodeLimits) -> List:
     made = List()
     row.shrink(limits, False)
     made.rep = row
-    if row.is_listpack and row.count <= small.MOST_ELEMENTS:
+    if row.is_listpack and row.count <= MOST_ELEMENTS:
         piece = row.whole()
-        if len(piece) <= small.MOST_BYTES // 2:
-            made.rep = small.small_of(piece, row.count)
+        if len(piece) <= MOST_BYTES // 2:
+            made.rep = small_of(piece, row.count)
     return made

@@ -1,26 +1,126 @@
-"""Pieces of a list: what is done to packed strings by their number, and by their content.
-
-A piece never changes; each of these makes a new one. ``start`` is where its first string begins:
-in front of it there may be something else, which is left as it is.
-"""
+"""Pieces of a list: packed strings, and what is done to them by number and by content."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
-from mypy_extensions import i64
+from librt.strings import BytesWriter, read_i32_le, write_i32_le
+from mypy_extensions import i32, i64
 
-from headrace.storage.packed.listpack import EMPTY_BYTES, text_bytes
 from headrace.storage.packed.strings import (
+    EMPTY_BYTES,
     header_bytes,
     is_same,
     length_at,
     next_at,
     pack,
     packed_bytes,
+    text_bytes,
     write_string,
 )
+
+_BYTES_BY_FILL: Final = [4096, 8192, 16384, 32768, 65536]  # for -1, -2 and so on
+_SAFE_BYTES: Final = 8192  # where the parameter counts elements, a node has no more bytes either
+_NO_LIMIT: Final = 1 << 60
+_ESTIMATED_BYTES: Final = 8  # that an element takes beside its own; Redis estimates high
+
+
+class PlainThreshold:
+    """From which length on a string stands alone, where a test has set that; else 0.
+
+    There is one for the process, as in Redis: DEBUG QUICKLIST-PACKED-THRESHOLD sets it.
+    """
+
+    def __init__(self) -> None:
+        self.string_bytes: i64 = 0
+
+
+PLAIN_THRESHOLD: Final = PlainThreshold()
+
+
+class NodeLimits:
+    """How large a node may become.
+
+    Args:
+        fill: ``list-max-listpack-size``: how many elements, or below 0 which of five sizes.
+    """
+
+    def __init__(self, fill: int) -> None:
+        self.fill: Final = fill
+        most_bytes = _SAFE_BYTES if fill >= 0 else _BYTES_BY_FILL[min(-fill, 5) - 1]
+        self.most_bytes: Final[i64] = most_bytes
+        self.most_elements: Final[i64] = max(fill, 1) if fill >= 0 else _NO_LIMIT
+
+    def are_exceeded(self, size: i64, count: i64) -> bool:
+        """Whether a node of ``size`` bytes and ``count`` elements would be too large."""
+        return size > self.most_bytes or count > self.most_elements
+
+    def is_alone(self, string: bytes) -> bool:
+        """Whether a string is so large that it gets a node of its own, which is no listpack."""
+        threshold = PLAIN_THRESHOLD.string_bytes
+        size: i64 = len(string)
+        return size >= threshold if threshold else size > self.most_bytes
+
+    def have_room(self, size: i64, count: i64, string: bytes) -> bool:
+        """Whether a string may be added to a node of ``size`` bytes and ``count`` elements."""
+        if self.is_alone(string):
+            return False
+        return not self.are_exceeded(size + len(string) + _ESTIMATED_BYTES, count + 1)
+
+    def let_merge(self, size: i64, other_size: i64, count: i64) -> bool:
+        """Whether two nodes may become one with ``count`` elements."""
+        return not self.are_exceeded(size + other_size - EMPTY_BYTES, count)
+
+    def make_listpack(self, size: i64, count: i64, shrinking: bool) -> bool:
+        """Whether the only node of a list is so small that the list is that alone.
+
+        Args:
+            shrinking: the list has become shorter: it has to be half as large.
+        """
+        share: i64 = 2 if shrinking else 1
+        if self.fill >= 0:
+            return count <= self.most_elements // share
+        return size <= self.most_bytes // share
+
+
+_BITS: Final = 5
+_EVERY: Final = 1 << _BITS
+_BETWEEN: Final = _EVERY - 1
+_MARK_BYTES: Final = 4
+UNKNOWN: Final = b""
+
+
+def place_of(marks: list[bytes], number_of_piece: i64, piece: bytes, number: i64) -> i64:
+    """The place of the element with ``number`` elements before it in a piece, or its end.
+
+    Args:
+        marks: those of each piece, by its number, as far as they are known; more may be by now.
+    """
+    if number < _EVERY:
+        return next_at(piece, 0, number)
+    while len(marks) <= number_of_piece:
+        marks.append(UNKNOWN)
+    known = marks[number_of_piece]
+    if not known:
+        known = _marks_of(piece)
+        marks[number_of_piece] = known
+    nearest = i64(read_i32_le(known, _MARK_BYTES * ((number >> _BITS) - 1)))
+    return next_at(piece, nearest, number & _BETWEEN)
+
+
+def _marks_of(piece: bytes) -> bytes:
+    """The places of the 32nd element, counted from 0, the 64th and so on."""
+    out = BytesWriter()
+    at: i64 = 0
+    end: i64 = len(piece)
+    count: i64 = 0
+    while at < end:
+        at = next_at(piece, at)
+        count += 1
+        if not count & _BETWEEN:
+            write_i32_le(out, i32(at))
+    return out.getvalue()
+
 
 # Bytes of a piece: it is searched as a whole before it is walked, unless it holds long strings.
 _LONG: Final = 512

@@ -26,18 +26,25 @@ from typing import Final
 from librt.vecs import append, extend, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.list.limits import NodeLimits
-from headrace.storage.list.marks import UNKNOWN, place_of
 from headrace.storage.list.piece import (
+    UNKNOWN,
+    NodeLimits,
     listpack_bytes,
     numbers_of,
+    place_of,
     reversed_pack,
     with_other,
     with_string,
     without,
 )
-from headrace.storage.packed.listpack import EMPTY_BYTES, text_bytes
-from headrace.storage.packed.strings import next_at, pack, string_at, unpack
+from headrace.storage.packed.strings import (
+    EMPTY_BYTES,
+    next_at,
+    pack,
+    string_at,
+    text_bytes,
+    unpack,
+)
 
 _OPEN_MAX: Final = 256  # elements of an open end: then the inner ones are packed
 _SEALED: Final = 192  # so many of them

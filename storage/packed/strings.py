@@ -1,24 +1,66 @@
-"""Packed strings: strings one behind the other in one immutable ``bytes``.
-
-::
-
-    $3 CRLF abc CRLF $0 CRLF CRLF $2 CRLF 12 CRLF
-
-Each stands there as RESP sends a bulk string. So a reply of many elements is a copy of bytes, and
-costs no object for each of them. The price is five bytes a string.
-
-A place is where a string begins. Nothing marks places, and a string may hold bytes that look like
-another one, so strings are found from the beginning on.
-"""
+"""Packed strings: strings one behind the other in one immutable ``bytes``."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le
+from librt.strings import (
+    BytesWriter,
+    read_i32_le,
+    read_i64_le,
+    write_f64_le,
+    write_i16_le,
+    write_i32_le,
+)
 from mypy_extensions import i16, i32, i64
 
-from headrace.storage.packed.buffer import KEPT_BYTES, empty_buffer
+_SCORE_BYTES: Final[i64] = 8
+KEPT_BYTES: Final = 1 << 16  # of the buffer, at most, once it has been used
+
+
+class _Kept:
+    """A buffer that is used again and again, unless it has become large."""
+
+    def __init__(self) -> None:
+        self._out = BytesWriter()
+
+    def empty(self) -> BytesWriter:
+        """The buffer, with nothing in it."""
+        out = self._out
+        if len(out) > KEPT_BYTES:
+            out = BytesWriter()
+            self._out = out
+        out.truncate(0)
+        return out
+
+
+_first: Final = _Kept()
+_second: Final = _Kept()
+
+
+def empty_buffer() -> BytesWriter:
+    """The buffer, with nothing in it."""
+    return _first.empty()
+
+
+def other_buffer() -> BytesWriter:
+    """Another one, for what is put together at the same time."""
+    return _second.empty()
+
+
+def with_score(piece: bytes, place: i64, score: float) -> bytes:
+    """A piece with another double at a place, where it has one."""
+    out = empty_buffer()
+    out.write(piece)
+    write_f64_le(out, score)
+    end: i64 = len(piece)
+    at: i64 = 0
+    while at < _SCORE_BYTES:
+        out[place + at] = out[end + at]
+        at += 1
+    out.truncate(end)
+    return out.getvalue()
+
 
 NOWHERE: Final = -1
 
@@ -206,3 +248,82 @@ def is_sound(piece: bytes) -> bool:
     while at != NOWHERE and at < end:
         at = sound_end(piece, at)
     return at == end
+
+
+EMPTY_BYTES: Final = 7
+_SHORT_TEXT_BYTES: Final = 64  # below, text that is no number takes two bytes beside its own
+_NUMBER_TEXT_BYTES: Final = 20  # of a 64-bit integer, its sign included, at most
+_MINUS: Final = 0x2D
+_NINE: Final = 0x39
+_U64: Final = 2**64
+_SMALL: Final = 2**61  # within this, a number stays unboxed in compiled code
+_I64_MAX: Final = 2**63 - 1
+_I64_MIN: Final = -(2**63)
+# By number of digits, where that alone decides the size of a positive integer; else 0.
+_POSITIVE_BYTES: Final = [0, 2, 2, 0, 0, 0, 5, 0, 6, 6, 0, 10, 10, 10, 10, 10, 10, 10, 10]
+
+
+def text_bytes(text: bytes) -> i64:
+    """The size of one element that holds ``text``."""
+    size: i64 = len(text)
+    if 0 < size <= _NUMBER_TEXT_BYTES:
+        first: i64 = text[0]
+        last: i64 = text[size - 1]
+        if first <= _NINE and last <= _NINE and (first >= _ZERO or first == _MINUS):
+            found = _number_bytes(text)
+            if found:
+                return found
+    if size < _SHORT_TEXT_BYTES:
+        return size + 2
+    size += 2 if size < 4096 else 5
+    return size + _back_length(size)
+
+
+def _number_bytes(text: bytes) -> int:
+    """The size of ``text`` as an integer element; 0 when it is no canonical integer."""
+    size = len(text)
+    digits = text if text[0] != _MINUS else text[1:]
+    if not digits.isdigit() or (digits[0] == _ZERO and size > 1):
+        return 0
+    if size < len(_POSITIVE_BYTES) and text[0] != _MINUS and _POSITIVE_BYTES[size]:
+        return _POSITIVE_BYTES[size]
+    number = int(text)
+    return integer_bytes(number) if _I64_MIN <= number <= _I64_MAX else 0
+
+
+def integer_bytes(number: int) -> int:
+    """The size of one element that holds a signed 64-bit ``number``, back length included."""
+    if 0 <= number <= 127:
+        return 2
+    if -4096 <= number <= 4095:
+        return 3
+    if -32768 <= number <= 32767:
+        return 4
+    if -8388608 <= number <= 8388607:
+        return 5
+    if -2147483648 <= number <= 2147483647:
+        return 6
+    return 10
+
+
+def delta_bytes(delta: int) -> int:
+    """As ``integer_bytes``, for the difference of two unsigned 64-bit numbers, which wraps."""
+    if -_SMALL < delta < _SMALL:
+        return integer_bytes(delta)
+    wrapped = delta % _U64
+    return integer_bytes(wrapped - _U64 if wrapped > _I64_MAX else wrapped)
+
+
+def are_as_long(first: int, last: int) -> bool:
+    """Whether ``delta_bytes`` is surely the same for all differences from ``first`` to ``last``."""
+    return (first < 0) == (last < 0) and delta_bytes(first) == delta_bytes(last)
+
+
+def _back_length(size: i64) -> i64:
+    if size <= 127:
+        return 1
+    if size < 16383:
+        return 2
+    if size < 2097151:
+        return 3
+    return 4 if size < 268435455 else 5

@@ -1,32 +1,4 @@
-"""A table of elements by linear hashing: its buckets are packed strings.
-
-An element is a string, the key, and what its kind says stands behind it: nothing in a set, another
-string in a hash, the eight bytes of a score in a sorted set. A bucket holds its elements one behind
-the other, in no order. There is no object for an element, and none for its place.
-
-The number of a bucket is the lower bits of its keys' hashes. There is no moment at which all is
-moved to a larger table: when the elements outgrow their buckets, one bucket is split, the next in
-order, and when they are few, the last bucket is merged into the one that it came from::
-
-    buckets   keys of bucket 1 end in
-    2         1
-    3         1           bucket 2 was split off bucket 0: theirs end in 00 and 10
-    4         01          bucket 3 was split off it: theirs end in 11
-    5         01          bucket 4 was split off bucket 0: theirs end in 000 and 100
-
-Buckets are small, because each write makes one anew, and because a search goes through half of one.
-Those of members alone are larger where these are large, or as short as numbers are: nobody writes
-to a member, and the price of a bucket, some sixty bytes, is to be shared by many.
-
-**Copies.** Buckets never change, they are replaced. They stand in directories of 256, and a copy of
-a table shares the directories with it. A flag for each says whether the table may write to it;
-where it may not, it first puts a copy of the directory in its place. So a copy costs a pointer for
-each directory, and keeps what it holds whatever happens to the other one.
-
-**Scans.** A cursor is the lower bits of hashes, and a scan counts with these bits reversed. In this
-order a bucket that is split becomes two neighbours, and one that came from a merge may be met
-again. So a scan meets every element that is there from its start to its end.
-"""
+"""A table of elements by linear hashing: its buckets are packed strings."""
 
 from __future__ import annotations
 
@@ -37,20 +9,87 @@ from librt.strings import read_f64_le, read_i32_le, read_i64_le, write_f64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.packed.buffer import empty_buffer, other_buffer, with_score
-from headrace.storage.packed.hashing import hash_of, mixed
 from headrace.storage.packed.strings import (
     END_BYTES,
     NOWHERE,
+    empty_buffer,
     header,
     header_bytes,
     length_at,
     next_at,
+    other_buffer,
     packed_bytes,
     sound_end,
+    with_score,
     with_string,
     write_string,
 )
+
+SEED_BITS: Final = 61  # 32 of the first state, 29 of the factor
+HASH_BITS: Final = 32
+_STATE: Final[i64] = 0xFFFFFFFF
+_LEAST_FACTOR: Final[i64] = 0x20000001  # it is odd, and has 30 bits
+_LAST_FACTOR: Final[i64] = 0x2F0B4A27
+_FOLD: Final[i64] = 30
+_WORD: Final[i64] = 4
+
+
+def hash_of(data: bytes, start: i64, size: i64, seed: i64) -> i64:
+    """The hash of ``size`` bytes of ``data`` from ``start`` on, below 2**HASH_BITS.
+
+    Args:
+        seed: below 2**SEED_BITS.
+    """
+    factor: i64 = (seed >> HASH_BITS) | _LEAST_FACTOR
+    state: i64 = seed & _STATE
+    word: i64 = 0
+    left = size
+    if size >= _WORD:
+        last = start + size - _WORD
+        while start < last:
+            word = i64(read_i32_le(data, start)) & _STATE
+            word = (state ^ word) * factor
+            state = (word ^ (word >> _FOLD)) & _STATE
+            start += _WORD
+        word = i64(read_i32_le(data, last)) & _STATE
+    else:
+        while left > 0:
+            word = word << 8 | i64(data[start])
+            start += 1
+            left -= 1
+    word = (state ^ word) * factor
+    state = (word ^ (word >> _FOLD)) & _STATE
+    # The last word may overlap the one before, so the size has to tell such strings apart.
+    word = (state ^ size) * _LAST_FACTOR
+    return (word ^ (word >> _FOLD)) & _STATE
+
+
+def mixed(number: i64, seed: i64) -> i64:
+    """A number below 2**HASH_BITS that follows from another one and a seed, seemingly by chance."""
+    word = ((seed ^ number) & _STATE) * ((seed >> HASH_BITS) | _LEAST_FACTOR)
+    word = ((word ^ (word >> _FOLD)) & _STATE) * _LAST_FACTOR
+    return (word ^ (word >> _FOLD)) & _STATE
+
+
+class _Process:
+    """What is chosen once for a process."""
+
+    def __init__(self) -> None:
+        self.seed: i64 = 0x0123456789ABCDEF  # until it is chosen
+
+
+_process: Final = _Process()
+
+
+def set_seed(seed: i64) -> None:
+    """Choose the seed of the tables that are made from now on."""
+    _process.seed = seed
+
+
+def new_seed() -> i64:
+    """The seed of a table that is made now."""
+    return _process.seed
+
 
 MEMBERS: Final[i64] = 1  # elements are keys alone
 PAIRS: Final[i64] = 2  # a value stands behind each key

@@ -1,9 +1,4 @@
-"""The small form of a set that has strings: one ``bytes``, in the order in which they were added.
-
-::
-
-    number of members, i16 | members, packed
-"""
+"""The small form of a set that has strings: one ``bytes``, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -12,7 +7,17 @@ from typing import Final
 from librt.strings import read_i16_le
 from mypy_extensions import i64
 
+from headrace.storage.collection import SmallLimits
 from headrace.storage.packed.strings import header, is_sound, next_at, unpack
+
+
+class SetLimits(SmallLimits):
+    """As for other types, and how many ``integers`` there may be where all members are some."""
+
+    def __init__(self, integers: i64, elements: i64, element_bytes: i64) -> None:
+        super().__init__(elements, element_bytes)
+        self.integers: Final[i64] = integers
+
 
 HEAD: Final[i64] = 2  # where the members begin
 MOST: Final[i64] = 2**15 - 1  # members, whatever the limits are

@@ -1,34 +1,25 @@
-"""A sorted set: members with scores, found by name, rank, score or, among equal scores, name.
-
-A small one is a run (``runs``). A large one is a table from members to scores beside a tree that
-has them in order (``large``). It turns large where Redis turns to a skiplist, and never back.
-
-A range is one of ranks, whatever it was asked for by: bounds become ranks first. What it holds is
-given as runs. Both forms answer alike, except in two cases, as in Redis. A small one forgets the
-sign of 0. Where members of different scores are asked for by name, it takes those from the first
-that lies within the range up to the next that does not.
-"""
+"""A sorted set: members with scores, found by name, rank, score or, among equal scores, by name."""
 
 from __future__ import annotations
 
 from math import isnan
 from typing import Final
 
-from librt.vecs import vec
+from librt.strings import read_f64_le
+from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.collection import Collection
+from headrace.storage.collection import Collection, SmallLimits
 from headrace.storage.digest import DIGEST_BYTES, Digest
-from headrace.storage.limits import SmallLimits
-from headrace.storage.packed.strings import next_at
-from headrace.storage.packed.table import NO_SCORE, Table
-from headrace.storage.sorted_set.large import Large
-from headrace.storage.sorted_set.lex import LexRange
+from headrace.storage.packed.strings import next_at, packed_bytes, unpack
+from headrace.storage.packed.table import NO_SCORE, SCORE_BYTES, SCORES, Table, new_seed
 from headrace.storage.sorted_set.runs import (
     EMPTY,
     MOST,
+    Span,
     above_score,
     below,
+    compare_at,
     first_place,
     inserted,
     member_at,
@@ -40,7 +31,263 @@ from headrace.storage.sorted_set.runs import (
     spot_of,
     without,
 )
-from headrace.storage.sorted_set.span import Span
+from headrace.storage.sorted_set.tree import RUN_BYTES, RUN_MEMBERS, Tree
+
+_PIECES_A_NODE: Final = 8
+
+
+@mypyc_attr(acyclic=True)
+class Large:
+    """Members with scores: what the table has, the tree has, and nothing else."""
+
+    def __init__(self) -> None:
+        self.table = Table(SCORES, new_seed())
+        self.tree = Tree()
+
+    def add(self, member: bytes, score: float) -> None:
+        """Add a member that is not there."""
+        self.table.swap_score(member, score)
+        self.tree.insert(score, member)
+
+    def put_all(
+        self, requests: list[list[bytes]], first: i64, place: i64, scores: vec[float]
+    ) -> vec[float]:
+        """Give members their scores, for several of which memory is waited at once.
+
+        Args:
+            requests: from ``first`` on as many as there are scores, of which each names a member.
+            place: where in a request it stands.
+
+        Returns: the scores that the members had; not a number for new ones.
+        """
+        table = self.table
+        tree = self.tree
+        count: i64 = len(scores)
+        table.look_ahead(requests, first, first + count, place)
+        olds = vec[float]()
+        both = scores[:]  # and behind them those of the members that are there
+        at: i64 = 0
+        while at < count:
+            member = requests[first + at][place]
+            table.take_ahead(member, at)
+            old = table.swap_score(member, scores[at])
+            olds = append(olds, old)
+            if not isnan(old):
+                both = append(both, old)
+            at += 1
+        tree.look_ahead(both)
+        at = 0
+        behind = count
+        while at < count:
+            old = olds[at]
+            member = requests[first + at][place]
+            if isnan(old):
+                tree.insert(scores[at], member, at)
+            else:
+                if old != scores[at]:
+                    tree.move(member, old, scores[at], behind, at)
+                behind += 1
+            at += 1
+        return olds
+
+    def add_run(self, run: bytes) -> None:
+        """Add members to what is empty."""
+        size = size_of(run)
+        place = first_place(run)
+        number: i64 = 0
+        pairs: list[tuple[float, bytes]] = []
+        while number < size:
+            pairs.append((score_at(run, number), member_at(run, place)))
+            place = next_at(run, place)
+            number += 1
+        self.add_sorted(pairs)
+
+    def add_sorted(self, pairs: list[tuple[float, bytes]]) -> None:
+        """Add what is in order, to what is empty."""
+        count: i64 = len(pairs)
+        first: i64 = 0
+        while first < count:
+            end = first
+            size: i64 = 0
+            while end < count and end - first < RUN_MEMBERS:
+                size += SCORE_BYTES + packed_bytes(len(pairs[end][1]))
+                if size > RUN_BYTES and end > first:
+                    break
+                self.table.swap_score(pairs[end][1], pairs[end][0])
+                end += 1
+            self.tree.add_run(run_of(pairs, first, end))
+            first = end
+
+    def remove(self, member: bytes) -> bool:
+        """Take a member out; False where it is not there."""
+        score = self.table.score(member)
+        if score != score:
+            return False
+        self.table.remove(member)
+        self.tree.remove(score, member)
+        return True
+
+    def take(self, first: i64, end: i64) -> list[bytes]:
+        """Take out the members from rank ``first`` up to and without ``end``; runs of them."""
+        taken = self.tree.take(first, end)
+        for run in taken:
+            for member in unpack(run[first_place(run) :]):
+                self.table.remove(member)
+        return taken
+
+    def scan(self, cursor: i64, least: i64, found: list[tuple[bytes, float]]) -> i64:
+        """Add some members to ``found``, in no order; the next cursor, 0 at the end."""
+        buckets: list[bytes] = []
+        cursor = self.table.scan(cursor, least, buckets)
+        for bucket in buckets:
+            place: i64 = 0
+            end: i64 = len(bucket)
+            while place < end:
+                after = next_at(bucket, place)
+                found.append((member_at(bucket, place), read_f64_le(bucket, after)))
+                place = after + SCORE_BYTES
+        return cursor
+
+    def copy(self) -> Large:
+        """One of its own with the same members."""
+        twin = Large()
+        twin.table = self.table.copy()
+        twin.tree = self.tree.copy()
+        return twin
+
+    def used_bytes(self, samples: int) -> int:
+        """About how much memory it takes, by so many nodes of the tree; 0: by all."""
+        table = self.table
+        # The tree holds the same members and scores once more.
+        return table.used_bytes() + int(table.content_bytes) + self.tree.overhead_bytes(samples)
+
+    def effort(self) -> int:
+        """About how many pieces there are to free."""
+        return self.table.effort() + _PIECES_A_NODE * len(self.tree.nodes)
+
+    def free_some(self, most: int) -> bool:
+        """Free up to about ``most`` pieces of what nobody uses any more; True at the end."""
+        if self.tree.nodes:
+            self.tree.free_some(max(1, most // _PIECES_A_NODE))
+            return False
+        return self.table.free_some(most)
+
+
+LOWEST: Final = -1  # kinds of bounds
+MEMBER: Final = 0
+HIGHEST: Final = 1
+
+
+class LexBound:
+    """One end of a range.
+
+    Args:
+        kind: below all members, at one, or above all.
+        member: at which one; it need not be there.
+        exclusive: that one is not in the range.
+    """
+
+    def __init__(self, kind: i64, member: bytes, exclusive: bool) -> None:
+        self.kind: Final[i64] = kind
+        self.member: Final = member
+        self.exclusive: Final = exclusive
+
+
+class LexRange:
+    """A range between two bounds, both at most once among all members."""
+
+    def __init__(self, low: LexBound, high: LexBound) -> None:
+        self.low: Final = low
+        self.high: Final = high
+
+    def is_empty(self) -> bool:
+        """Whether nothing can be in it."""
+        low = self.low
+        high = self.high
+        if low.kind != high.kind:
+            return low.kind > high.kind
+        if low.kind != MEMBER:
+            return True
+        exclusive = low.exclusive or high.exclusive
+        return low.member > high.member or (low.member == high.member and exclusive)
+
+    def of_run(self, run: bytes, reverse: bool, skipped: i64) -> tuple[i64, i64]:
+        """The first number in the range and the one behind its last, walked from either end.
+
+        Members that are not in order, because their scores differ, end the range or do not begin
+        it, as in Redis's walk; those that are skipped are not compared.
+        """
+        size = size_of(run)
+        if self.is_empty() or not size:
+            return 0, 0
+        above_low: list[bool] = []
+        below_high: list[bool] = []
+        place = first_place(run)
+        end: i64 = len(run)
+        while place < end:
+            above_low.append(self._is_above_low(run, place))
+            below_high.append(self._is_below_high(run, place))
+            place = next_at(run, place)
+        if not above_low[-1] or not below_high[0]:
+            return 0, 0
+        if reverse:
+            last: i64 = size - 1
+            while last >= 0 and not below_high[last]:
+                last -= 1
+            if last < 0 or not above_low[last]:
+                return 0, 0
+            last = max(-1, last - skipped)
+            first = last
+            while first >= 0 and above_low[first]:
+                first -= 1
+            return first + 1, last + 1
+        first = 0
+        while first < size and not above_low[first]:
+            first += 1
+        if first == size or not below_high[first]:
+            return 0, 0
+        first = min(size, first + skipped)
+        last = first
+        while last < size and below_high[last]:
+            last += 1
+        return first, last
+
+    def of_tree(self, tree: Tree, reverse: bool, skipped: i64) -> tuple[i64, i64]:
+        """The first rank in the range and the one behind its last, without those skipped."""
+        if self.is_empty():
+            return 0, 0
+        low = self.low
+        high = self.high
+        first: i64 = 0
+        end = tree.size
+        if low.kind == HIGHEST:
+            first = end
+        elif low.kind == MEMBER:
+            first = tree.below_member(low.member, low.exclusive)
+        if high.kind == LOWEST:
+            end = 0
+        elif high.kind == MEMBER:
+            end = tree.below_member(high.member, not high.exclusive)
+        if reverse:
+            end -= min(skipped, max(0, end - first))
+        else:
+            first += min(skipped, max(0, end - first))
+        return first, max(first, end)
+
+    def _is_above_low(self, run: bytes, place: i64) -> bool:
+        low = self.low
+        if low.kind != MEMBER:
+            return low.kind == LOWEST
+        order = compare_at(run, place, low.member)
+        return order > 0 or (order == 0 and not low.exclusive)
+
+    def _is_below_high(self, run: bytes, place: i64) -> bool:
+        high = self.high
+        if high.kind != MEMBER:
+            return high.kind == HIGHEST
+        order = compare_at(run, place, high.member)
+        return order < 0 or (order == 0 and not high.exclusive)
+
 
 SORTED_SET: Final = b"zset"
 SAME: Final[i64] = 0  # what became of a member

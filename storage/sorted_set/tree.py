@@ -27,6 +27,7 @@ from headrace.storage.packed.strings import packed_bytes
 from headrace.storage.sorted_set.runs import (
     EMPTY,
     HEAD_BYTES,
+    Span,
     above_score,
     below,
     below_member,
@@ -44,7 +45,6 @@ from headrace.storage.sorted_set.runs import (
     without,
     without_one,
 )
-from headrace.storage.sorted_set.span import Span
 
 RUN_MEMBERS: Final[i64] = 64
 RUN_BYTES: Final[i64] = 4096  # of a run of more than one member

@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.storage.packed.listpack import (
+from headrace.storage.packed.strings import (
     EMPTY_BYTES,
     are_as_long,
     delta_bytes,

@@ -10,7 +10,6 @@ from typing import Final
 
 from mypy_extensions import i32, i64, mypyc_attr
 
-from headrace.storage.stream.ids import is_below
 from headrace.storage.stream.packing import pack
 from headrace.storage.stream.payload import (
     UNKNOWN,
@@ -21,7 +20,7 @@ from headrace.storage.stream.payload import (
     unpack_some,
 )
 from headrace.storage.stream.reach import REACH_MAX, evenly
-from headrace.storage.stream.run import NO_NAMES, Run, names_of
+from headrace.storage.stream.run import NO_NAMES, Run, is_below, names_of
 
 BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
 RECENT_BLOCKS: Final = 8

@@ -16,10 +16,9 @@ from headrace.storage.stream.groups import (
     estimate_position,
     has_tombstone_after,
 )
-from headrace.storage.stream.ids import is_below
-from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.pel import GONE
+from headrace.storage.stream.pel import GONE, Nack
+from headrace.storage.stream.run import is_below
 from headrace.storage.stream.stream import Stream
 
 

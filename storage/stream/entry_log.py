@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headrace.storage.errors import StorageError
-from headrace.storage.freeable import Removed
 from headrace.storage.stream.appending import (
     NodeLimits,
     append,
@@ -23,11 +21,11 @@ from headrace.storage.stream.appending import (
     span_of,
 )
 from headrace.storage.stream.block import BLOCK_BYTES, Block
-from headrace.storage.stream.ids import ID_MAX, is_below
 from headrace.storage.stream.index import BlockIndex
 from headrace.storage.stream.keeping import BlockKeeper
 from headrace.storage.stream.part import Part, Stretch, part_of, part_with
-from headrace.storage.value import Value
+from headrace.storage.stream.run import ID_MAX, is_below
+from headrace.storage.value import Removed, StorageError, Value
 
 if TYPE_CHECKING:
     from librt.vecs import vec

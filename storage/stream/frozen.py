@@ -22,15 +22,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.freeable import Freeable
 from headrace.storage.stream.block import BLOCK_BYTES, Block
 from headrace.storage.stream.contents import Contents
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.idempotence import IdmpMap
 from headrace.storage.stream.keeping import BlockKeeper, NackKeeper, ProducerKeeper
-from headrace.storage.stream.nack import Holder, Nack
+from headrace.storage.stream.pel import Holder, Nack
 from headrace.storage.stream.producer import Producer
-from headrace.storage.value import Frozen
+from headrace.storage.value import Freeable, Frozen
 
 STREAM: Final = b"stream"
 NO_OWNER: Final = -1

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from typing import Final, TypeVar, cast
 
-from headrace.storage.freeable import Freeable, Removed
 from headrace.storage.stream.entry_log import EntryLog
-from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.keeping import NackKeeper
-from headrace.storage.stream.nack import Chunk, Holder, Nack
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
+from headrace.storage.stream.pel import GONE, IN_ZONE, Chunk, Holder, Nack, NacksById, NacksByTime
+from headrace.storage.stream.run import following, is_below
+from headrace.storage.value import Freeable, Removed
 
 Named = TypeVar("Named")
 UNKNOWN: Final = -1

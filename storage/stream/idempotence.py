@@ -16,10 +16,9 @@ from typing import Final, cast
 from mypy_extensions import i64
 
 from headrace.storage.expiring import Expiring, Owner
-from headrace.storage.freeable import Freeable
-from headrace.storage.stream.iids import Iid
 from headrace.storage.stream.keeping import ProducerKeeper
-from headrace.storage.stream.producer import NOT_DUE, Producer
+from headrace.storage.stream.producer import NOT_DUE, Iid, Producer
+from headrace.storage.value import Freeable
 
 Record = tuple[bytes, bytes, int, int, int]
 _SAMPLES: Final = 8  # producers by which the memory of all is judged

@@ -13,9 +13,9 @@ from __future__ import annotations
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.freeable import Removed
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.reach import REACH_MAX, Reach
+from headrace.storage.value import Removed
 
 
 @mypyc_attr(acyclic=True)

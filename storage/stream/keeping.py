@@ -8,7 +8,7 @@ from __future__ import annotations
 from mypy_extensions import trait
 
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.producer import Producer
 
 

@@ -6,10 +6,9 @@ from typing import Final
 
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.entry_log import EntryLog
-from headrace.storage.stream.ids import is_below
-from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part, part_with
-from headrace.storage.stream.run import Run
+from headrace.storage.stream.pel import Nack
+from headrace.storage.stream.run import Run, is_below
 
 
 class Lookup:

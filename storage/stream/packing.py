@@ -12,7 +12,7 @@ from msgspec import MsgspecError, json
 from msgspec.msgpack import Encoder
 from mypy_extensions import i64
 
-from headrace.storage.stream.heads import (
+from headrace.storage.stream.payload import (
     APART,
     ARRAY_16,
     BIN_8,

@@ -7,8 +7,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.ids import is_below
-from headrace.storage.stream.run import Run
+from headrace.storage.stream.run import Run, is_below
 
 ENTRY_BYTES_LEAST: Final = 24  # of an entry in a reply, beside its texts
 

@@ -1,40 +1,74 @@
-"""What one producer of a stream has used: its iids, in the order in which they were added.
-
-A ring of slots, oldest first, beside a table that finds the slot of an iid. Both are packed
-vectors, and small, because XADD meets them with cold caches: all of an iid of up to 16 bytes is in
-40 bytes. A slot is four words::
-
-    slot              0        1      2        3
-    first, last       c        -      a        b       the oldest is in slot 2; slot 1 is free
-    added             20       -      10       13      when it was added, milliseconds since 1970
-    rest              1 h3 1   0      0 h1 1   1 h2 1  its entry's sequence, its hash, its bytes:
-                                                       how many; 0 when the slot is free
-
-    _odd              {slot: ID} where the entry's milliseconds are not those of ``added``, or the
-                      sequence does not fit in: that is ODD in the slot
-    _texts            of iids of more than 16 bytes; empty as long as there was none
-
-    _table            tag << 15 | slot + 1, at the place that the lower half of the hash says or the
-                      next free one; the tag is the upper half
-
-An iid that leaves frees its slot, and nothing else. What the table says of it is wrong from then
-on, as the slot shows. When the table is three quarters full, it is filled anew from the ring. So
-nobody has to find the place of the oldest iid, which would be far from all that a command touches.
-
-An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over and the
-next growth closes. The place of an iid depends on a secret of the process; what can be seen from
-outside does not.
-"""
+"""What one producer of a stream has used: its iids, in the order in which they were."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
+from librt.strings import read_i32_le, read_i64_le
 from librt.vecs import vec
 from mypy_extensions import i32, i64, mypyc_attr
 
-from headrace.storage.stream.iids import HASH_MASK, SHORT_BYTES, Iid, iid_made_of, text_of
+WORD_BYTES: Final = 8
+SHORT_BYTES: Final = 16  # an iid that two words hold whole; of a longer one the text is kept, too
+HASH_BITS: Final = 32
+HASH_MASK: Final = 0xFFFFFFFF
+_HALF: Final = 0xFFFFFFFF  # of a word
+_MIXED_BITS: Final = 62
+_MIXED_MASK: Final = 0x3FFFFFFFFFFFFFFF
+_FACTOR: Final = 0x1E3779B97F4A7C15  # odd, with its bits in no order
+_SECRET: Final[i64] = hash(b"iids") & 0x7FFFFFFF
+
+Iid = tuple[i64, i64, i64, bytes, i64]  # first, last, size, text, hash
+
+
+def iid_of(text: bytes) -> Iid:
+    """The iid that is written ``text``, which is not empty."""
+    size: i64 = len(text)
+    if size >= WORD_BYTES:
+        last = read_i64_le(text, size - WORD_BYTES)
+        return iid_made_of(read_i64_le(text, 0), last, size, text)
+    first: i64 = 0
+    if size >= 4:
+        end = i64(read_i32_le(text, size - 4)) & _HALF
+        first = (i64(read_i32_le(text, 0)) & _HALF) | end << (8 * (size - 4))
+    else:
+        at: i64 = 0
+        while at < size:
+            first |= i64(text[at]) << (8 * at)
+            at += 1
+    return iid_made_of(first, 0, size, text)
+
+
+def iid_made_of(first: i64, last: i64, size: i64, text: bytes) -> Iid:
+    """The iid of two words that is ``size`` bytes long; ``text`` only if they do not hold it.
+
+    The hash has ``HASH_BITS``. It depends on a secret of the process, so that nobody outside can
+    know which iids go to one place.
+    """
+    if size > SHORT_BYTES:
+        number: i64 = hash(text)
+        return first, last, size, text, number & HASH_MASK
+    mixed = _mix(_mix((_SECRET + size) ^ first) ^ last) >> (_MIXED_BITS - HASH_BITS)
+    return first, last, size, b"", mixed
+
+
+def text_of(iid: Iid) -> bytes:
+    """How ``iid`` is written."""
+    size = int(iid[2])
+    if size > SHORT_BYTES:
+        return iid[3]
+    first = int(iid[0]).to_bytes(WORD_BYTES, "little", signed=True)
+    if size <= WORD_BYTES:
+        return first[:size]
+    last = int(iid[1]).to_bytes(WORD_BYTES, "little", signed=True)
+    return first + last[SHORT_BYTES - size :]
+
+
+def _mix(word: i64) -> i64:
+    """Spread the bits of a word over 62 bits, the upper ones the best."""
+    return ((word ^ (word >> 32)) & _MIXED_MASK) * _FACTOR & _MIXED_MASK
+
 
 NOT_DUE: Final = -1
 _WORDS: Final = 4  # of a slot

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.storage.stream.entry_log import EntryLog
-from headrace.storage.stream.ids import following
 from headrace.storage.stream.part import nth_live
-from headrace.storage.stream.run import Run
+from headrace.storage.stream.run import Run, following
 
 ID = tuple[int, int]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.ids import ID_MAX, is_below
+from headrace.storage.stream.run import ID_MAX, is_below
 from headrace.storage.stream.stream import Stream
 
 KEEPREF: Final = 0

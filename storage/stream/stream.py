@@ -7,7 +7,7 @@ from typing import Final
 from headrace.storage.digest import Digest
 from headrace.storage.stream.contents import Contents
 from headrace.storage.stream.frozen import STREAM, FrozenStream
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 
 _DIGEST_NUMBER: Final = 6
 _DIGEST_PAGE: Final = 1000  # entries looked at together

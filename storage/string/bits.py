@@ -18,7 +18,7 @@ from typing import Final
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
-from headrace.storage.packed.buffer import empty_buffer
+from headrace.storage.packed.strings import empty_buffer
 
 AND: Final = 0
 OR: Final = 1

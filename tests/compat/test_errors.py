@@ -8,7 +8,7 @@ from importlib import import_module
 from headrace import storage
 from headrace.compat import errors
 from headrace.compat.storage_errors import LINES, storage_error_line
-from headrace.storage.errors import StorageError
+from headrace.storage.value import StorageError
 
 
 def test_every_refusal_has_its_line() -> None:

@@ -17,8 +17,8 @@ import pytest
 
 from headrace.persistence.forms.hash import HashForm
 from headrace.persistence.forms.records import Records
+from headrace.storage.collection import SmallLimits
 from headrace.storage.hash.hash import Hash
-from headrace.storage.limits import SmallLimits
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("HEADRACE_EXPECT_BUILD") != "compiled", reason="measures the compiled build"

@@ -30,7 +30,7 @@ from headrace.server.settings import Settings
 from headrace.server.state import Server
 from headrace.storage.stream.entry_log import SCATTERED_BLOCKS
 from headrace.storage.stream.groups import Group
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 from headrace.storage.string.string import string_bytes
 from support.campaigns import drawn

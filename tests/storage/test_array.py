@@ -6,9 +6,7 @@ from random import Random
 
 import pytest
 
-from headrace.storage.array.array import GREATEST, Array, Walk
-from headrace.storage.array.order import Order
-from headrace.storage.array.piece import SLOTS, elements
+from headrace.storage.array import GREATEST, SLOTS, Array, Order, Walk, elements
 from headrace.storage.digest import Digest
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from headrace.storage.collection import SmallLimits
 from headrace.storage.due import pair_of
 from headrace.storage.expiring import Expiring
 from headrace.storage.hash.hash import Hash
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.limits import SmallLimits
 from headrace.storage.part_deadlines import PartDeadlines
 from headrace.storage.value import NO_PART
 

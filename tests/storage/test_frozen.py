@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from headrace.storage.expiring import Expiring
-from headrace.storage.freeable import Freeable
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
@@ -19,9 +18,10 @@ from headrace.storage.stream.entry_log import IDNotGreater
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.idempotence import Record
-from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.nack import Holder
+from headrace.storage.stream.pel import Holder
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Freeable
 from support.campaigns import drawn
 
 GREATEST = (ID_MAX, ID_MAX)

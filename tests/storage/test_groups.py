@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from headrace.storage.stream.groups import MOSTLY_IDLE, UNKNOWN
-from headrace.storage.stream.nack import CHUNK
+from headrace.storage.stream.pel import CHUNK
 from headrace.storage.stream.references import ACKED, DELREF, KEEPREF
 from support.group_model import GREATEST, ID, World, same
 

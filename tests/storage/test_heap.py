@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from headrace.storage.due import pair_of
-from headrace.storage.heap import Heap, heap_of
+from headrace.storage.due import Heap, heap_of, pair_of
 
 
 def items_of(heap: Heap) -> list[bytes]:

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from headrace.storage.expiring import Expiring
 from headrace.storage.stream.idempotence import IdmpMap
-from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.iids import HASH_BITS, SHORT_BYTES, iid_of, text_of
+from headrace.storage.stream.producer import HASH_BITS, SHORT_BYTES, iid_of, text_of
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 
 PIDS = [b"p", b"q", b"\x00"]

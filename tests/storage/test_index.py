@@ -10,9 +10,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.index import BlockIndex
 from headrace.storage.stream.reach import REACH_MAX
+from headrace.storage.stream.run import ID_MAX
 
 STEPS = (0, 1, 1, 1, 10, 1000, 10**9, 2**41)  # between two blocks, in milliseconds
 

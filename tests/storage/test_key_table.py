@@ -7,7 +7,6 @@ from time import thread_time
 
 import pytest
 
-from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import (
     COMPILED,
     MOST_AHEAD,
@@ -15,8 +14,9 @@ from headrace.storage.key_table import (
     NO_SLOT,
     KeyTable,
 )
-from headrace.storage.packed.hashing import SEED_BITS, set_seed
+from headrace.storage.packed.table import SEED_BITS, set_seed
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Freeable
 
 LARGE = 20_000 if COMPILED else 5_000
 

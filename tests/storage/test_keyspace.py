@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headrace.storage.due import pair_of
+from headrace.storage.due import Heap, pair_of
 from headrace.storage.entry import NO_EXPIRY, Emptied
 from headrace.storage.expiring import Expiring
-from headrace.storage.freeable import Freeable
-from headrace.storage.heap import Heap
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Freeable
 
 NAMES = [b"k%d" % number for number in range(12)]
 keys = st.sampled_from(NAMES)

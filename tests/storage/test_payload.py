@@ -9,9 +9,9 @@ from msgspec import MsgspecError, msgpack
 
 from headrace.storage.stream.appending import append, open_block
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.heads import SHARED_MOST
 from headrace.storage.stream.packing import pack
 from headrace.storage.stream.payload import (
+    SHARED_MOST,
     UNKNOWN,
     count_ids,
     number_of,

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from headrace.storage.stream.groups import Group
-from headrace.storage.stream.nack import CHUNK, Chunk
+from headrace.storage.stream.pel import CHUNK, Chunk
 from support.group_model import World
 
 

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headrace.storage.freeable import Removed
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 from headrace.storage.stream.frozen import FrozenStream
-from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Removed
 from support.campaigns import drawn
 from support.snapshots import make_stream, plain_stream
 

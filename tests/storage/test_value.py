@@ -11,11 +11,10 @@ import pytest
 from headrace.storage.digest import Digest
 from headrace.storage.expiring import Expiring
 from headrace.storage.faces import face, frozen
-from headrace.storage.freeable import Freeable
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
-from headrace.storage.value import Frozen, Value
+from headrace.storage.value import Freeable, Frozen, Value
 from support.build import ROOT
 
 # Every question with its arguments and the type of its answer.
@@ -43,7 +42,7 @@ QUESTIONS = {
 }
 HEAD = """from headrace.storage.digest import Digest
 from headrace.storage.expiring import Expiring
-from headrace.storage.freeable import Freeable
+from headrace.storage.value import Freeable
 from headrace.storage.value import Frozen, Value
 """
 

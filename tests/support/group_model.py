@@ -6,9 +6,7 @@ from __future__ import annotations
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import claimable, claimable_since, hand_out, has_new
 from headrace.storage.stream.groups import NEVER, UNKNOWN, UNLIMITED, Consumer, Group, lag
-from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.nack import CHUNK, Nack
-from headrace.storage.stream.pel import NacksById, NacksByTime
+from headrace.storage.stream.pel import CHUNK, Nack, NacksById, NacksByTime
 from headrace.storage.stream.references import (
     ACKED,
     DELETED,
@@ -19,6 +17,7 @@ from headrace.storage.stream.references import (
     drop_references,
     is_referenced,
 )
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 
 GREATEST = (ID_MAX, ID_MAX)

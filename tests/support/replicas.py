@@ -12,10 +12,10 @@ from headrace.regions.lanes.removals import DEL, Removal, Tombstone, Top
 from headrace.regions.lanes.start import Start, start_after
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.trimming import lanes_by_length
-from headrace.storage.freeable import Freeable
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import lag
+from headrace.storage.value import Freeable
 from headrace.storage.vectors import Dot, Numbers, raise_numbers
 
 ID = tuple[int, int]

@@ -19,7 +19,7 @@ from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 
 CREATED_MS = 1_763_692_800_000

@@ -12,8 +12,7 @@ from typing import Final
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.stream.frozen import FrozenGroup
-from headrace.storage.stream.iids import iid_of
-from headrace.storage.stream.producer import Producer
+from headrace.storage.stream.producer import Producer, iid_of
 from headrace.storage.stream.stream import Stream
 
 MAX_PENDING: Final = b"headrace-max-pending"

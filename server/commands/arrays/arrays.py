@@ -30,8 +30,7 @@ from headrace.server.changes.events import Event
 from headrace.server.commands.shared import drop_empty
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import KeySpec
-from headrace.storage.array.array import EXHAUSTED, GREATEST, Array, Walk
-from headrace.storage.array.piece import SLOTS, element
+from headrace.storage.array import EXHAUSTED, GREATEST, SLOTS, Array, Walk, element
 
 SET: Final = Event(b"arset", EVENT_ARRAY, touches=True)
 SEVERAL_SET: Final = Event(b"armset", EVENT_ARRAY, touches=True)

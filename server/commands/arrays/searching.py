@@ -28,8 +28,7 @@ from headrace.server.commands.arrays.arrays import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.storage.array.array import Walk
-from headrace.storage.array.piece import element
+from headrace.storage.array import Walk, element
 
 
 @mypyc_attr(allow_interpreted_subclasses=False)

@@ -45,9 +45,8 @@ from headrace.server.commands.shared import (
 from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, KeySpec, alike
-from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
 from headrace.storage.hash.hash import Hash
-from headrace.storage.hash.small import HEAD, count_of
+from headrace.storage.hash.small import BOTH, FIELDS, HEAD, VALUES, count_of
 from headrace.storage.hash.timed import NEVER, has_passed
 from headrace.storage.packed.strings import next_at, string_at
 

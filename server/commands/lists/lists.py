@@ -34,8 +34,8 @@ from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
-from headrace.storage.list.limits import NodeLimits
 from headrace.storage.list.list import List
+from headrace.storage.list.piece import NodeLimits
 
 # Whoever waits for a number of elements may have enough of them.
 PUSHED_LEFT: Final = Event(b"lpush", EVENT_LIST, touches=True, wakes=True)

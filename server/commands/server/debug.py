@@ -52,16 +52,14 @@ from headrace.server.loading.starting import reload_aof, reload_snapshot, user_l
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
 from headrace.storage.hash.hash import Hash
-from headrace.storage.hash.timed_table import TimedTable
-from headrace.storage.list.limits import PLAIN_THRESHOLD
+from headrace.storage.hash.timed import TimedTable
 from headrace.storage.list.list import List
+from headrace.storage.list.piece import PLAIN_THRESHOLD
 from headrace.storage.list.row import Row
-from headrace.storage.packed.listpack import EMPTY_BYTES, text_bytes
-from headrace.storage.packed.strings import unpack
+from headrace.storage.packed.strings import EMPTY_BYTES, text_bytes, unpack
 from headrace.storage.packed.table import Table, elements
 from headrace.storage.set.set import Set as SetValue
-from headrace.storage.sorted_set.large import Large
-from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
+from headrace.storage.sorted_set.sorted_set import Large, SortedSet, pairs_of
 from headrace.storage.string.string import string_bytes
 
 _AFTER_ATTRIBUTE = b"Some real reply following the attribute"

@@ -24,8 +24,8 @@ from headrace.server.commands.sorted_sets.ranges import (
 from headrace.server.dispatch.args import Args, deadline_of_seconds
 from headrace.server.dispatch.call import Call
 from headrace.server.waiting import ElementOf, Parked
+from headrace.storage.sorted_set.runs import span_of
 from headrace.storage.sorted_set.sorted_set import SORTED_SET, SortedSet, pairs_of
-from headrace.storage.sorted_set.span import span_of
 
 _ELEMENT: Final = ElementOf(SORTED_SET, SortedSet)
 

@@ -24,10 +24,17 @@ from headrace.server.commands.shared import store_result
 from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
 from headrace.server.dispatch.call import Call
 from headrace.storage.packed.strings import next_at
-from headrace.storage.sorted_set.lex import HIGHEST, LOWEST, MEMBER, LexBound, LexRange
-from headrace.storage.sorted_set.runs import place_of, score_at
-from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
-from headrace.storage.sorted_set.span import Span
+from headrace.storage.sorted_set.runs import Span, place_of, score_at
+from headrace.storage.sorted_set.sorted_set import (
+    HIGHEST,
+    LOWEST,
+    MEMBER,
+    LexBound,
+    LexRange,
+    SortedSet,
+    pairs_of,
+    sorted_set_of,
+)
 
 INCREASED: Final = Event(b"zincr", EVENT_ZSET, touches=True)
 REMOVED: Final = Event(b"zrem", EVENT_ZSET, touches=True)

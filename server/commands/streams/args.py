@@ -17,13 +17,13 @@ from headrace.protocol.streams_reply import SizeLimit
 from headrace.server.changes.events import Event
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.storage.freeable import Removed
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.ids import following
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.references import ACKED, DELREF, KEEPREF, Trim
 from headrace.storage.stream.references import trim as trim_referenced
+from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Removed
 
 XADDED: Final = Event(b"xadd", EVENT_STREAM, touches=True, wakes=True)
 XTRIMMED: Final = Event(b"xtrim", EVENT_STREAM, touches=True)

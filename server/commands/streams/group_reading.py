@@ -40,10 +40,10 @@ from headrace.server.dispatch.call import Call
 from headrace.server.waiting import Parked
 from headrace.storage.stream.delivery import Claim, claimable, hand_out, has_new
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.ids import following
 from headrace.storage.stream.lookup import Lookup
-from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import Nack
+from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
 NO_LIMIT: Final = -1

@@ -60,7 +60,7 @@ from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.delivery import claimable_since, has_new
 from headrace.storage.stream.groups import HERE, NEVER, ON_ITS_WAY, UNKNOWN, Consumer, Group
-from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.stream import Stream
 
 

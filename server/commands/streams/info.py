@@ -23,8 +23,8 @@ from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag
-from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.stream import Stream
 
 FULL_ENTRIES: Final = 10

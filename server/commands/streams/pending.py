@@ -49,10 +49,9 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.groups import HERE, Consumer, Group, by_name
-from headrace.storage.stream.ids import following
 from headrace.storage.stream.lookup import Lookup
-from headrace.storage.stream.nack import COUNT_MAX, Nack
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import COUNT_MAX, Nack
 from headrace.storage.stream.references import (
     DELETED,
     DELREF,
@@ -62,6 +61,7 @@ from headrace.storage.stream.references import (
     is_held_back,
     pending_count,
 )
+from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
 AUTOCLAIM_COUNT: Final = 100

@@ -37,10 +37,10 @@ from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import Interest, Line, Parked, Queue, SharedLine, Waiter
-from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.ranks import Share, count_between, share_by_rows, share_evenly
 from headrace.storage.stream.reach import REACH_MAX
+from headrace.storage.stream.run import following, is_below
 from headrace.storage.stream.stream import Stream
 
 if TYPE_CHECKING:

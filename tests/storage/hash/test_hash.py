@@ -6,16 +6,13 @@ from random import Random
 
 import pytest
 
+from headrace.storage.collection import SmallLimits
 from headrace.storage.digest import Digest
-from headrace.storage.hash.checking import flaw
-from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
-from headrace.storage.hash.hash import Hash
-from headrace.storage.hash.timed import NEVER, TimedPiece
-from headrace.storage.hash.timed_table import TimedTable
-from headrace.storage.limits import SmallLimits
-from headrace.storage.packed.hashing import SEED_BITS
+from headrace.storage.hash.hash import Hash, flaw
+from headrace.storage.hash.small import BOTH, FIELDS, VALUES
+from headrace.storage.hash.timed import NEVER, TimedPiece, TimedTable
 from headrace.storage.packed.strings import unpack
-from headrace.storage.packed.table import Table
+from headrace.storage.packed.table import SEED_BITS, Table
 
 FEW = SmallLimits(6, 20)
 LIMITS = SmallLimits(512, 64)

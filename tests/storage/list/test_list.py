@@ -7,11 +7,10 @@ from random import Random
 import pytest
 
 from headrace.storage.digest import Digest
-from headrace.storage.list.limits import NodeLimits
 from headrace.storage.list.list import LISTPACK, QUICKLIST, List, list_of
+from headrace.storage.list.piece import NodeLimits
 from headrace.storage.list.row import Row
-from headrace.storage.packed.listpack import EMPTY_BYTES, text_bytes
-from headrace.storage.packed.strings import unpack
+from headrace.storage.packed.strings import EMPTY_BYTES, text_bytes, unpack
 
 SIZES = [0, 1, 3, 9, 10, 30, 64, 100, 500]
 LARGE = [4000, 9000, 70_000]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from headrace.storage.packed.hashing import HASH_BITS, SEED_BITS, hash_of, mixed
+from headrace.storage.packed.table import HASH_BITS, SEED_BITS, hash_of, mixed
 
 SEEDS = [0x0123456789ABCDEF, 0x1B2D_3F51_7769_8AC3, 0x0EDC_BA98_7654_3210]
 

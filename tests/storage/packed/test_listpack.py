@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.storage.packed.listpack import delta_bytes, integer_bytes, text_bytes
+from headrace.storage.packed.strings import delta_bytes, integer_bytes, text_bytes
 
 INTEGERS = {
     2: [0, 127],

@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.packed.strings import pack, string_at, unpack
 from headrace.storage.packed.table import (
     MEMBERS,
     PAIRS,
     SCORES,
+    SEED_BITS,
     Table,
     element_end,
     elements,

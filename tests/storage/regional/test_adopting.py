@@ -13,7 +13,7 @@ from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import Group
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 from support.lanes import LIMITS, random_stream
 from support.snapshots import make_stream, odd_streams, plain_group

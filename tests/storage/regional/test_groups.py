@@ -19,8 +19,8 @@ from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import Group, lag
-from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.references import is_referenced
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.vectors import Dot, raise_numbers
 from support.replicas import ENTRY, LIMITS, ZERO, Replica, give, sync
 

@@ -11,7 +11,7 @@ from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.join import Join
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 
 SMALL_NODES = NodeLimits(4096, 4)
 

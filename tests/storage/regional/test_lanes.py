@@ -12,7 +12,7 @@ from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import LIBERAL, SEMI_STRICT, STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.vectors import Dot, Numbers
 
 ID = tuple[int, int]

@@ -14,11 +14,11 @@ from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.lookup import Lookup
-from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.ranks import count_between, share_by_rows, share_evenly
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.vectors import lane_key
 from support.campaigns import drawn
 

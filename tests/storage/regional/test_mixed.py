@@ -9,7 +9,7 @@ from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.merged import lane_of, reached_by
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.run import ID_MAX
 
 ID = tuple[int, int]
 ROWS = st.sampled_from([[b"f", b"1"], [b"f", b"2"], [b"f", b"1", b"g", b"2"], [b"h", b"3"]])

@@ -17,8 +17,8 @@ from headrace.regions.lanes.trimming import (
 )
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.references import ACKED, DELREF, Trim, trim
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 
 ID = tuple[int, int]

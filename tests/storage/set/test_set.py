@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 from headrace.storage.digest import Digest
-from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.packed.strings import unpack
-from headrace.storage.set import combining
+from headrace.storage.packed.table import SEED_BITS
+from headrace.storage.set import set as combining
 from headrace.storage.set.integers import integer_of, spells_integer, text_of
-from headrace.storage.set.limits import SetLimits
 from headrace.storage.set.set import Set, flaw_of, new_set, set_of
+from headrace.storage.set.small import SetLimits
 
 LIMITS = SetLimits(512, 128, 64)
 TIGHT = SetLimits(6, 4, 5)

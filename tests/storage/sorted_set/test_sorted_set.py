@@ -11,13 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.vecs import vec
 
+from headrace.storage.collection import SmallLimits
 from headrace.storage.digest import Digest
-from headrace.storage.limits import SmallLimits
 from headrace.storage.packed.strings import unpack
-from headrace.storage.sorted_set.large import Large
-from headrace.storage.sorted_set.lex import HIGHEST, LOWEST, MEMBER, LexBound, LexRange
 from headrace.storage.sorted_set.runs import is_sound_run
-from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
+from headrace.storage.sorted_set.sorted_set import (
+    HIGHEST,
+    LOWEST,
+    MEMBER,
+    Large,
+    LexBound,
+    LexRange,
+    SortedSet,
+    pairs_of,
+    sorted_set_of,
+)
 from headrace.storage.sorted_set.tree import NODE_RUNS, RUN_MEMBERS
 
 SMALL = SmallLimits(1000, 64)

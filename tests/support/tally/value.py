@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from headrace.storage.digest import Digest
 from headrace.storage.expiring import Expiring
-from headrace.storage.freeable import Freeable
-from headrace.storage.value import Frozen, Value
+from headrace.storage.value import Freeable, Frozen, Value
 
 TALLY = b"tally"
 

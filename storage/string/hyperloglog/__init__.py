@@ -1,1 +1,0 @@
-"""HyperLogLogs: strings that estimate how many different elements they have been given."""
