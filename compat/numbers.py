@@ -1,7 +1,8 @@
-"""Integers as Redis reads them: one spelling for each number, 64 bits."""
+"""Integers and doubles as Redis reads them: one spelling for each integer, 64 bits."""
 
 from __future__ import annotations
 
+from math import inf, isinf, isnan, nan
 from typing import Final
 
 from mypy_extensions import i64
@@ -96,3 +97,145 @@ def encode_string(word: bytes) -> bytes | int:
         if value is not None:
             return value
     return word
+
+
+_EXACT_DIGITS: Final[i64] = 15  # so many, as an integer, are a double
+_TENS: Final = [float(10**power) for power in range(16)]  # all of them exact
+_POINT: Final[i64] = 0x2E
+_MINUS: Final[i64] = 0x2D
+_PLUS: Final[i64] = 0x2B
+_EXPONENT: Final[i64] = 0x65
+_LOWER: Final[i64] = 0x20
+_ZERO: Final[i64] = 0x30
+_NINE: Final[i64] = 0x39
+_HEXADECIMAL: Final = b"0123456789abcdefABCDEF.pPxX+-"
+_INFINITE: Final = (b"INF", b"INFINITY")
+_ENDS: Final = {b"+inf": inf, b"-inf": -inf, b"inf": inf}  # as bounds mostly are spelled
+_SPACE: Final = b" \t\n\v\f\r"
+# Redis takes a number that is too large or too small for a double as infinity or as 0, where it has
+# few digits and, as an integer times a power of ten, a power between these.
+_SHORT_DIGITS: Final = 19
+_LEAST_POWER: Final = -342
+_GREATEST_POWER: Final = 308
+
+
+def parse_double(word: bytes) -> float:
+    """The number that ``word`` spells, infinite ones included; not a number where it spells none.
+
+    It may be written in decimal or, behind ``0x``, in hexadecimal.
+    """
+    value = _plain(word, 0)
+    if not isnan(value):
+        return value
+    value = _spelled(word)
+    if (value == 0 or isinf(value)) and not _is_in_range(word, value):
+        return nan
+    return value
+
+
+def parse_bound(word: bytes, start: int = 0) -> float:
+    """As ``parse_double``, as C's strtod reads a text: the bound of a range of scores.
+
+    White space in front is skipped, and nothing is read from a NUL on. No text is 0. What is out of
+    range is infinite or 0.
+
+    Args:
+        start: where the number begins.
+    """
+    value = _plain(word, start)
+    if not isnan(value):
+        return value
+    if word in _ENDS:
+        return _ENDS[word]
+    word = word[start:].partition(b"\0")[0]
+    return _spelled(word.lstrip(_SPACE)) if word else 0.0
+
+
+def _plain(word: bytes, at: i64) -> float:
+    """The number in a word from a place on, if it has few digits and no exponent, as most have.
+
+    Digits that make an exact double, divided by an exact power of ten, are rounded once, and so as
+    they should be.
+    """
+    size: i64 = len(word)
+    negative = at < size and i64(word[at]) == _MINUS
+    if negative:
+        at += 1
+    digits = size - at
+    if digits > _EXACT_DIGITS + 1:
+        return nan
+    number: i64 = 0
+    fraction: i64 = -1  # how many digits it has
+    while at < size:
+        char: i64 = word[at]
+        if _ZERO <= char <= _NINE:
+            number = number * 10 + char - _ZERO
+        elif char == _POINT and fraction < 0:
+            fraction = size - at - 1
+            digits -= 1
+        else:
+            return nan
+        at += 1
+    if digits > _EXACT_DIGITS or digits <= 0:
+        return nan
+    value = float(number)
+    if fraction > 0:
+        value /= _TENS[fraction]
+    return -value if negative else value
+
+
+def _spelled(word: bytes) -> float:
+    try:
+        if _is_decimal(word):
+            return float(word)
+        digits = word[1:] if word[:1] in (b"+", b"-") else word
+        if digits[:2] in (b"0x", b"0X"):
+            if digits[2:].translate(None, _HEXADECIMAL):
+                return nan
+            return _hexadecimal(word.decode())
+    except ValueError:
+        return nan
+    if digits.upper() in _INFINITE:
+        return -inf if word[0] == 0x2D else inf
+    return nan
+
+
+def _is_decimal(word: bytes) -> bool:
+    """Whether nothing is in it but what a decimal number may have."""
+    at: i64 = 0
+    size: i64 = len(word)
+    while at < size:
+        char: i64 = word[at]
+        is_digit = _ZERO <= char <= _NINE
+        if not is_digit and char != _POINT and not _is_of_exponent(char):
+            return False
+        at += 1
+    return True
+
+
+def _is_of_exponent(char: i64) -> bool:
+    return char in (_MINUS, _PLUS) or char | _LOWER == _EXPONENT
+
+
+def _hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return -inf if text[0] == "-" else inf
+
+
+def _is_in_range(word: bytes, value: float) -> bool:
+    """Whether a spelling that came to 0 or infinity stands for that."""
+    text = word.lstrip(b"+-")
+    if text[:2] in (b"0x", b"0X"):
+        return value == 0 and not text.upper().partition(b"P")[0][2:].strip(b"0.")
+    if value and text.upper() in _INFINITE:
+        return True
+    mantissa, _, power = text.upper().partition(b"E")
+    whole, _, fraction = mantissa.partition(b".")
+    digits = (whole + fraction).lstrip(b"0")
+    if not digits:
+        return True
+    if len(digits) > _SHORT_DIGITS or len(power) > _SHORT_DIGITS:
+        return False
+    return _LEAST_POWER <= int(power or b"0") - len(fraction) <= _GREATEST_POWER

@@ -14,11 +14,9 @@ from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, os_refusal
 from headrace.persistence.files import sync_file, sync_folder
 from headrace.persistence.forms.form import Unsound
-from headrace.persistence.forms.intake import INT64_MAX
-from headrace.persistence.forms.records import NO_DEADLINE
+from headrace.persistence.forms.records import INT64_MAX, NO_DEADLINE
 from headrace.persistence.forms.table import check, form_of, forms
-from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
-from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 

@@ -1,4 +1,4 @@
-"""Where the keys of a file go, one after another: into databases, or on to another file."""
+"""Where the keys of a file go, one after another, and what turns frozen keys into bytes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,49 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.persistence.stream_place import REPLICATION_ID
+from headrace.persistence.log import REPLICATION_ID
 from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.freezing import FrozenKey
 from headrace.storage.keyspace import Keyspace
+
+
+class Encoder:
+    """Makes the bytes of one file.
+
+    Attributes:
+        size_bytes: the length of what ``take`` would return.
+    """
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+    def begin(self) -> None:
+        """Make what stands at the head of the file."""
+
+    def add_library(self, code: bytes) -> None:
+        """Take a library of functions, in front of all keys."""
+        raise NotImplementedError
+
+    def add(self, key: FrozenKey) -> bool:
+        """Take a key; True when more is to be done for it, so that ``more`` is to be called.
+
+        A ``FrozenStream`` stays the caller's, to be thawed when nothing is left to do for it.
+        """
+        raise NotImplementedError
+
+    def more(self) -> bool:
+        """Do a part of the work that is left for the last key; True when there is still more.
+
+        One call takes some tenths of a millisecond at most, where entries are of ordinary size.
+        """
+        return False
+
+    def finish(self) -> None:
+        """Make what stands at the end of the file."""
+
+    def take(self) -> list[bytes]:
+        """What has been made since the last call, in the order of the file."""
+        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -1,15 +1,222 @@
-"""Doubles as text."""
+"""Doubles as text, with the digits that Redis finds."""
 
 from __future__ import annotations
 
 from math import copysign, isinf, isnan
 from typing import Final
 
-from librt.strings import BytesWriter, write_i16_le, write_i32_le
+from librt.strings import BytesWriter, read_i64_le, write_f64_le, write_i16_le, write_i32_le
 from mypy_extensions import i16, i32, i64
 
-from headrace.protocol.grisu import digits_of, exponent_of_last
 from headrace.protocol.wire import DECIMALS, write_bulk, write_digits
+
+_FRACTION_BITS: Final[i64] = 52
+_FRACTION_MASK: Final[i64] = (1 << 52) - 1
+_HIDDEN: Final[i64] = 1 << 52
+_EXPONENT_MASK: Final[i64] = 0x7FF
+_BIAS: Final[i64] = 1075
+_LIMB: Final[i64] = 22
+_LIMB_MASK: Final[i64] = (1 << 22) - 1
+_LOW_BITS: Final[i64] = 24  # of a product; the high ones are 40
+_LOW_MASK: Final[i64] = (1 << 24) - 1
+
+# The powers of ten to multiply with, as 64 bits and a binary exponent: 10**-348, 10**-340, ...
+_FIRST_POWER: Final = -348
+_STEP: Final = 8
+_POWERS: Final = 87
+_LEAST_EXPONENT: Final[i64] = -60  # of a product
+_GREATEST_EXPONENT: Final[i64] = -32
+_LOG_2: Final = 0.30102999566398114
+
+_WORD_BITS: Final[i64] = 62
+_ONES: Final[i64] = (1 << 62) - 1
+_TENS: Final = [10**n for n in range(10)]
+
+
+class Power:
+    """A power of ten in three limbs, the last of 20 bits."""
+
+    def __init__(self, power: int) -> None:
+        if power >= 0:
+            numerator, denominator = 10**power, 1
+        else:
+            numerator, denominator = 1, 10**-power
+        exponent = numerator.bit_length() - denominator.bit_length() - 64
+        if _rounded(numerator, denominator, exponent).bit_length() > 64:
+            exponent += 1
+        elif _rounded(numerator, denominator, exponent).bit_length() < 64:
+            exponent -= 1
+        bits = _rounded(numerator, denominator, exponent)
+        self.low: Final[i64] = bits & 0x3FFFFF
+        self.middle: Final[i64] = bits >> 22 & 0x3FFFFF
+        self.high: Final[i64] = bits >> 44
+        self.exponent: Final[i64] = exponent
+
+
+def _rounded(numerator: int, denominator: int, exponent: int) -> int:
+    """``numerator / denominator / 2**exponent``, to the nearest integer."""
+    if exponent > 0:
+        denominator <<= exponent
+    else:
+        numerator <<= -exponent
+    return (2 * numerator + denominator) // (2 * denominator)
+
+
+_powers: Final[list[Power | None]] = [None] * _POWERS  # each made when it is first needed
+
+
+def _power(index: i64) -> Power:
+    power = _powers[index]
+    if power is None:
+        power = _powers[index] = Power(_FIRST_POWER + int(index) * _STEP)
+    return power
+
+
+class Digits:
+    """The digits of the double that was looked at last.
+
+    Attributes:
+        exponent: of the power of ten that they are to be multiplied with.
+    """
+
+    def __init__(self) -> None:
+        self.exponent: i64 = 0
+        # The product made last: 40 bits above 24.
+        self._high: i64 = 0
+        self._low: i64 = 0
+
+    def _multiply(self, bits_high: i64, bits_low: i64, power: Power) -> None:
+        """Multiply 64 bits, given as 32 and 32, with a power, and keep the upper 64, rounded."""
+        low: i64 = bits_low & _LIMB_MASK
+        middle: i64 = bits_low >> 22 | (bits_high & 0xFFF) << 10
+        high: i64 = bits_high >> 12
+        total: i64 = low * power.low >> 22
+        total += low * power.middle + middle * power.low
+        total = (total >> 22) + low * power.high + middle * power.middle + high * power.low
+        total = (total + (1 << 19) >> 20) + (middle * power.high + high * power.middle << 2)
+        self._high = high * power.high + (total >> 24)
+        self._low = total & _LOW_MASK
+
+    def of(self, value: float) -> bytes:
+        """The digits of the amount of a finite value that is not 0."""
+        out = BytesWriter()
+        write_f64_le(out, value)
+        bits = read_i64_le(out.getvalue(), 0)
+        fraction: i64 = bits & _FRACTION_MASK
+        exponent: i64 = bits >> _FRACTION_BITS & _EXPONENT_MASK
+        if exponent:
+            fraction += _HIDDEN
+            exponent -= _BIAS
+        else:
+            exponent = 1 - _BIAS
+        # The bounds are given with 2 bits more than the double itself.
+        above: i64 = 4 * fraction + 2
+        below: i64 = 4 * fraction - (1 if fraction == _HIDDEN else 2)
+        middle: i64 = 4 * fraction
+        shift: i64 = 0
+        while above < 1 << 54:
+            above <<= 1
+            shift += 1
+        exponent -= 2 + shift + 9  # 55 bits become 64
+        power = _power(self._nearest(exponent))
+        return self._generate(middle << shift, below << shift, above, exponent, power)
+
+    def _nearest(self, exponent: i64) -> i64:
+        """The place of the power that makes a binary exponent small, a positive one or not."""
+        wanted = -float(exponent + _POWERS) * _LOG_2
+        index: i64 = (int(wanted) - _FIRST_POWER) // _STEP
+        while True:
+            power = _power(index)
+            product: i64 = exponent + power.exponent + 64
+            if product < _LEAST_EXPONENT:
+                index += 1
+            elif product > _GREATEST_EXPONENT:
+                index -= 1
+            else:
+                self.exponent = _STEP * -index - _FIRST_POWER
+                return index
+
+    def _generate(self, middle: i64, below: i64, above: i64, exponent: i64, power: Power) -> bytes:
+        """Multiply, and take digits; all three numbers have 55 bits or less."""
+        self._multiply(middle >> 23, (middle & 0x7FFFFF) << 9, power)
+        middle_high = self._high
+        middle_low = self._low
+        self._multiply(below >> 23, (below & 0x7FFFFF) << 9, power)
+        below_high = self._high
+        below_low = self._low + 1
+        self._multiply(above >> 23, (above & 0x7FFFFF) << 9, power)
+        high = self._high
+        low = self._low - 1
+        if low < 0:
+            low += 1 << 24
+            high -= 1
+        # What follows may be large where a double has few bits: ``int`` and no machine word.
+        gap: int = int(high - middle_high) * (1 << 24) + int(low - middle_low)
+        delta: int = int(high - below_high) * (1 << 24) + int(low - below_low)
+        point: i64 = -(exponent + power.exponent + 64)
+        whole: i64 = high >> (point - _LOW_BITS)
+        part: i64 = (high & _ones(point - _LOW_BITS)) << _LOW_BITS | low
+        digits = bytearray()
+        kappa: i64 = 10
+        while kappa > 0:
+            kappa -= 1
+            unit: i64 = _TENS[kappa]
+            digit: i64 = whole // unit
+            whole -= digit * unit
+            if digit or digits:
+                digits.append(0x30 + digit)
+            rest: int = (int(whole) << int(point)) + int(part)
+            if rest <= delta:
+                self.exponent += kappa
+                return _lowered(digits, delta, rest, int(unit) << int(point), gap)
+        # All numbers are halved from here on: ten times as much would not fit a machine word.
+        mask = _ones(point - 1)
+        while True:
+            part *= 5
+            delta *= 5
+            gap *= 5
+            kappa -= 1
+            digit = part >> (point - 1)
+            if digit or digits:
+                digits.append(0x30 + digit)
+            part &= mask
+            if part < delta:
+                self.exponent += kappa
+                return _lowered(digits, delta, int(part), int(mask) + 1, gap)
+            part *= 2
+            delta *= 2
+            gap *= 2
+
+
+def _ones(count: i64) -> i64:
+    """A number of so many ones; mypyc cannot shift a constant to the left by more than 30."""
+    return _ONES >> (_WORD_BITS - count)
+
+
+def _lowered(digits: bytearray, delta: int, rest: int, unit: int, gap: int) -> bytes:
+    """The digits, the last one lowered for as long as that leads closer to the double."""
+    while (
+        rest < gap
+        and delta - rest >= unit
+        and (rest + unit < gap or gap - rest > rest + unit - gap)
+    ):
+        digits[-1] -= 1
+        rest += unit
+    return bytes(digits)
+
+
+_digits: Final = Digits()
+
+
+def digits_of(value: float) -> bytes:
+    """The digits of a finite value that is not 0, without its sign; then ``exponent`` is right."""
+    return _digits.of(value)
+
+
+def exponent_of_last() -> i64:
+    """The power of ten to multiply those digits with that ``digits_of`` has returned last."""
+    return _digits.exponent
+
 
 _WHOLE: Final = float(1 << 62)
 _SHORT: Final[i64] = 1000

@@ -1,27 +1,4 @@
-"""Bytes to requests: a fast way for what is well formed, an exact parser for everything else.
-
-Redis takes requests of one shape, ``*n`` and then n times ``$size``, with canonical decimal
-numbers, or a line of inline words. A chunk goes the fast way first; what is not whole there, or
-not of that shape, goes to the exact parser from that offset on. So does a chunk that does not start
-with ``*``. Once the exact parser has finished the request at hand, the rest of the chunk goes the
-fast way again, but only once for each chunk. Where much has piled up that happens in slices: the
-requests of one are handed out before the next one is looked at. The exact parser keeps its place
-between chunks, so a request that arrives one byte at a time, or half a gigabyte long, is never
-scanned twice. Of a request of many words it takes those that have come in together
-(``plain.take_words``), and counts them as they come: nothing is done for each word once more.
-
-The fast way is hiredis in the pure build. It reads that shape fast, but it is made for replies and
-accepts more. So its results are measured: written the canonical way, each word has a known length;
-there must be a ``$`` where a word starts, and a ``*`` where a request starts. Where the whole chunk
-was read, the sum of the lengths proves the same at once. Compiled, the fast way is
-``protocol.plain``, which needs none of this and takes less than half the time.
-
-hiredis makes room for an array as soon as it has read its size, even for the two milliards of an
-attacker. A chunk that could hold such a size is not shown to it.
-
-The exact parser gives the errors of Redis's networking.c (processInlineBuffer and
-processMultibulkBuffer), text for text.
-"""
+"""Bytes to requests: a fast way for what is well formed, an exact parser for everything."""
 
 from __future__ import annotations
 
@@ -32,11 +9,92 @@ from typing import TYPE_CHECKING, Final, cast
 
 from hiredis import Reader
 
-from headrace.protocol.inline import split_words
 from headrace.protocol.plain import DOLLAR, STAR, PlainParser, take_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Sized
+
+_ESCAPES: Final = {ord("n"): 10, ord("r"): 13, ord("t"): 9, ord("b"): 8, ord("a"): 7}
+_SPACES: Final = b" \t\n\r\v\f"
+_ENDS: Final = b" \t\n\r\0"  # of a word without quotes
+_HEX: Final = b"0123456789abcdefABCDEF"
+
+
+def split_words(line: bytes) -> list[bytes] | None:
+    """The words of ``line``; None when its quotes do not balance."""
+    words: list[bytes] = []
+    position = 0
+    size = len(line)
+    while True:
+        while position < size and line[position] in _SPACES:
+            position += 1
+        if position >= size or not line[position]:
+            return words
+        word = bytearray()
+        position = _read_word(line, position, word)
+        if position < 0:
+            return None
+        words.append(bytes(word))
+
+
+def _read_word(line: bytes, position: int, word: bytearray) -> int:
+    """Read one word into ``word``; the position after it, or -1 for unbalanced quotes."""
+    size = len(line)
+    while position < size:
+        char = line[position]
+        if char in _ENDS:
+            return position
+        if char == 0x22:
+            return _read_double_quoted(line, position + 1, word)
+        if char == 0x27:
+            return _read_single_quoted(line, position + 1, word)
+        word.append(char)
+        position += 1
+    return position
+
+
+def _read_double_quoted(line: bytes, position: int, word: bytearray) -> int:
+    size = len(line)
+    while position < size:
+        char = line[position]
+        if char == 0x5C and line[position + 1 : position + 2] == b"x":
+            digits = line[position + 2 : position + 4]
+            if len(digits) == 2 and digits[0] in _HEX and digits[1] in _HEX:
+                word.append(int(digits, 16))
+                position += 4
+                continue
+        if char == 0x5C and position + 1 < size:
+            escaped = line[position + 1]
+            word.append(_ESCAPES.get(escaped, escaped))
+            position += 2
+        elif char == 0x22:
+            return _end_of_quoted(line, position + 1)
+        else:
+            word.append(char)
+            position += 1
+    return -1
+
+
+def _read_single_quoted(line: bytes, position: int, word: bytearray) -> int:
+    size = len(line)
+    while position < size:
+        char = line[position]
+        if char == 0x5C and line[position + 1 : position + 2] == b"'":
+            word.append(0x27)
+            position += 2
+        elif char == 0x27:
+            return _end_of_quoted(line, position + 1)
+        else:
+            word.append(char)
+            position += 1
+    return -1
+
+
+def _end_of_quoted(line: bytes, position: int) -> int:
+    if position < len(line) and line[position] and line[position] not in _SPACES:
+        return -1
+    return position
+
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 MULTIBULK_MAX: Final = 2**31 - 1

@@ -14,7 +14,7 @@ from typing import Final
 
 from mypy_extensions import trait
 
-from headrace.persistence.stream_place import StreamPlace
+from headrace.persistence.log import StreamPlace
 from headrace.server.clients.session import Session
 from headrace.server.waiting import Parked, Sleeper
 

@@ -132,7 +132,7 @@ LINE_ENDS: dict[str, str] = {
     "server/commands/server/cluster_answers.py": "CLUSTER INFO is one text of many lines",
     "server/info/sections.py": "INFO is one text of many lines",
     "persistence/aof/reader.py": "looks for the beginning of a command in a damaged file",
-    "persistence/forms/commands.py": "a comment in a file of commands, which nobody sends",
+    "persistence/forms/form.py": "a comment in a file of commands, which nobody sends",
 }
 WRITES_WIRE_TEXT = {"protocol", "pyspark_headrace"}
 OF_COMMANDS = ("server/commands/", "regions/commands/")

@@ -40,13 +40,13 @@ FAMILIES = (
 # A room knows those above it in this list, and none below. One that is no folder is a module.
 ROOMS: dict[str, list[str]] = {
     "storage": [
-        *("errors", "digest", "freeable", "expiring", "heap", "due", "limits", "value"),
+        *("digest", "expiring", "due", "value"),
         *("packed", "part_deadlines", "collection", "array", "hash", "list", "set"),
         *("sorted_set", "string", "faces", "costs"),
         *("key_table", "entry", "keyspace", "freezing", "sharing", "vectors", "stream"),
     ],
     "persistence": [
-        *("errors", "files", "log", "encoder", "stream_place", "taker", "names"),
+        *("errors", "files", "log", "taker"),
         *("rdb", "forms", "snapshot", "aof", "source", "check", "key_file"),
     ],
     "server": [
@@ -93,7 +93,7 @@ TYPES = (
 KNOW_A_TYPE = {
     "headrace.storage.faces": "the table of plain objects that are values",
     "headrace.persistence.forms.table": "the table of forms",
-    "headrace.compat.storage_errors": "error texts of what the data refuses",
+    "headrace.compat.type_errors": "error texts of what the data refuses",
     "headrace.server.settings": "parameters that take effect in streams",
     "headrace.server.data": "how large the nodes of lists and streams may become",
     "headrace.server.state": "how large the nodes of streams may become",

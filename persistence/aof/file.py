@@ -27,7 +27,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from headrace.persistence.files import is_gone, open_to_write, sync_file
-from headrace.persistence.forms.commands import annotation
+from headrace.persistence.forms.form import annotation
 from headrace.persistence.log import Log, Written
 from headrace.protocol.outgoing import request, write_request
 

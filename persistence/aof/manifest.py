@@ -20,7 +20,7 @@ from typing import Final
 
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import open_to_read, replace_file
-from headrace.protocol.inline import split_words
+from headrace.protocol.requests import split_words
 from headrace.storage.vectors import (
     BadVector,
     Numbers,

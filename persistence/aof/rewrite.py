@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.encoder import Encoder
-from headrace.persistence.forms.commands import Commands, annotation
-from headrace.persistence.forms.form import Walk
+from headrace.persistence.forms.form import Commands, Walk, annotation
 from headrace.persistence.forms.table import form_of
+from headrace.persistence.taker import Encoder
 from headrace.protocol.requests import RequestParser
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import FrozenKey

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, cast
 
-from headrace.persistence.forms.commands import Commands
-from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
-from headrace.persistence.forms.intake import Intake, Reader
-from headrace.persistence.forms.records import Record, Records
-from headrace.persistence.rdb.arrays import NEVER_INSERTED, ArrayHead, array_parts
+from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
+from headrace.persistence.forms.records import Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import ARRAY as RDB_ARRAY
 from headrace.persistence.rdb.listpack import spelled
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.values import NEVER_INSERTED, ArrayHead, array_parts
 from headrace.storage.array import (
     ARRAY,
     EXHAUSTED,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
-from headrace.persistence.forms.intake import Intake
-from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.forms.records import Intake, Record, Records
 from headrace.storage.packed.table import DIRECTORY, SEED_BITS, Table, table_of
 
 TABLE_NUMBERS: Final = 4

@@ -6,8 +6,7 @@ from typing import Final
 
 from msgspec.msgpack import Decoder as Unpacker
 
-from headrace.persistence.forms.intake import UNDECODABLE, Intake, Reader
-from headrace.persistence.forms.records import RECORD_HEAD
+from headrace.persistence.forms.records import RECORD_HEAD, UNDECODABLE, Intake, Reader
 from headrace.persistence.forms.table import forms
 
 _numbers: Final = Unpacker(list[int]).decode

@@ -14,8 +14,7 @@ from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.payload import BadFooter, BadPayload, has_own_footer, load_own
 from headrace.persistence.forms.table import form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64
-from headrace.persistence.rdb.kinds import VERSION, is_valkey_version, known_number
-from headrace.persistence.rdb.opcodes import NOTE
+from headrace.persistence.rdb.kinds import NOTE, VERSION, is_valkey_version, known_number
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.persistence.rdb.values import RdbValues, whole

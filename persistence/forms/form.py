@@ -1,7 +1,4 @@
-"""The form of a type: all that the files of a server, and DUMP, ask of a value of it.
-
-Whoever writes or reads a file finds the form in ``persistence.forms.table`` and knows no type.
-"""
+"""The form of a type: all that the files of a server, and DUMP, ask of a value of it."""
 
 from __future__ import annotations
 
@@ -10,13 +7,51 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.persistence.forms.commands import Commands
-from headrace.persistence.forms.intake import Intake, Reader
-from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.forms.records import Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import VERSION_SHARED
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
+from headrace.protocol.outgoing import request
 from headrace.storage.sharing import Member
+
+STAMP: Final = b"#TS:"
+
+
+def annotation(second: int) -> bytes:
+    """The line that gives the time of what follows, in seconds since 1970."""
+    return b"%b%d\r\n" % (STAMP, second)
+
+
+class Commands:
+    """Collects commands.
+
+    Attributes:
+        stamped: comments may say when something happened; only files have a place for them.
+        size_bytes: the length of what ``take`` would return.
+    """
+
+    def __init__(self, stamped: bool) -> None:
+        self.stamped: Final = stamped
+        self.size_bytes = 0
+        self._made: list[bytes] = []
+
+    def add(self, words: list[bytes]) -> None:
+        """Add a command."""
+        wire = request(words)
+        self._made.append(wire)
+        self.size_bytes += len(wire)
+
+    def add_wire(self, wire: bytes) -> None:
+        """Add commands that are bytes already."""
+        self._made.append(wire)
+        self.size_bytes += len(wire)
+
+    def take(self) -> list[bytes]:
+        """What has been added since the last call."""
+        made = self._made
+        self._made = []
+        self.size_bytes = 0
+        return made
 
 
 class Unsound(Exception):

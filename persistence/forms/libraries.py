@@ -9,8 +9,7 @@ from typing import Final
 
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.dumped import body_of, sealed
-from headrace.persistence.rdb.kinds import VERSION
-from headrace.persistence.rdb.opcodes import FUNCTIONS
+from headrace.persistence.rdb.kinds import FUNCTIONS, VERSION
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 

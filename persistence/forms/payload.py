@@ -13,12 +13,12 @@ from xxhash import xxh3_64_intdigest
 
 from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.form import Unsound
-from headrace.persistence.forms.intake import Malformed
 from headrace.persistence.forms.records import (
     CHECKSUM,
     NO_DEADLINE,
     OLDEST_VERSION,
     VERSION,
+    Malformed,
 )
 from headrace.persistence.forms.table import check
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.persistence.forms.commands import Commands
-from headrace.persistence.forms.form import Form, Walk, Writer
-from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Intake, Reader
+from headrace.persistence.forms.form import Commands, Form, Walk, Writer
 from headrace.persistence.forms.records import (
+    INT64_MAX,
+    INT64_MIN,
     NO_DEADLINE,
     PAYLOAD_BYTES,
     TABLE_NUMBERS,
+    Intake,
+    Reader,
     Record,
     Records,
 )

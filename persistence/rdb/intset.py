@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import pack, unpack_from
 from typing import Final
 
-from headrace.persistence.rdb.broken import Broken
+from headrace.persistence.rdb.kinds import Broken
 
 HEADER_BYTES: Final = 8
 _LETTERS: Final = {2: "h", 4: "i", 8: "q"}  # of the struct module, by their bytes

@@ -1,12 +1,41 @@
-"""The numbers of types in RDB files and payloads, and in which version each came.
-
-Redis and Valkey have counted alike up to 21. What comes later in a file of Valkey has a number of
-its own here.
-"""
+"""How an RDB file begins, its opcodes, and the numbers of its types."""
 
 from __future__ import annotations
 
 from typing import Final
+
+
+class Broken(Exception):
+    """The bytes are not what they are to be."""
+
+
+REDIS: Final = b"REDIS"
+VALKEY: Final = b"VALKEY"
+MAGICS: Final = (REDIS, VALKEY)
+VERSION_END: Final = 9  # the magic and the digits are as long as that together
+HEAD_BYTES: Final = 64  # with the first note
+NOTE: Final = 0xFA
+_LONGEST_VERSION: Final = 32
+_NOTES: Final = {b"redis-ver": "Redis", b"valkey-ver": "Valkey"}
+
+
+def is_rdb(head: bytes) -> bool:
+    """Whether a file that begins with ``head`` is an RDB file."""
+    return head.startswith(MAGICS)
+
+
+def writer_of(head: bytes) -> str:
+    """Which server wrote a file that begins with ``head``, and its version if it is given."""
+    name = "Valkey" if head.startswith(VALKEY) else "Redis"
+    if len(head) <= VERSION_END + 1 or head[VERSION_END] != NOTE:
+        return name
+    key_end = VERSION_END + 2 + head[VERSION_END + 1]
+    known = _NOTES.get(head[VERSION_END + 2 : key_end])
+    if known is None or key_end >= len(head) or head[key_end] > _LONGEST_VERSION:
+        return name
+    version = head[key_end + 1 : key_end + 1 + head[key_end]].decode("ascii", "replace")
+    return f"{known} {version}" if version.isprintable() and version.isascii() else known
+
 
 VERSION: Final = 15  # of the form that Redis 8.10 writes
 FUNCTIONS_SINCE: Final = 10  # Redis 7 and later have functions
@@ -67,3 +96,19 @@ def file_number(number: int) -> int:
 def is_valkey_version(version: int) -> bool:
     """Whether the form of that version is Valkey's."""
     return VALKEY_VERSION_MIN <= version <= VALKEY_VERSION_MAX
+
+
+END: Final = 0xFF
+SELECT: Final = 0xFE
+EXPIRE_S: Final = 0xFD
+EXPIRE_MS: Final = 0xFC
+SIZES: Final = 0xFB
+FREQUENCY: Final = 0xF9
+IDLE: Final = 0xF8
+MODULE_NOTE: Final = 0xF7
+FUNCTIONS: Final = 0xF5
+SLOT: Final = 0xF4
+KEY_NOTES: Final = 0xF3  # of Redis
+SLOT_IMPORT: Final = 0xF3  # of Valkey
+SHAPE: Final = 0xF2
+HIGHEST_TYPE: Final = 0x7F  # what is higher stands for itself, and has no key

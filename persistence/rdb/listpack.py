@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.rdb.broken import Broken
+from headrace.persistence.rdb.kinds import Broken
 
 HEADER_BYTES: Final = 6
 MANY: Final = 0xFFFF  # so many elements, or more: nobody has counted

@@ -9,8 +9,8 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_f64_le
 
+from headrace.persistence.rdb.kinds import NOTE
 from headrace.persistence.rdb.listpack import spelled
-from headrace.persistence.rdb.opcodes import NOTE
 
 _LONGEST_INTEGER: Final = 11  # of a text that is written as one
 _INTEGER_BYTES: Final = (1, 2, 4)

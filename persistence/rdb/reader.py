@@ -1,9 +1,4 @@
-"""Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1.
-
-Values of types that are not known here are skipped, and reported by name, because whoever takes
-data over has to know what is left behind. Keys that hold nothing are skipped and counted, as Redis
-does.
-"""
+"""Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1."""
 
 from __future__ import annotations
 
@@ -11,50 +6,149 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.persistence.errors import (
-    CorruptRDB,
-    EmptyValue,
-    PersistenceError,
-    os_refusal,
-    shown,
-)
-from headrace.persistence.rdb.hashes import read_shape
-from headrace.persistence.rdb.head import (
-    HEAD_BYTES,
-    REDIS,
-    VALKEY,
-    VERSION_END,
-    is_rdb,
-    writer_of,
-)
+from headrace.persistence.errors import CorruptRDB, EmptyValue, PersistenceError, os_refusal, shown
 from headrace.persistence.rdb.kinds import (
-    VALKEY_VERSION_MAX,
-    VALKEY_VERSION_MIN,
-    VERSION,
-    known_number,
-)
-from headrace.persistence.rdb.opcodes import (
+    ARRAY,
     END,
     EXPIRE_MS,
     EXPIRE_S,
     FREQUENCY,
     FUNCTIONS,
+    HEAD_BYTES,
     HIGHEST_TYPE,
     IDLE,
     KEY_NOTES,
+    MODULE,
     MODULE_NOTE,
     NOTE,
+    REDIS,
     SELECT,
     SHAPE,
     SIZES,
     SLOT,
     SLOT_IMPORT,
+    VALKEY,
+    VALKEY_VERSION_MAX,
+    VALKEY_VERSION_MIN,
+    VERSION,
+    VERSION_END,
+    is_rdb,
+    known_number,
+    writer_of,
 )
-from headrace.persistence.rdb.others import Others, module_name
 from headrace.persistence.rdb.source import RdbFile, RdbSource
-from headrace.persistence.rdb.values import RdbValues
+from headrace.persistence.rdb.values import (
+    HASH_KINDS,
+    LIST_KINDS,
+    SET_KINDS,
+    SORTED_SET_KINDS,
+    ArrayHead,
+    RdbValues,
+    array_parts,
+    hash_parts,
+    list_parts,
+    read_shape,
+    set_parts,
+    sorted_set_parts,
+)
 from headrace.persistence.taker import KeyTaker
 from headrace.storage.entry import NO_EXPIRY
+
+_NAMES: Final = {
+    **dict.fromkeys(LIST_KINDS, "list"),
+    **dict.fromkeys(SET_KINDS, "set"),
+    **dict.fromkeys(SORTED_SET_KINDS, "sorted set"),
+    **dict.fromkeys(HASH_KINDS, "hash"),
+    ARRAY: "array",
+}
+_MODULE_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_MODULE_NAME_LENGTH: Final = 9
+
+
+class Others:
+    """Goes past values of types that are not known here."""
+
+    def __init__(self, source: RdbSource) -> None:
+        self._source: Final = source
+
+    def skip(self, kind: int) -> str:
+        """Go past a value of this type.
+
+        Returns: what such a value is called; empty where nobody knows where it ends.
+
+        Raises:
+            CorruptRDB: there is none.
+        """
+        if kind == MODULE:
+            name = module_name(self._source.length())
+            self.skip_parts()
+            return f"value of the module {name}"
+        if kind in _NAMES:
+            self._skip(kind)
+        return _NAMES.get(kind, "")
+
+    def slot_import(self) -> None:
+        """Go past what Valkey notes of slots that it was taking over: a name, ranges of slots."""
+        self._source.string()
+        for _ in range(self._source.length()):
+            self._source.length()
+            self._source.length()
+
+    def key_notes(self) -> None:
+        """Go past what modules of Redis have noted of the key that comes next."""
+        for _ in range(self._source.length()):
+            self._source.raw(4)
+            self.skip_parts()
+
+    def skip_parts(self) -> None:
+        """Go past what a module wrote.
+
+        Each part says what it is: 0 is the end, then integers, floats of two sizes, a string.
+        """
+        source = self._source
+        while True:
+            part = source.length()
+            if part == 0:
+                return
+            if part in (1, 2):
+                source.length()
+            elif part == 3:
+                source.raw(4)
+            elif part == 4:
+                source.raw(8)
+            elif part == 5:
+                source.string()
+            else:
+                raise source.damage("a part of a module's value")
+
+    def _skip(self, kind: int) -> None:
+        source = self._source
+        if kind in LIST_KINDS:
+            for _ in list_parts(source, kind):
+                pass
+        elif kind in SET_KINDS:
+            for _ in set_parts(source, kind):
+                pass
+        elif kind in SORTED_SET_KINDS:
+            for _ in sorted_set_parts(source, kind):
+                pass
+        elif kind in HASH_KINDS:
+            for _ in hash_parts(source, kind):
+                pass
+        else:
+            for _ in array_parts(source, ArrayHead(source).count):
+                pass
+
+
+def module_name(number: int) -> str:
+    """The name of a module, of which a letter is in six bits and the version in the lowest ten."""
+    name = ""
+    number >>= 10
+    for _ in range(_MODULE_NAME_LENGTH):
+        name = _MODULE_LETTERS[number & 0x3F] + name
+        number >>= 6
+    return name
+
 
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
 MOST_NOTES: Final = 32  # on the file that are kept

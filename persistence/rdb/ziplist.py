@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.rdb.broken import Broken
+from headrace.persistence.rdb.kinds import Broken
 
 HEADER_BYTES: Final = 10
 MANY: Final = 0xFFFF

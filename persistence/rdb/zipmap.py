@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.rdb.broken import Broken
+from headrace.persistence.rdb.kinds import Broken
 
 _END: Final = 0xFF
 _LONG: Final = 0xFE  # as a length: the next four bytes have it

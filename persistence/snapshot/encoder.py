@@ -10,7 +10,6 @@ from typing import Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.forms.form import Walk, Writer
 from headrace.persistence.forms.records import (
     CHECKSUM,
@@ -25,8 +24,9 @@ from headrace.persistence.forms.records import (
     Records,
 )
 from headrace.persistence.forms.table import form_of, forms, frozen_type, member_form
-from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
-from headrace.persistence.stream_place import StreamPlace
+from headrace.persistence.log import StreamPlace
+from headrace.persistence.snapshot.file import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
+from headrace.persistence.taker import Encoder
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
 from headrace.storage.sharing import Member

@@ -1,8 +1,9 @@
-"""Reads the frames of a snapshot, in order, and believes none without its checksum."""
+"""The frames of a snapshot, in order: none is believed without its checksum."""
 
 from __future__ import annotations
 
 import os
+from struct import Struct
 from typing import Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
@@ -10,14 +11,14 @@ from xxhash import xxh3_64, xxh3_64_intdigest
 from headrace.persistence.errors import PersistenceError, SnapshotError, os_refusal
 from headrace.persistence.files import open_to_read, read_head
 from headrace.persistence.forms.records import CHECKSUM, OLDEST_VERSION, REGIONAL_VERSION, VERSION
-from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
-from headrace.persistence.snapshot.layout import (
-    FRAME_HEAD,
-    MAGIC,
-    PREAMBLE,
-    PREAMBLE_CHECKED,
-    SUFFIX,
-)
+from headrace.persistence.rdb.kinds import HEAD_BYTES, is_rdb, writer_of
+
+MAGIC: Final = b"HEADRACE"
+SUFFIX: Final = b"hrs"  # of the names of snapshots
+
+PREAMBLE: Final = Struct("<8sIIQ")
+PREAMBLE_CHECKED: Final = 16  # bytes of it that its checksum covers
+FRAME_HEAD: Final = Struct("<QI")
 
 
 def is_snapshot(path: bytes) -> bool:

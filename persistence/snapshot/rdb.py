@@ -9,15 +9,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.forms.form import Form, Walk
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.rdb.crc64 import crc64, crc64_ahead
-from headrace.persistence.rdb.head import REDIS, VALKEY
-from headrace.persistence.rdb.kinds import FUNCTIONS_SINCE, file_number, is_valkey_version
-from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, FUNCTIONS, SELECT
+from headrace.persistence.rdb.kinds import (
+    END,
+    EXPIRE_MS,
+    FUNCTIONS,
+    FUNCTIONS_SINCE,
+    REDIS,
+    SELECT,
+    VALKEY,
+    file_number,
+    is_valkey_version,
+)
 from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.taker import Encoder
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import FrozenKey
 

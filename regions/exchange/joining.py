@@ -20,8 +20,7 @@ from typing import Final
 
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.forms.table import member_form
-from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
-from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.regions.exchange.effects import (
     EffectError,
     KeyJoin,

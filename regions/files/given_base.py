@@ -8,7 +8,7 @@ from typing import Final
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import open_to_read
 from headrace.persistence.forms.records import REGIONAL_VERSION
-from headrace.persistence.snapshot.layout import MAGIC, PREAMBLE
+from headrace.persistence.snapshot.file import MAGIC, PREAMBLE
 
 
 class GivenBase:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.persistence.forms.intake import Intake
-from headrace.persistence.forms.stream.decoding import StreamReader
-from headrace.persistence.forms.stream.kinds import STREAM
+from headrace.persistence.forms.records import Intake
+from headrace.persistence.forms.stream.records import STREAM, StreamReader
 from headrace.regions.files.lanes_documents import (
     BIRTHS,
     LANE,

@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.persistence.forms.form import Walk
 from headrace.persistence.forms.records import Record, Records
-from headrace.persistence.forms.stream.encoding import BLOCKS_AT_ONCE, StreamRecords, StreamWalk
+from headrace.persistence.forms.stream.records import BLOCKS_AT_ONCE, StreamRecords, StreamWalk
 from headrace.regions.files.lanes_documents import (
     BIRTHS,
     LANE,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final, cast
 
 from headrace.persistence.forms.form import Unsound, Walk
-from headrace.persistence.forms.intake import Intake
-from headrace.persistence.forms.records import Records
-from headrace.persistence.forms.stream.encoding import StreamWriter
+from headrace.persistence.forms.records import Intake, Records
 from headrace.persistence.forms.stream.form import StreamForm
+from headrace.persistence.forms.stream.records import StreamWriter
 from headrace.persistence.forms.stream.soundness import (
     check_beside_entries,
     check_entries,

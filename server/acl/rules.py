@@ -13,7 +13,7 @@ from headrace.compat.acl_errors import (
     SYNTAX_ERROR,
     UNKNOWN_COMMAND,
 )
-from headrace.protocol.inline import split_words
+from headrace.protocol.requests import split_words
 from headrace.server.acl.user import READS, WRITES, ChannelPattern, KeyPattern, Selector, User
 
 CATEGORIES: Final = (

@@ -7,7 +7,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat.bitmap_errors import (
+from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError
+from headrace.compat.event_classes import EVENT_STRING
+from headrace.compat.numbers import INT64_MAX, UINT64_MAX, parse_integer
+from headrace.compat.type_errors import (
     BAD_FIELD_TYPE,
     BAD_OVERFLOW,
     BIT_ARGUMENT,
@@ -17,9 +20,6 @@ from headrace.compat.bitmap_errors import (
     NOT_ONE_SOURCE,
     too_few_sources,
 )
-from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError
-from headrace.compat.event_classes import EVENT_STRING
-from headrace.compat.numbers import INT64_MAX, UINT64_MAX, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.changes.events import Event

@@ -10,8 +10,17 @@ from mypy_extensions import i64, mypyc_attr
 
 from headrace.compat.errors import COUNT_NOT_POSITIVE, NOT_A_FLOAT, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_ZSET
-from headrace.compat.floats import parse_double
-from headrace.compat.geo_errors import (
+from headrace.compat.geohash import (
+    LATITUDE_MAX,
+    LONGITUDE_MAX,
+    Shape,
+    distance_m,
+    place_of,
+    score_of,
+    text_of,
+)
+from headrace.compat.numbers import parse_double
+from headrace.compat.type_errors import (
     ANY_WITHOUT_COUNT,
     BAD_HEIGHT,
     BAD_RADIUS,
@@ -24,15 +33,6 @@ from headrace.compat.geo_errors import (
     no_centre,
     no_shape,
     stored_with_more,
-)
-from headrace.compat.geohash import (
-    LATITUDE_MAX,
-    LONGITUDE_MAX,
-    Shape,
-    distance_m,
-    place_of,
-    score_of,
-    text_of,
 )
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies

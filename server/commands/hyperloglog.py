@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_STRING
-from headrace.compat.hyperloglog_errors import (
+from headrace.compat.type_errors import (
     CORRUPTED,
     NO_KEY_TO_DEBUG,
     NOT_A_SKETCH,

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from headrace.compat.errors import NOT_POSITIVE, SYNTAX, WRONGTYPE, CommandError, not_between
 from headrace.compat.event_classes import EVENT_SET
 from headrace.compat.numbers import INT64_MAX, parse_integer
-from headrace.compat.set_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
+from headrace.compat.type_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, Packed, PackedReplies
 from headrace.server.changes.events import DELETED, Event

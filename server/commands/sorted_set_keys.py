@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from headrace.compat.errors import WRONGTYPE, CommandError
 from headrace.compat.event_classes import EVENT_ZSET
-from headrace.compat.sorted_set_errors import SCORE_IS_NAN
+from headrace.compat.type_errors import SCORE_IS_NAN
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import drop_empty

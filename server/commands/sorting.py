@@ -15,7 +15,7 @@ from headrace.compat.errors import (
     CommandError,
 )
 from headrace.compat.event_classes import EVENT_LIST
-from headrace.compat.floats import parse_double
+from headrace.compat.numbers import parse_double
 from headrace.compat.slots import pattern_slot, slot_of
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event

@@ -9,7 +9,7 @@ from typing import Final
 from headrace.compat.acl_errors import unmatched
 from headrace.compat.parameters import MULTI, BadValue, Parameter
 from headrace.compat.quoting import quoted
-from headrace.protocol.inline import split_words
+from headrace.protocol.requests import split_words
 from headrace.server.acl.rules import RuleError, UnmatchedError, check_rules
 from headrace.server.build import VERSION
 from headrace.server.config.config import Config

@@ -11,7 +11,7 @@ from mypy_extensions import i64
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.compat.storage_errors import storage_error_line
+from headrace.compat.type_errors import storage_error_line
 from headrace.protocol.packing import packed_replies
 from headrace.protocol.replies import ErrorReply, PackedReplies
 from headrace.server.clients.session import IN_SCRIPT, TRACKED, Session

@@ -31,8 +31,8 @@ from headrace.persistence.aof.directory import (
     AofDirectory,
 )
 from headrace.persistence.aof.rewrite import RewriteEncoder
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
+from headrace.persistence.taker import Encoder
 from headrace.server.durability.commit import Committer
 from headrace.server.durability.files import Files, Rewriter
 from headrace.server.durability.recovery import Recovery

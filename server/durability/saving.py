@@ -16,7 +16,6 @@ import os
 import time
 from typing import Final
 
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import (
     TEMPORARY_PREFIX,
@@ -25,10 +24,11 @@ from headrace.persistence.files import (
     replace_head,
     sync_folder,
 )
-from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
+from headrace.persistence.log import WRITER, StreamPlace
+from headrace.persistence.rdb.kinds import HEAD_BYTES, is_rdb, writer_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.rdb import RisingRdbEncoder
-from headrace.persistence.stream_place import WRITER, StreamPlace
+from headrace.persistence.taker import Encoder
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.durability.files import Files
 from headrace.server.durability.snapshot_job import BATCH_BYTES, SnapshotJob

@@ -17,8 +17,8 @@ import logging
 import time
 from typing import Final
 
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.files import NewFile
+from headrace.persistence.taker import Encoder
 from headrace.server.durability.files import Files, Job
 from headrace.server.durability.worker import Task, Worker, failure_text
 from headrace.server.state import Server

@@ -28,11 +28,10 @@ from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
 from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.log import StreamPlace, noted_place
 from headrace.persistence.rdb.reader import Left, RdbReader
-from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
-from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.persistence.stream_place import StreamPlace, noted_place
 from headrace.persistence.taker import IntoDatabases, LiveKeys
 from headrace.server.config.config import defaults
 from headrace.server.durability.durability import Durability

@@ -13,13 +13,11 @@ from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.files import read_head
 from headrace.persistence.forms.table import rdb_values
-from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
+from headrace.persistence.log import WRITER
+from headrace.persistence.rdb.kinds import HEAD_BYTES, is_rdb
 from headrace.persistence.rdb.reader import RdbReader
-from headrace.persistence.snapshot.decode import Decoder
-from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot, rdb_refusal
-from headrace.persistence.snapshot.layout import MAGIC
-from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.persistence.stream_place import WRITER
+from headrace.persistence.snapshot.decode import Decoder, SnapshotLoader
+from headrace.persistence.snapshot.file import MAGIC, is_rdb_file, is_snapshot, rdb_refusal
 from headrace.persistence.taker import LiveKeys
 from headrace.server.acl.rules import RuleError, change_user, has_spaces, merged
 from headrace.server.acl.user import User

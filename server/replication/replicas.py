@@ -7,7 +7,7 @@ import logging
 from typing import Final
 
 from headrace.compat.errors import NO_MASTER_LINK, PSYNC_IN_REGION, CommandError
-from headrace.persistence.stream_place import StreamPlace
+from headrace.persistence.log import StreamPlace
 from headrace.protocol.replies import Status, encode
 from headrace.server.changes.changes import Changes
 from headrace.server.clients.session import REPLICA, ReplicaFacts, Session

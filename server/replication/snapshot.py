@@ -13,11 +13,11 @@ from typing import Final
 
 from mypy_extensions import trait
 
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.files import TEMPORARY_PREFIX
+from headrace.persistence.log import StreamPlace
 from headrace.persistence.rdb.kinds import VALKEY_VERSION_MIN
 from headrace.persistence.snapshot.rdb import RisingRdbEncoder, SteadyRdbEncoder
-from headrace.persistence.stream_place import StreamPlace
+from headrace.persistence.taker import Encoder
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.session import ReplicaFacts
 from headrace.server.clock import Clock

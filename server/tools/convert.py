@@ -14,7 +14,7 @@ from typing import Final
 from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.errors import PersistenceError, shown
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
-from headrace.persistence.snapshot.layout import SUFFIX
+from headrace.persistence.snapshot.file import SUFFIX
 from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.source import Source
 from headrace.persistence.taker import KeyTaker

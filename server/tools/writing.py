@@ -8,11 +8,10 @@ from shutil import rmtree
 from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.files import NewFile, sync_folder, write_pieces
 from headrace.persistence.source import FOLDER_NAME
-from headrace.persistence.taker import KeyTaker
+from headrace.persistence.taker import Encoder, KeyTaker
 from headrace.server.tools.keys import Keys
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey

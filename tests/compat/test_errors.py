@@ -7,7 +7,7 @@ from importlib import import_module
 
 from headrace import storage
 from headrace.compat import errors
-from headrace.compat.storage_errors import LINES, storage_error_line
+from headrace.compat.type_errors import LINES, storage_error_line
 from headrace.storage.value import StorageError
 
 

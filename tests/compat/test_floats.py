@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.compat.floats import parse_bound, parse_double
+from headrace.compat.numbers import parse_bound, parse_double
 from headrace.protocol.doubles import double
 from support.process import RedisProcess
 

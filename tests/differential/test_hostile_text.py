@@ -7,7 +7,7 @@ import itertools
 import pytest
 from conftest import Factory
 
-from headrace.protocol.inline import split_words
+from headrace.protocol.requests import split_words
 from support.client import encode
 from support.process import Pair, Process
 

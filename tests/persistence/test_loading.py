@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
+from headrace.persistence.snapshot.file import FRAME_HEAD, PREAMBLE
 from headrace.protocol.outgoing import request
 from support.client import RawClient
 from support.interchange import module_value, rdb

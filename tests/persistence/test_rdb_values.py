@@ -9,19 +9,23 @@ import pytest
 from conftest import Factory
 
 from headrace.persistence.errors import CorruptRDB
-from headrace.persistence.rdb.arrays import NEVER_INSERTED, ArrayHead, array_parts
-from headrace.persistence.rdb.hashes import HASH_KINDS, hash_parts, read_shape
 from headrace.persistence.rdb.kinds import ARRAY, is_valkey_version, known_number
 from headrace.persistence.rdb.listpack import back_length
-from headrace.persistence.rdb.parts import (
+from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.values import (
+    HASH_KINDS,
     LIST_KINDS,
+    NEVER_INSERTED,
     SET_KINDS,
     SORTED_SET_KINDS,
+    ArrayHead,
+    array_parts,
+    hash_parts,
     list_parts,
+    read_shape,
     set_parts,
     sorted_set_parts,
 )
-from headrace.persistence.rdb.source import RdbSource
 from support.client import RawClient
 from support.interchange import listpack
 from support.process import Process

@@ -18,10 +18,9 @@ from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.payload import BadPayload, load_own
 from headrace.persistence.forms.records import CHECKSUM
 from headrace.persistence.forms.table import check
-from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
-from headrace.persistence.snapshot.layout import PREAMBLE
-from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.snapshot.file import PREAMBLE
 from headrace.regions.knowledge.beats import Beat
 from headrace.regions.knowledge.region import Region, region_as
 from headrace.regions.lanes.stream import RegionalStream

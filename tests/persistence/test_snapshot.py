@@ -20,9 +20,8 @@ from headrace.persistence.forms.payload import (
 )
 from headrace.persistence.forms.records import CHECKSUM, OLDEST_VERSION, REGIONAL_VERSION, VERSION
 from headrace.persistence.forms.stream.soundness import check_stream
-from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
-from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
-from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
+from headrace.persistence.snapshot.file import FRAME_HEAD, PREAMBLE
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.groups import Group

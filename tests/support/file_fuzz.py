@@ -28,7 +28,7 @@ if __name__ == "__main__":
 
 import headrace.server.commands.families  # noqa: F401  (fills the command table)
 from headrace.persistence.forms.records import CHECKSUM, RECORD_HEAD
-from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
+from headrace.persistence.snapshot.file import FRAME_HEAD, PREAMBLE
 from headrace.protocol.outgoing import request
 from headrace.server.dispatch.rows import TABLE
 from headrace.server.tools.cli import run_tool

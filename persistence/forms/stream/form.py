@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from headrace.persistence.forms.commands import Commands
-from headrace.persistence.forms.form import Form
-from headrace.persistence.forms.intake import Intake
-from headrace.persistence.forms.records import Records
-from headrace.persistence.forms.stream.decoding import StreamReader
-from headrace.persistence.forms.stream.encoding import StreamWriter
-from headrace.persistence.forms.stream.kinds import NAMES
-from headrace.persistence.forms.stream.rdb import KINDS, read_stream
-from headrace.persistence.forms.stream.rdb_notes import (
+from headrace.persistence.forms.form import Commands, Form
+from headrace.persistence.forms.records import Intake, Records
+from headrace.persistence.forms.stream.rdb import (
     IID_TIMES,
+    KINDS,
     MAX_PENDING,
-    take_iid_times,
-    take_max_pending,
-)
-from headrace.persistence.forms.stream.rdb_writing import (
     VERSION_7_0,
     VERSION_8_6,
     VERSION_8_8,
     StreamRdb,
+    read_stream,
     stream_type,
+    take_iid_times,
+    take_max_pending,
 )
+from headrace.persistence.forms.stream.records import NAMES, StreamReader, StreamWriter
 from headrace.persistence.forms.stream.rewriting import StreamRewrite
 from headrace.persistence.forms.stream.soundness import check_stream
 from headrace.persistence.rdb.output import RdbOutput

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.forms.commands import Commands, annotation
-from headrace.persistence.forms.form import Walk
+from headrace.persistence.forms.form import Commands, Walk, annotation
 from headrace.protocol.outgoing import request
 from headrace.protocol.wire import array_header, bulk
 from headrace.storage.stream.block import Block

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.forms.form import Unsound
-from headrace.persistence.forms.intake import UNDECODABLE
+from headrace.persistence.forms.records import UNDECODABLE
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.packing import pack

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.array_errors import (
-    BAD_COUNT,
-    BAD_INDEX,
-    BAD_SIZE,
-    INDEX_OVERFLOW,
-    INSERT_OVERFLOW,
-    LIMIT_NOT_POSITIVE,
-    RANGE_TOO_LONG,
-    SIZE_NOT_POSITIVE,
-)
 from headrace.compat.errors import (
     NO_SUCH_KEY,
     NOT_AN_INTEGER,
@@ -24,6 +14,16 @@ from headrace.compat.errors import (
 )
 from headrace.compat.event_classes import EVENT_ARRAY
 from headrace.compat.numbers import INT64_MAX, parse_integer, parse_unsigned
+from headrace.compat.type_errors import (
+    BAD_COUNT,
+    BAD_INDEX,
+    BAD_SIZE,
+    INDEX_OVERFLOW,
+    INSERT_OVERFLOW,
+    LIMIT_NOT_POSITIVE,
+    RANGE_TOO_LONG,
+    SIZE_NOT_POSITIVE,
+)
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import BigNumber, Map
 from headrace.server.changes.events import Event

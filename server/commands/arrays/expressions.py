@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat import regex
-from headrace.compat.array_errors import bad_regex
 from headrace.compat.errors import CommandError
+from headrace.compat.type_errors import bad_regex
 from headrace.server.commands.arrays.searching import Predicate
 
 

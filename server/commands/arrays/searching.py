@@ -9,15 +9,15 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from headrace.compat import glob, long_double
-from headrace.compat.array_errors import (
+from headrace.compat.errors import SYNTAX, CommandError, wrong_arity
+from headrace.compat.long_double import LongDouble
+from headrace.compat.numbers import INT64_MAX, INT64_MIN
+from headrace.compat.type_errors import (
     MATCH_NEEDS_VALUE,
     REGEX_TOO_LONG,
     TOO_MANY_PREDICATES,
     UNKNOWN_OPERATION,
 )
-from headrace.compat.errors import SYNTAX, CommandError, wrong_arity
-from headrace.compat.long_double import LongDouble
-from headrace.compat.numbers import INT64_MAX, INT64_MIN
 from headrace.protocol.packing import Packer
 from headrace.server.commands.arrays.arrays import (
     add_number,

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat.errors import NOT_AN_INTEGER, CommandError, invalid_expire, wrong_arity
-from headrace.compat.hash_errors import (
+from headrace.compat.numbers import INT32_MAX, parse_integer
+from headrace.compat.type_errors import (
     EXPIRE_TIME_MISSING,
     FIELD_COUNT_MISMATCH,
     FIELD_COUNT_NOT_POSITIVE,
@@ -24,7 +25,6 @@ from headrace.compat.hash_errors import (
     WRONG_WORD_COUNT,
     unknown_argument,
 )
-from headrace.compat.numbers import INT32_MAX, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.server.commands.hashes.fields import (
     FIELD_DEADLINES_SET,

@@ -20,7 +20,8 @@ from headrace.compat.errors import (
     wrong_arity,
 )
 from headrace.compat.event_classes import EVENT_HASH
-from headrace.compat.hash_errors import (
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
+from headrace.compat.type_errors import (
     DOUBLE_FIELD,
     FIELD_NOT_FLOAT,
     FIELD_NOT_INTEGER,
@@ -28,7 +29,6 @@ from headrace.compat.hash_errors import (
     NO_SUCH_FIELDSET,
     VALUE_COUNT_MISMATCH,
 )
-from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import Packer, packed_pairs
 from headrace.protocol.replies import NO_REPLIES, OK, Packed, PackedReplies
 from headrace.server.changes.events import Event

@@ -19,13 +19,13 @@ from headrace.compat.errors import (
     wrong_arity,
 )
 from headrace.compat.event_classes import EVENT_LIST
-from headrace.compat.list_errors import (
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
+from headrace.compat.type_errors import (
     COUNT_BELOW_ZERO,
     MAXLEN_BELOW_ZERO,
     NO_SUCH_INDEX,
     RANK_ZERO,
 )
-from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import ArraysOfStrings, Packer, packed_strings
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, PackedReplies
 from headrace.server.changes.events import Event

@@ -18,8 +18,8 @@ from headrace.compat.errors import (
     CommandError,
     no_input_keys,
 )
-from headrace.compat.floats import parse_double
-from headrace.compat.sorted_set_errors import WEIGHT_NOT_A_FLOAT
+from headrace.compat.numbers import parse_double
+from headrace.compat.type_errors import WEIGHT_NOT_A_FLOAT
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import store_result

@@ -16,9 +16,8 @@ from headrace.compat.errors import (
     not_between,
     wrong_arity,
 )
-from headrace.compat.floats import parse_double
-from headrace.compat.numbers import INT64_MAX
-from headrace.compat.sorted_set_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
+from headrace.compat.numbers import INT64_MAX, parse_double
+from headrace.compat.type_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies

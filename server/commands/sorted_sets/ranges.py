@@ -9,9 +9,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_ZSET
-from headrace.compat.floats import parse_bound
-from headrace.compat.numbers import parse_integer
-from headrace.compat.sorted_set_errors import (
+from headrace.compat.numbers import parse_bound, parse_integer
+from headrace.compat.type_errors import (
     BOUND_NOT_A_FLOAT,
     BOUND_NOT_A_NAME,
     LIMIT_OF_RANKS,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from headrace.persistence.forms.commands import Commands
-from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
-from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Intake, Reader
-from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
+from headrace.persistence.forms.records import INT64_MAX, INT64_MIN, Intake, Reader, Record, Records
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from support.tally.value import TALLY, FrozenTally, Tally
