@@ -22,7 +22,7 @@ from headrace.regions.files.counting import OriginCount
 from headrace.regions.files.identity import owner_of
 from headrace.server.active_active import ActiveActive, Encrypt, RegionAtWork
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.loading.region_files import RegionFiles
+from headrace.server.loading.loader import RegionFiles
 from headrace.server.state import Server
 from headrace.storage.value import Value
 

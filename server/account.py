@@ -1,6 +1,6 @@
 """What the data and the clients take: ``used_memory``, and what ``maxmemory`` is a limit of.
 
-It is no measurement. Each key is counted with what its parts take (``storage.costs``), each client
+It is no measurement. Each key is counted with what its parts take (``storage.faces``), each client
 with what it holds, the backlog of replication with its bytes, and a constant stands for the
 server's own tables. So the figure falls when keys go, is the same for the same data, and says
 exactly how much room is left. The interpreter and its code are not in it, nor what the allocator

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from headrace.persistence.aof.peer_log import RecordCount
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.loading.region_files import RegionFiles
+from headrace.server.loading.loader import RegionFiles
 from headrace.server.state import Server
 
 # Makes the protocol of an encrypted connection: of the one inside, the host, and what is called

@@ -24,10 +24,10 @@ from headrace.server.durability.durability import Durability, discard_unfinished
 from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA, NEWCOMERS
 from headrace.server.host import Host
 from headrace.server.loading.starting import load_users, start_persistence
-from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.encryption import Encryption
 from headrace.server.net.listeners import Listeners
+from headrace.server.net.past_loop import BusyPoll
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
 from headrace.server.process.system import SpareFiles, remove_pid_file, write_pid_file

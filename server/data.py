@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.storage.collection import SmallLimits
-from headrace.storage.expiring import Expiring
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.list.piece import NodeLimits as ListLimits
 from headrace.storage.sharing import Member, new_member
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.value import Freeable
+from headrace.storage.value import Expiring, Freeable
 
 HELD_BY_PAUSE: Final = 1  # CLIENT PAUSE
 HELD_BY_REFUSAL: Final = 2  # this region takes no writes

@@ -7,9 +7,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.expiring import Expiring
 from headrace.storage.packed.table import Table
-from headrace.storage.value import Value
+from headrace.storage.value import Expiring, Value
 
 
 class SmallLimits:

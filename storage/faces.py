@@ -1,8 +1,10 @@
-"""Where the face of a value is found: the one place that knows which plain objects are values."""
+"""Where the face of a value is found, and what a key with its value takes in memory."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from mypy_extensions import i64
 
 from headrace.storage.string.string import String
 from headrace.storage.value import Value
@@ -20,3 +22,26 @@ def face(value: object) -> Value:
 def frozen(value: object) -> object:
     """As ``face(value).freeze()``, without a face for most strings: there are many."""
     return value if isinstance(value, (bytes, int)) else face(value).freeze()
+
+
+ENTRY_BYTES: Final[i64] = 56  # the place of a key in its table, and what allocating it wastes
+EXPIRY_BYTES: Final[i64] = 64  # of a deadline, beside another copy of the name
+_OBJECT_BYTES: Final[i64] = 33  # what an object of ``bytes`` takes beside its own
+SAMPLES: Final = 5  # parts of a value that stand for all, where it does not know its sum
+
+
+def cost_of(key: bytes, value: object, has_deadline: bool, samples: int = SAMPLES) -> i64:
+    """About how many bytes a key takes.
+
+    Args:
+        samples: see ``Value.used_bytes``. As it is, the complexity is O(1) for every value.
+    """
+    size: i64 = len(key)
+    size += ENTRY_BYTES + _OBJECT_BYTES
+    if has_deadline:
+        size += EXPIRY_BYTES + i64(len(key))
+    if isinstance(value, bytes):
+        return size + _OBJECT_BYTES + i64(len(value))
+    if isinstance(value, Value):
+        return size + i64(value.used_bytes(samples))
+    return size + i64(face(value).used_bytes(samples))

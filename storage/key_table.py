@@ -36,7 +36,7 @@ from typing import Final
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
-from headrace.storage.costs import cost_of
+from headrace.storage.faces import cost_of
 from headrace.storage.packed.table import hash_of, new_seed
 from headrace.storage.value import Freeable, Value
 

@@ -28,11 +28,9 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.due import NOTHING, DueOrder, Heap
-from headrace.storage.entry import Barrier, Emptied, Entry
-from headrace.storage.expiring import Expiring
+from headrace.storage.entry import Barrier, Emptied, Entry, PartDeadlines
 from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable, Usage
-from headrace.storage.part_deadlines import PartDeadlines
-from headrace.storage.value import NO_PART, Freeable, Value
+from headrace.storage.value import NO_PART, Expiring, Freeable, Value
 
 
 @mypyc_attr(acyclic=True)

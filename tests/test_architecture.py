@@ -127,7 +127,7 @@ def test_storage_and_protocol_do_no_io() -> None:
 # Who may hold a line end though nothing of theirs goes on the wire, and why.
 LINE_ENDS: dict[str, str] = {
     "compat/errors.py": "an unknown option is shown without those at its end",
-    "compat/scripting_errors.py": "an error of a script has none at its end",
+    "compat/server_errors.py": "an error of a script has none at its end",
     "server/config/files.py": "lines of a configuration file are read",
     "server/commands/server/cluster_answers.py": "CLUSTER INFO is one text of many lines",
     "server/info/sections.py": "INFO is one text of many lines",

@@ -40,9 +40,9 @@ FAMILIES = (
 # A room knows those above it in this list, and none below. One that is no folder is a module.
 ROOMS: dict[str, list[str]] = {
     "storage": [
-        *("digest", "expiring", "due", "value"),
-        *("packed", "part_deadlines", "collection", "array", "hash", "list", "set"),
-        *("sorted_set", "string", "faces", "costs"),
+        *("digest", "due", "value"),
+        *("packed", "collection", "array", "hash", "list", "set"),
+        *("sorted_set", "string", "faces"),
         *("key_table", "entry", "keyspace", "freezing", "sharing", "vectors", "stream"),
     ],
     "persistence": [
@@ -60,7 +60,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server.commands": [
         *("documentation", "shared_keys", "shared"),
-        *("together", "string_keys", "sorted_set_keys"),
+        *("together", "typed_keys"),
         *FAMILIES,
         "families",
         "manual",
@@ -97,8 +97,7 @@ KNOW_A_TYPE = {
     "headrace.server.settings": "parameters that take effect in streams",
     "headrace.server.data": "how large the nodes of lists and streams may become",
     "headrace.server.state": "how large the nodes of streams may become",
-    "headrace.server.commands.sorted_set_keys": "sorted sets, as several families use them",
-    "headrace.server.commands.string_keys": "strings, as several families use them",
+    "headrace.server.commands.typed_keys": "sorted sets and strings, as several families use them",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
     "headrace.regions.files.region_form": "what lies in the graves of a region",

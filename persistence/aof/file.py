@@ -29,7 +29,7 @@ from mypy_extensions import i64
 from headrace.persistence.files import is_gone, open_to_write, sync_file
 from headrace.persistence.forms.form import annotation
 from headrace.persistence.log import Log, Written
-from headrace.protocol.outgoing import request, write_request
+from headrace.protocol.client import request, write_request
 
 MULTI_WIRE: Final = request([b"MULTI"])
 EXEC_WIRE: Final = request([b"EXEC"])

@@ -21,7 +21,7 @@ from mypy_extensions import i64
 from headrace.persistence.errors import CorruptAOF, PersistenceError, advice
 from headrace.persistence.files import open_to_read
 from headrace.persistence.forms.form import STAMP
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.storage.sharing import AA, CLOSED, FILE, FROM
 
 CHUNK_BYTES: Final = 64 * 1024

@@ -1,10 +1,4 @@
-"""What DUMP answers and RESTORE takes: one value as Redis packs it.
-
-The number of its type, the value as it stands in an RDB file, the version of that form in two
-bytes, and CRC-64 of all before in eight. Notes of ours may stand behind the value, as in a file:
-other servers do not look there. A payload of Valkey has a version of its own. What servers of ours
-answered before they did this is another form (``payload``), and still taken.
-"""
+"""What DUMP and FUNCTION DUMP answer, and what RESTORE takes."""
 
 from __future__ import annotations
 
@@ -14,7 +8,7 @@ from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.payload import BadFooter, BadPayload, has_own_footer, load_own
 from headrace.persistence.forms.table import form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64
-from headrace.persistence.rdb.kinds import NOTE, VERSION, is_valkey_version, known_number
+from headrace.persistence.rdb.kinds import FUNCTIONS, NOTE, VERSION, is_valkey_version, known_number
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.persistence.rdb.values import RdbValues, whole
@@ -116,3 +110,30 @@ def _known(number: int) -> RdbValues | None:
             for each in known.rdb_types():
                 _values[each] = known
     return _values.get(number)
+
+
+def dump_libraries(codes: list[bytes]) -> bytes:
+    """The payload of libraries."""
+    output = RdbOutput(VERSION)
+    for code in codes:
+        output.byte(FUNCTIONS)
+        output.string(code)
+    return sealed(output)
+
+
+def libraries_of(data: bytes) -> list[bytes] | None:
+    """The code of each library in a payload; None where it is damaged.
+
+    Raises:
+        CorruptRDB: there is something else in it.
+    """
+    body = body_of(data)
+    if body is None:
+        return None
+    source = RdbSource(_NAME, body, len(body), 0)
+    codes: list[bytes] = []
+    while source.left:
+        if source.byte() != FUNCTIONS:
+            raise CorruptRDB(_NAME, source.offset, "a library")
+        codes.append(source.string())
+    return codes

@@ -11,7 +11,7 @@ from headrace.persistence.forms.records import Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import VERSION_SHARED
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.storage.sharing import Member
 
 STAMP: Final = b"#TS:"

@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from headrace.compat import errors
-from headrace.protocol.incoming import ReplyError
+from headrace.protocol.client import ReplyError
 from headrace.regions.exchange.hello import BadHello, Hello, hello_of, read_reply, refusal
 from headrace.regions.exchange.pieces import Piece
 from headrace.regions.exchange.secret import answering_code, asking_code, is_nonce, new_nonce, same

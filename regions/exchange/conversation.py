@@ -11,8 +11,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.protocol.incoming import BadReply, ReplyReader
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import BadReply, ReplyReader, request
 from headrace.regions.exchange.asker import MET, Asker
 from headrace.regions.exchange.exchange import PULL_BYTES
 

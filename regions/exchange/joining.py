@@ -34,9 +34,9 @@ from headrace.regions.knowledge.records import JOINED
 from headrace.regions.knowledge.region import Region, region_as
 from headrace.server.gate import HALF_JOINED
 from headrace.server.state import Server
-from headrace.storage.expiring import Expiring
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import AA
+from headrace.storage.value import Expiring
 from headrace.storage.vectors import Numbers, origin_key, raise_numbers
 
 COPY_PREFIX: Final = b"copy-"

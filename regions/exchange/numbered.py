@@ -22,7 +22,7 @@ from headrace.regions.knowledge.records import is_numbered
 from headrace.regions.knowledge.region import Region
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.region_files import RegionFiles, foreign
+from headrace.server.loading.loader import RegionFiles, foreign
 from headrace.storage.sharing import AA, CLOSED, FILE, FROM
 from headrace.storage.vectors import BadVector
 

@@ -21,7 +21,7 @@ from typing import Final
 from headrace.persistence.errors import PersistenceError, os_refusal, shown
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.regions.files.scan import IDENTITY, BrokenBytes, Scanner
 from headrace.regions.knowledge.region import Region
 from headrace.storage.sharing import AA, CLOSED, FILE

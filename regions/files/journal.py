@@ -28,7 +28,7 @@ from mypy_extensions import i64
 
 from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE, AppendOnlyFile
 from headrace.persistence.files import open_to_write, sync_file, write_all
-from headrace.protocol.outgoing import request, write_request
+from headrace.protocol.client import request, write_request
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.batch import Batch, Slicer
 from headrace.regions.files.identity import file_words

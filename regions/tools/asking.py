@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from hiredis import ProtocolError, Reader, ReplyError
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 
 if TYPE_CHECKING:
     from headrace.regions.tools.encrypting import Encryption

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat.errors import c_text
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.server.clients.clients import held_by, size_of
 from headrace.server.clients.session import (
     BLOCKED,

@@ -25,8 +25,8 @@ from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import REPLAY
 from headrace.server.commands.shared import store
-from headrace.server.commands.string_keys import buffer_at, in_place, lengthen, writable
 from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.typed_keys import buffer_at, in_place, lengthen, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string.bits import (

@@ -38,7 +38,7 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import store_result
-from headrace.server.commands.sorted_set_keys import (
+from headrace.server.commands.typed_keys import (
     ADDED,
     CH,
     NX,

@@ -19,8 +19,8 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies, Status
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import NO_TOUCH
-from headrace.server.commands.string_keys import buffer_at, in_place, writable
 from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.typed_keys import buffer_at, in_place, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string.hyperloglog import (

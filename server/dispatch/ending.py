@@ -12,7 +12,7 @@ from typing import Final
 from headrace.compat.errors import SHUTDOWN_FAILED
 from headrace.protocol.replies import ErrorReply
 from headrace.server.clients.session import Session
-from headrace.server.dispatch.pausing import HELD_BY_END, hold_writes, release_writes
+from headrace.server.dispatch.dispatcher import HELD_BY_END, hold_writes, release_writes
 from headrace.server.durability.durability import Durability, ready_to_end
 from headrace.server.state import ENDS, STAYS, WAITS, Ending, Server, Wishes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.protocol.outgoing import LongRequest
+from headrace.protocol.client import LongRequest
 from headrace.server.dispatch.call import Call
 
 LENGTHY_WORDS: Final = 8192  # of a request, at least

@@ -6,9 +6,8 @@ from typing import Final
 
 from headrace.protocol.replies import ErrorReply, Packed
 from headrace.server.clients.session import BLOCKED, LIMITED, Session, session_of
-from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.dispatcher import Dispatcher, unpause
 from headrace.server.dispatch.invoke import end_tracked, finish, invoke
-from headrace.server.dispatch.pausing import unpause
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import READONLY, Command
 from headrace.server.gate import HALF_JOINED

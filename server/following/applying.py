@@ -11,8 +11,8 @@ import logging
 from typing import Final
 
 from headrace.compat.errors import CommandError
-from headrace.compat.scripting_errors import NO_SCRIPT
-from headrace.protocol.outgoing import request
+from headrace.compat.server_errors import NO_SCRIPT
+from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import RequestParser
 from headrace.server.clients.session import FROM_MASTER, PAUSED, REPLAY, Peer, Session

@@ -16,7 +16,7 @@ from typing import Final
 
 from headrace.compat.errors import FORCED_UNBLOCK
 from headrace.persistence.errors import PersistenceError
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import ProtocolError
 from headrace.server.clients.session import PAUSED, Peer

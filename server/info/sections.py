@@ -20,7 +20,7 @@ from headrace.server.gate import LOADING_DATA
 from headrace.server.info import command_stats
 from headrace.server.state import ScriptFigures, Server
 from headrace.server.statistics.memory import human, resident_bytes, system_bytes
-from headrace.storage.costs import ENTRY_BYTES, EXPIRY_BYTES
+from headrace.storage.faces import ENTRY_BYTES, EXPIRY_BYTES
 
 _SYSTEM_BYTES: Final = system_bytes()
 

@@ -1,29 +1,19 @@
-"""Loading: snapshots are read, and recorded commands run again.
-
-The append-only folder consists of a base, which is a snapshot or commands, and of files of
-commands. Without it there is the snapshot that SAVE writes. A snapshot is put into the databases as
-it is; commands are run. The first bytes of a file say what it is, and its name has to agree.
-
-Loading comes in slices, so that clients meanwhile hear ``-LOADING`` and get an answer to PING and
-INFO. Expiry rests: the files themselves say when a key was removed. A transaction is kept back
-until its EXEC has been read. So one that the end of the file cuts off is not run.
-
-A command of the files that fails is no small matter: the data would silently differ from what it
-was. So it is refused, with file and offset, like any other damage.
-
-The records of a region's files that other regions have, too, go another way; see ``region_files``.
-"""
+"""Loading: snapshots are read, and recorded commands run again."""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
+from abc import abstractmethod
 from typing import Final, NoReturn
+
+from mypy_extensions import mypyc_attr
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.persistence.aof.directory import is_end_of_data
+from headrace.compat.server_errors import UNKNOWN_COMMAND
+from headrace.persistence.aof.directory import AofDirectory, is_end_of_data
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
@@ -33,14 +23,153 @@ from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.taker import IntoDatabases, LiveKeys
-from headrace.server.config.config import defaults
+from headrace.protocol.replies import ErrorReply
+from headrace.server.clients.session import REPLAY, Peer, Session
+from headrace.server.config.config import Config, defaults
+from headrace.server.dispatch.admission import changes_nothing, find_recorded_row, runs_again
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.invoke import invoke
+from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.region_files import RegionFiles, foreign
-from headrace.server.loading.replayer import Replayer
 from headrace.server.state import Server
-from headrace.storage.sharing import AA
+from headrace.storage.sharing import AA, FILE, Member
 
 log: Final = logging.getLogger("headrace")
+
+_LOGGED: Final = 10  # scripts that fail
+
+
+class Replayer:
+    """Runs recorded commands.
+
+    Attributes:
+        passed: how many were not run, by name, because they act on the server and not on its data.
+    """
+
+    def __init__(self, server: Server, durability: Durability) -> None:
+        session = Session(0, server.data.dbs[0], server.clock.now_ns // 1_000_000, Peer())
+        session.special = REPLAY
+        self._server: Final = server
+        self._session: Final = session
+        self._call: Final = Call(server, durability, session)
+        self._call.may_block = False
+        self._call.replaying = True
+        self._rows: Final[dict[bytes, Command]] = {}  # by name as it stands in the files
+        self.passed: dict[bytes, int] = {}
+        self._failed = 0  # scripts
+
+    def select_first(self) -> None:
+        """Forget the database that was selected."""
+        self._session.db = self._server.data.dbs[0]
+
+    def run(self, argv: list[bytes], stamp_s: int = 0) -> bytes:
+        """Run one command; the line of the error it failed with, else empty.
+
+        Args:
+            stamp_s: the second in which it ran first; 0 where the file does not say.
+        """
+        server = self._server
+        call = self._call
+        call.stamp_s = stamp_s
+        row = self._rows.get(argv[0])
+        if row is None or row.run is None or not row.arity_fits(len(argv)):
+            try:
+                row = find_recorded_row(self._rows, argv)
+            except CommandError as error:
+                return error.line
+        if not row.flags & WRITE and not runs_again(row):
+            if not changes_nothing(row):
+                self.passed[row.name] = self.passed.get(row.name, 0) + 1
+            return b""
+        call.db = self._session.db
+        call.now_ms = server.clock.now_ns // 1_000_000
+        runs = self._runs()
+        reply = invoke(call, row, argv)
+        server.changes.end_command()
+        if not isinstance(reply, ErrorReply):
+            return b""
+        line = reply.text
+        if self._runs() == runs or UNKNOWN_COMMAND in line:
+            return line
+        self._note_failure(line)
+        return b""
+
+    def _runs(self) -> int:
+        scripting = self._server.scripting
+        return 0 if scripting is None else scripting.runs
+
+    def _note_failure(self, line: bytes) -> None:
+        """A script has ended with an error; it was recorded for what it wrote before."""
+        self._failed += 1
+        if self._failed <= _LOGGED:
+            if self._server.config.hide_user_data_from_log:
+                line = line.partition(b" ")[0]
+            text = line.decode("utf-8", "backslashreplace")
+            log.warning("A recorded script ended with an error, after what it had done: %s", text)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RegionFiles:
+    """The files of a region.
+
+    Attributes:
+        member: whose files they are.
+        wants_base: a base is to be written before anything else: the files are a single server's.
+    """
+
+    def __init__(self, member: Member) -> None:
+        self.member: Final = member
+        self.wants_base = False
+
+    @abstractmethod
+    def begin_folder(self, config: Config, durability: Durability, directory: AofDirectory) -> None:
+        """A folder is about to be loaded, and is to be written to then.
+
+        Raises:
+            PersistenceError: a file cannot be read.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def begin_file(self, path: bytes) -> None:
+        """A file of commands follows."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
+        """Take a command, if it is one of a region's; False where it goes the usual way.
+
+        Args:
+            name: of the file.
+            offset: where it stands, or the transaction that it is in.
+
+        Raises:
+            PersistenceError: it is another region's, or does not fit to what came before.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def end_file(self, size_bytes: int) -> None:
+        """End the file that is being read; so many bytes of it stay."""
+        raise NotImplementedError
+
+    @abstractmethod
+    async def end_folder(self, durability: Durability) -> None:
+        """All is loaded, and nothing is written yet: decide who the region is from now on.
+
+        Raises:
+            PersistenceError: the region must not start with these files.
+        """
+        raise NotImplementedError
+
+
+def foreign(name: bytes, words: list[bytes], reason: str) -> PersistenceError:
+    """Says that a file belongs to a region, and not to this server."""
+    whose = "a region"
+    if words[1:2] == [FILE] and len(words) > 4:
+        whose = f"region {shown(words[4])} of {shown(words[3])}"
+    return PersistenceError(f"{os.fsdecode(name)} belongs to {whose}: {reason}.")
+
 
 SLICE_NS: Final = 10_000_000  # how long clients may wait for the loop while data is loaded
 SLICE_COMMANDS: Final = 256  # commands between two looks at the clock

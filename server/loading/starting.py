@@ -26,8 +26,13 @@ from headrace.server.config.config import Config, defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.rewriting import RewriteJob
 from headrace.server.durability.saving import RDB_SUFFIX, in_own_form
-from headrace.server.loading.loader import SLICE_NS, Loader, refuse_what_is_left, take_back
-from headrace.server.loading.region_files import RegionFiles
+from headrace.server.loading.loader import (
+    SLICE_NS,
+    Loader,
+    RegionFiles,
+    refuse_what_is_left,
+    take_back,
+)
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")

@@ -1,9 +1,4 @@
-"""What is done to a connection's socket at once, and not when the event loop comes to it.
-
-It is read from and written to while the event loop is kept from it. And it is ended behind its last
-reply: the loop closes a socket in its next turn only, and a client that has its reply would take
-the connection for one to be used again.
-"""
+"""What is done to a connection's socket at once, and not when the event loop comes round to it."""
 
 from __future__ import annotations
 
@@ -11,7 +6,53 @@ import asyncio
 import contextlib
 import os
 import socket
+import time
 from typing import Final
+
+from headrace.server.config.config import Config
+
+MOST_PASSED: Final = 1024  # answers after which nobody looks, when it was in vain so often
+
+
+class BusyPoll:
+    """Keeps the event loop of one server from sleeping after the answer to a lone client.
+
+    Attributes:
+        polling: whether it is looking now.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.polling = False
+        self._config: Final = config
+        self._until_ns = 0
+        self._passing = 0  # answers that still pass before the next look
+        self._passed = 1  # after the next look in vain so many of them will have
+
+    def answered(self) -> None:
+        """A lone client has been given its answer."""
+        if self.polling:  # it asked in time
+            self._passed = 1
+        elif self._passing:
+            self._passing -= 1
+            return
+        window_us = self._config.busy_poll_us
+        if not window_us:
+            return
+        self._until_ns = time.perf_counter_ns() + window_us * 1000
+        if not self.polling:
+            self.polling = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        """Come again in the loop's next turn, which does not sleep then."""
+        if time.perf_counter_ns() < self._until_ns:
+            os.sched_yield()
+            asyncio.get_running_loop().call_soon(self._look)
+            return
+        self.polling = False
+        self._passing = self._passed
+        self._passed = min(self._passed * 2, MOST_PASSED)
+
 
 READ_BYTES: Final = 4096  # that are read in one go
 _CORK: Final = getattr(socket, "TCP_CORK", 0)

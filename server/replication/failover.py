@@ -12,7 +12,7 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.server.dispatch.pausing import HELD_BY_FAILOVER, hold_writes, release_writes
+from headrace.server.dispatch.dispatcher import HELD_BY_FAILOVER, hold_writes, release_writes
 from headrace.server.replication.replica import ONLINE, Replica
 from headrace.server.replication.replicas import AllReplicas
 from headrace.server.role import FAILOVER_UNDER_WAY, FAILOVER_WAITS, NO_FAILOVER, Failing

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from headrace.protocol.outgoing import bulk_head, marked_head
+from headrace.protocol.client import bulk_head, marked_head
 from headrace.server.clients.session import ReplicaFacts, Session
 from headrace.server.replication.snapshot import SyncFile
 from headrace.server.statistics.statistics import Counters

@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE
 from headrace.persistence.log import Log, Written
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 
 
 class Backlog:

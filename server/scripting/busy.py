@@ -9,7 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.compat import scripting_errors as errors
+from headrace.compat import server_errors as errors
 from headrace.compat.errors import CommandError
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headrace.compat import scripting_errors as errors
+from headrace.compat import server_errors as errors
 from headrace.compat.errors import MASTER_DOWN, NO_REPLICAS, CommandError, c_text
 from headrace.protocol.replies import ErrorReply
 from headrace.server.dispatch.admission import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from headrace.compat import scripting_errors as errors
+from headrace.compat import server_errors as errors
 from headrace.compat.errors import c_text
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.clients import size_of

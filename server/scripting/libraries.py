@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat import scripting_errors as errors
+from headrace.compat import server_errors as errors
 from headrace.compat.errors import CommandError
 from headrace.server.scripting.errors import ScriptError
 from headrace.server.scripting.interpreter import Failure, Function, Interpreter, is_name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from headrace.compat import scripting_errors as errors
+from headrace.compat import server_errors as errors
 from headrace.server.scripting.errors import ScriptError
 
 LIMIT_BYTES: Final = 1 << 30

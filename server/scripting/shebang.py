@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat import scripting_errors as errors
+from headrace.compat import server_errors as errors
 from headrace.server.scripting.errors import ScriptError
 
 NO_WRITES: Final = 1 << 0

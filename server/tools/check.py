@@ -14,8 +14,7 @@ from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.persistence.taker import Dropping
 from headrace.server.loading.loader import broken_library
-from headrace.server.tools.keys import DATABASES, LibrarySieve, LibraryTrial
-from headrace.server.tools.progress import Progress
+from headrace.server.tools.keys import DATABASES, LibrarySieve, LibraryTrial, Progress
 from headrace.server.wing import active_active
 
 

@@ -6,6 +6,8 @@ import os
 import time
 from typing import Final
 
+from tqdm import tqdm
+
 from headrace.compat.errors import CommandError
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.forms.table import form_of, forms
@@ -21,8 +23,25 @@ from headrace.server.durability.durability import Durability
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
 from headrace.server.tools import READERS, VALKEY
-from headrace.server.tools.progress import Progress
 from headrace.server.wing import active_active
+
+
+class Progress:
+    """A bar on standard error, over so many bytes or whatever ``unit`` says."""
+
+    def __init__(self, what: str, total: int, unit: str = "B") -> None:
+        self._bar: Final = tqdm(
+            desc=what, total=total, unit=unit, unit_scale=True, leave=False, disable=None
+        )
+
+    def reach(self, done: int) -> None:
+        """So much is done by now."""
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.close()
+
 
 NOT_LOADED: Final = "library of functions that cannot be loaded"
 

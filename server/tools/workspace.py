@@ -20,12 +20,10 @@ from headrace.persistence.taker import IntoDatabases, KeyTaker
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.loader import Loader
-from headrace.server.loading.region_files import RegionFiles
+from headrace.server.loading.loader import Loader, RegionFiles
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
-from headrace.server.tools.keys import DATABASES, Keys, note_left
-from headrace.server.tools.progress import Progress
+from headrace.server.tools.keys import DATABASES, Keys, Progress, note_left
 from headrace.server.wing import active_active
 
 SLICE_NS: Final = 100_000_000

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Final
 
-from headrace.storage.expiring import Expiring
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.idempotence import IdmpMap, Record
 from headrace.storage.stream.producer import iid_of
+from headrace.storage.value import Expiring
 
 IDMP_DURATION_S: Final = 100  # of a stream for which nothing else was set
 IDMP_MAXSIZE: Final = 100

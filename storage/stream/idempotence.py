@@ -4,7 +4,7 @@ Each producer has a record of its own: at most ``maxsize`` iids in the order in 
 added, each with the ID of its entry and the time it was added at. An iid leaves when it is the
 oldest of too many, or when it is older than the duration; a producer leaves with its last iid.
 
-Expiry looks at a producer only when its oldest iid is due (``storage.expiring``).
+Expiry looks at a producer only when its oldest iid is due (``storage.value``).
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
-from headrace.storage.expiring import Expiring, Owner
 from headrace.storage.stream.keeping import ProducerKeeper
 from headrace.storage.stream.producer import NOT_DUE, Iid, Producer
-from headrace.storage.value import Freeable
+from headrace.storage.value import Expiring, Freeable, Owner
 
 Record = tuple[bytes, bytes, int, int, int]
 _SAMPLES: Final = 8  # producers by which the memory of all is judged

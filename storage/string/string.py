@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.storage.digest import Digest
-from headrace.storage.expiring import Expiring
-from headrace.storage.value import Value
+from headrace.storage.value import Expiring, Value
 
 STRING: Final = b"string"
 _DIGEST_NUMBER: Final = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support.clock import Clock
 from support.contents import contents
 from support.process import Process

@@ -16,7 +16,7 @@ import headrace.server.commands.families  # noqa: F401  (importing it fills the 
 from headrace.persistence.aof.reader import AofReader
 from headrace.server.build import build_kind
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.replayer import Replayer
+from headrace.server.loading.loader import Replayer
 from headrace.server.loading.starting import start_persistence
 from headrace.server.start import load_config
 from headrace.server.state import Server

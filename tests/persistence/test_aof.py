@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.persistence.aof.file import AppendOnlyFile
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support.file_limit import file_limit
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 
 FOLDER = "appendonlydir"
 GOOD = request([b"SET", b"a", b"1"]) + request([b"SET", b"b", b"2"])

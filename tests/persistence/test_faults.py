@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support.client import RawClient
 from support.faults import Rule, faulty_server
 from support.process import Process

@@ -10,7 +10,7 @@ import pytest
 from conftest import Factory
 
 from headrace.persistence.rdb import kinds
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support.client import Argument, RawClient, WireError
 from support.contents import contents
 from support.interchange import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support.contents import contents
 from support.interchange import delivery_times, fill_groups, group_facts, pairs, rdb, stream
 from support.process import Process

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.regions.files.backlog import BATCH_BYTES, Backlog
 from headrace.regions.files.batch import CUT_BYTES, Batch
 from headrace.regions.files.journal import FROM_BYTES, Journal, RegionLog

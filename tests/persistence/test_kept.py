@@ -10,7 +10,7 @@ import pytest
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.aof.manifest import KEPT, parse
 from headrace.persistence.errors import CorruptAOF, PersistenceError
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.journal import Journal, RegionLog
 from headrace.regions.files.kept import KeptLog

@@ -11,7 +11,7 @@ import pytest
 from conftest import Factory
 
 from headrace.persistence.snapshot.file import FRAME_HEAD, PREAMBLE
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support.client import RawClient
 from support.interchange import module_value, rdb
 from support.process import Process

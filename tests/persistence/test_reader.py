@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.persistence.aof.reader import CHUNK_BYTES, AofReader
 from headrace.persistence.errors import CorruptAOF
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 
 COMMANDS = [
     [b"SELECT", b"0"],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support import waiting
 from support.client import RawClient, WireError
 from support.contents import contents

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.protocol.incoming import BadReply, ReplyError, ReplyReader
+from headrace.protocol.client import BadReply, ReplyError, ReplyReader
 from headrace.protocol.replies import ErrorReply, Status, encode
 
 VALUES = st.recursive(

@@ -13,6 +13,8 @@ from headrace.protocol.packing import (
     Constant,
     PackedArray,
     Packer,
+    SizeLimit,
+    StreamsReply,
     ids_in_sequence,
     packed_id,
     packed_replies,
@@ -37,7 +39,6 @@ from headrace.protocol.replies import (
     encode,
 )
 from headrace.protocol.sequences import SequenceTexts
-from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.protocol.unpacking import all_unpacked, unpacked
 from support.client import parse
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.protocol.client import LongRequest, request
 from headrace.protocol.doubles import double
-from headrace.protocol.outgoing import LongRequest, request
 from headrace.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,

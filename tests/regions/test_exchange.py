@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
 from headrace.compat.errors import CommandError
-from headrace.protocol.incoming import BadReply
+from headrace.protocol.client import BadReply
 from headrace.protocol.replies import encode
 from headrace.regions.exchange.asker import MET
 from headrace.regions.exchange.exchange import OUTSTANDING, OUTSTANDING_MAX, PULL_BYTES

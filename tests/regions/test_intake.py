@@ -9,7 +9,7 @@ import pytest
 import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  (fills the tables)
 from headrace.persistence.aof.reader import AofReader
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.regions.exchange.asker import Giver
 from headrace.regions.exchange.effects import begin_region, region_of
 from headrace.regions.exchange.intake import Intake

@@ -13,7 +13,7 @@ import pytest
 from headrace.server.app import App
 from headrace.server.config.config import Config
 from headrace.server.loading.starting import start_persistence
-from headrace.server.net.busy_poll import MOST_PASSED, BusyPoll
+from headrace.server.net.past_loop import MOST_PASSED, BusyPoll
 from support.client import encode
 
 WINDOW_US = 500

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support.client import RawClient
 from support.process import Process
 

@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request as encode_words
+from headrace.protocol.client import request as encode_words
 from support.all_types import make, names, requests
 from support.client import WireError, encode
 from support.following import AT_ONCE, Copy, Load, assert_same, digest, have_all, is_up

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.journal import Journal, RegionLog
 from headrace.regions.knowledge.region import Region

@@ -14,7 +14,7 @@ from xxhash import xxh3_64_intdigest
 from headrace.persistence.forms.records import CHECKSUM
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.file import FRAME_HEAD, PREAMBLE
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from support import build
 from support.interchange import module_value, rdb
 from support.snapshots import databases, odd_databases, snapshot

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.server.tools import NAMES
 from headrace.storage.stream.stream import Stream
 from support import build

@@ -11,11 +11,10 @@ import pytest
 
 from headrace.storage.collection import SmallLimits
 from headrace.storage.due import pair_of
-from headrace.storage.expiring import Expiring
+from headrace.storage.entry import PartDeadlines
 from headrace.storage.hash.hash import Hash
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.part_deadlines import PartDeadlines
-from headrace.storage.value import NO_PART
+from headrace.storage.value import NO_PART, Expiring
 
 MANY = 50_000
 LIMITS = SmallLimits(10, 64)

@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headrace.storage.expiring import Expiring
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
@@ -21,7 +20,7 @@ from headrace.storage.stream.idempotence import Record
 from headrace.storage.stream.pel import Holder
 from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
-from headrace.storage.value import Freeable
+from headrace.storage.value import Expiring, Freeable
 from support.campaigns import drawn
 
 GREATEST = (ID_MAX, ID_MAX)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headrace.storage.expiring import Expiring
 from headrace.storage.stream.idempotence import IdmpMap
 from headrace.storage.stream.producer import HASH_BITS, SHORT_BYTES, iid_of, text_of
 from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Expiring
 
 PIDS = [b"p", b"q", b"\x00"]
 IIDS = [b"%d" % number for number in range(12)]

@@ -10,10 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from headrace.storage.due import Heap, pair_of
 from headrace.storage.entry import NO_EXPIRY, Emptied
-from headrace.storage.expiring import Expiring
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
-from headrace.storage.value import Freeable
+from headrace.storage.value import Expiring, Freeable
 
 NAMES = [b"k%d" % number for number in range(12)]
 keys = st.sampled_from(NAMES)

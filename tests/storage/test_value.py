@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from headrace.storage.digest import Digest
-from headrace.storage.expiring import Expiring
 from headrace.storage.faces import face, frozen
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
-from headrace.storage.value import Freeable, Frozen, Value
+from headrace.storage.value import Expiring, Freeable, Frozen, Value
 from support.build import ROOT
 
 # Every question with its arguments and the type of its answer.
@@ -41,7 +40,7 @@ QUESTIONS = {
     },
 }
 HEAD = """from headrace.storage.digest import Digest
-from headrace.storage.expiring import Expiring
+from headrace.storage.value import Expiring
 from headrace.storage.value import Freeable
 from headrace.storage.value import Frozen, Value
 """

@@ -29,7 +29,7 @@ if __name__ == "__main__":
 import headrace.server.commands.families  # noqa: F401  (fills the command table)
 from headrace.persistence.forms.records import CHECKSUM, RECORD_HEAD
 from headrace.persistence.snapshot.file import FRAME_HEAD, PREAMBLE
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.server.dispatch.rows import TABLE
 from headrace.server.tools.cli import run_tool
 from support.interchange import length, listpack, rdb, stream, string

@@ -37,7 +37,7 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.replayer import Replayer
+from headrace.server.loading.loader import Replayer
 from headrace.server.state import Server
 from headrace.storage.sharing import AA, FROM, MODES
 from headrace.storage.vectors import Numbers

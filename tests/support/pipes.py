@@ -7,8 +7,7 @@ can be cut at any byte, hold back what it carries, or say it twice.
 from __future__ import annotations
 
 from headrace.compat.errors import CommandError
-from headrace.protocol.incoming import ReplyReader
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import ReplyReader, request
 from headrace.protocol.replies import ErrorReply, encode
 from headrace.regions.exchange.asker import Giver
 from headrace.regions.exchange.caller import Caller

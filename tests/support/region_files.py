@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from headrace.persistence.aof.reader import AofReader
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.protocol.requests import RequestParser
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.batch import Batch, joined

@@ -12,7 +12,6 @@ from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, VERSION, R
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.regions.knowledge.region import Region
-from headrace.storage.expiring import Expiring
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
@@ -21,6 +20,7 @@ from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Expiring
 
 CREATED_MS = 1_763_692_800_000
 Entries = Iterable[tuple[int, int, list[bytes]]]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.forms.form import Commands, Walk, annotation
-from headrace.protocol.outgoing import request
+from headrace.protocol.client import request
 from headrace.protocol.wire import array_header, bulk
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending

@@ -56,7 +56,7 @@ from headrace.server.commands.connection.connection import is_plain
 from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.args import Args, deadline_of
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.pausing import pause, unpause
+from headrace.server.dispatch.dispatcher import pause, unpause
 
 
 class ClientFilter:

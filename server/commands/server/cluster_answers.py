@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import Final
 
-from headrace.compat import cluster_errors as errors
+from headrace.compat import server_errors as errors
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
 from headrace.compat.slots import SLOTS, slot_of

@@ -44,15 +44,16 @@ from headrace.protocol.replies import (
     Verbatim,
 )
 from headrace.server.clients.session import allowed_by
-from headrace.server.commands.server.digest import data_digest, value_digest
 from headrace.server.config.files import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.eviction.usage import last_ms
 from headrace.server.loading.starting import reload_aof, reload_snapshot, user_lines
-from headrace.storage.entry import Entry
+from headrace.storage.digest import DIGEST_BYTES, Digest
+from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.timed import TimedTable
+from headrace.storage.keyspace import Keyspace
 from headrace.storage.list.list import List
 from headrace.storage.list.piece import PLAIN_THRESHOLD
 from headrace.storage.list.row import Row
@@ -61,6 +62,39 @@ from headrace.storage.packed.table import Table, elements
 from headrace.storage.set.set import Set as SetValue
 from headrace.storage.sorted_set.sorted_set import Large, SortedSet, pairs_of
 from headrace.storage.string.string import string_bytes
+
+_EXPIRES: Final = b"!!expire!!"
+
+
+def _add_value(digest: Digest, entry: Entry) -> None:
+    """Add the value of a key, and that it expires where it does."""
+    face(entry.value).add_to(digest)
+    if entry.expire_ms != NO_EXPIRY:
+        digest.toggle(_EXPIRES)
+
+
+def value_digest(entry: Entry | None) -> bytes:
+    """The digest of one value, as DEBUG DIGEST-VALUE shows it; all zeros when it is not there."""
+    digest = Digest(in_digits)
+    if entry is not None:
+        _add_value(digest, entry)
+    return digest.hexadecimal()
+
+
+def data_digest(databases: list[Keyspace]) -> bytes:
+    """The digest of all data."""
+    total = Digest()
+    for db in databases:
+        if not len(db):
+            continue
+        total.mix(db.index.to_bytes(4, "big"))
+        for entry in db.every():
+            digest = Digest(in_digits)
+            digest.mix(entry.key)
+            _add_value(digest, entry)
+            total.toggle(digest.value.to_bytes(DIGEST_BYTES, "big"))
+    return total.hexadecimal()
+
 
 _AFTER_ATTRIBUTE = b"Some real reply following the attribute"
 _BESIDE_PUSH = b"Some real reply following the push reply"

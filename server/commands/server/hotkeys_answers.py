@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat import errors
-from headrace.compat.cluster_errors import NO_SUCH_SLOT
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.compat.numbers import INT32_MAX, parse_integer
+from headrace.compat.server_errors import NO_SUCH_SLOT
 from headrace.compat.slots import SLOTS
 from headrace.protocol.replies import OK, Map
 from headrace.server.dispatch.args import Args

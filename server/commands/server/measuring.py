@@ -20,13 +20,12 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import TABLE, Command
 from headrace.server.info.command_stats import all_rows, cumulative
-from headrace.server.info.latency_report import doctor, graph
-from headrace.server.info.memory_report import doctor as diagnosis
+from headrace.server.info.reports import graph, latency_diagnosis, memory_diagnosis
 from headrace.server.info.sections import MemoryFigures
 from headrace.server.statistics.memory import give_back, resident_bytes
 from headrace.server.statistics.statistics import SlowCommand
-from headrace.storage.costs import SAMPLES, cost_of
 from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.faces import SAMPLES, cost_of
 
 
 def latency_latest(call: Call) -> object:
@@ -58,7 +57,7 @@ def latency_graph(call: Call) -> object:
 
 def latency_doctor(call: Call) -> object:
     """Reply: text, what was slow and what may help."""
-    return Verbatim(doctor(call.server))
+    return Verbatim(latency_diagnosis(call.server))
 
 
 def latency_reset(call: Call) -> object:
@@ -234,7 +233,7 @@ def memory_stats(call: Call) -> object:
 
 def memory_doctor(call: Call) -> object:
     """Reply: text, what looks odd and what may help."""
-    return Verbatim(diagnosis(call.server, call.durability.files))
+    return Verbatim(memory_diagnosis(call.server, call.durability.files))
 
 
 def memory_malloc_stats(call: Call) -> object:

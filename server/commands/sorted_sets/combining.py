@@ -23,12 +23,12 @@ from headrace.compat.type_errors import WEIGHT_NOT_A_FLOAT
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import store_result
-from headrace.server.commands.sorted_set_keys import limits
 from headrace.server.commands.sorted_sets.ranges import (
     DIFFERENCE_STORED,
     INTERSECTION_STORED,
     UNION_STORED,
 )
+from headrace.server.commands.typed_keys import limits
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.packed.strings import unpack

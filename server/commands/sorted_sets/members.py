@@ -29,22 +29,6 @@ from headrace.server.commands.shared import (
     generator,
     scan_cursor,
 )
-from headrace.server.commands.sorted_set_keys import (
-    ADDED,
-    CH,
-    GT,
-    INCR,
-    LT,
-    NX,
-    XX,
-    Adding,
-    drop_if_empty,
-    limits,
-    new_sorted_set,
-    put_together,
-    sorted_set_at,
-    sorted_set_to_change,
-)
 from headrace.server.commands.sorted_sets.ranges import (
     BY_NAME,
     BY_RANK,
@@ -60,6 +44,22 @@ from headrace.server.commands.sorted_sets.ranges import (
     members_reply,
 )
 from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.typed_keys import (
+    ADDED,
+    CH,
+    GT,
+    INCR,
+    LT,
+    NX,
+    XX,
+    Adding,
+    drop_if_empty,
+    limits,
+    new_sorted_set,
+    put_together,
+    sorted_set_at,
+    sorted_set_to_change,
+)
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike

@@ -20,7 +20,7 @@ from headrace.protocol.packing import Packer, packed_strings
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import store_result
-from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
+from headrace.server.commands.typed_keys import limits, sorted_set_at
 from headrace.server.dispatch.call import Call
 from headrace.storage.packed.strings import next_at
 from headrace.storage.sorted_set.runs import Span, place_of, score_at

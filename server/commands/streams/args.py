@@ -11,9 +11,8 @@ from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_STREAM
 from headrace.compat.numbers import parse_integer
 from headrace.compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
-from headrace.protocol.packing import NOT_SHOWN, Packer, entry_bytes
+from headrace.protocol.packing import NOT_SHOWN, Packer, SizeLimit, entry_bytes
 from headrace.protocol.replies import Packed
-from headrace.protocol.streams_reply import SizeLimit
 from headrace.server.changes.events import Event
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy

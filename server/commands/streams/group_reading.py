@@ -14,9 +14,8 @@ from mypy_extensions import mypyc_attr
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
-from headrace.protocol.packing import NOT_SHOWN, Packer
+from headrace.protocol.packing import NOT_SHOWN, Packer, SizeLimit, StreamsReply
 from headrace.protocol.replies import NULL_ARRAY
-from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     add_entries,

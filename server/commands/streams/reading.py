@@ -11,9 +11,8 @@ from mypy_extensions import i64
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import ID_MAX, format_id
-from headrace.protocol.packing import Packer
+from headrace.protocol.packing import Packer, SizeLimit, StreamsReply
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
-from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.server.build import build_kind
 from headrace.server.commands.streams.args import (
     add_entries,

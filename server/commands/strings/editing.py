@@ -26,7 +26,6 @@ from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_i
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
 from headrace.server.commands.shared import delete_expired
-from headrace.server.commands.string_keys import check_length, in_place, lengthen, writable
 from headrace.server.commands.strings.strings import (
     APPENDED,
     INCREASED,
@@ -35,6 +34,7 @@ from headrace.server.commands.strings.strings import (
     StringOptions,
     report_deadline,
 )
+from headrace.server.commands.typed_keys import check_length, in_place, lengthen, writable
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.entry import NO_EXPIRY, Entry

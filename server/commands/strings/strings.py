@@ -35,7 +35,7 @@ from headrace.server.commands.shared import (
     set_deadline,
     store,
 )
-from headrace.server.commands.string_keys import string_at
+from headrace.server.commands.typed_keys import string_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy

@@ -8,8 +8,8 @@ from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.registers import NO_DEADLINE, Setting
 from headrace.regions.lanes.stream import PATIENCE_MS, RegionalStream
 from headrace.storage.entry import NO_EXPIRY
-from headrace.storage.expiring import Expiring
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import Expiring
 
 LATE_MS = 10 + PATIENCE_MS  # up to which a key with the deadline 10 is hidden
 

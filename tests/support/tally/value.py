@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from headrace.storage.digest import Digest
-from headrace.storage.expiring import Expiring
-from headrace.storage.value import Freeable, Frozen, Value
+from headrace.storage.value import Expiring, Freeable, Frozen, Value
 
 TALLY = b"tally"
 

@@ -1,16 +1,76 @@
-"""Replies as a client of another server reads them: bytes in, values out, nothing taken on trust.
-
-The other side may be anybody who has taken a port over. So whatever it sends is bounded: strings,
-the number of items, the depth, and all of one reply together. Nothing is made room for before it
-has arrived.
-
-A reply becomes ``bytes``, ``int``, a list, or ``ReplyError``; a status is ``bytes``. RESP2 has no
-more, except that something is missing, which nobody here is answered with.
-"""
+"""Requests to another server, and the replies that come back: bytes in, values out."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from librt.strings import BytesWriter, write_i32_le
+from mypy_extensions import i32, i64
+
+from headrace.protocol.wire import array_header, write_bulk
+
+# ``*0\r\n`` with the lowest byte first; a digit is added to the second byte.
+_STAR_LINE: Final[i64] = 0x0A0D302A
+PART_BYTES: Final = 1 << 18  # of a long request, about
+
+
+def request(argv: list[bytes]) -> bytes:
+    """A request: an array of bulk strings."""
+    out = BytesWriter()
+    write_request(out, argv)
+    return out.getvalue()
+
+
+def write_request(out: BytesWriter, argv: list[bytes]) -> None:
+    """Append ``request(argv)`` to ``out``."""
+    count: i64 = len(argv)
+    if count < 10:
+        write_i32_le(out, i32(_STAR_LINE + (count << 8)))
+    else:
+        out.write(array_header(int(count)))
+    for argument in argv:
+        write_bulk(out, argument)
+
+
+def bulk_head(size: int) -> bytes:
+    """What stands before ``size`` bytes that are sent behind it, and after which nothing stands."""
+    return b"$%d\r\n" % size
+
+
+def marked_head(mark: bytes) -> bytes:
+    """What stands before bytes of unknown number that end with this mark."""
+    return b"$EOF:%b\r\n" % mark
+
+
+class LongRequest:
+    """A request of very many words that come one after another; it is never moved as a whole.
+
+    Attributes:
+        size: how many words there are.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._parts: list[bytes] = []
+        self._last = BytesWriter()
+
+    def add(self, words: list[bytes]) -> None:
+        """Add words at the end."""
+        out = self._last
+        for word in words:
+            write_bulk(out, word)
+        self.size += len(words)
+        if len(out) >= PART_BYTES:
+            self._parts.append(out.getvalue())
+            self._last = BytesWriter()
+
+    def pieces(self, name: bytes) -> list[bytes]:
+        """The request, with ``name`` before its words, in pieces that follow each other."""
+        head = BytesWriter()
+        head.write(array_header(self.size + 1))
+        write_bulk(head, name)
+        return [head.getvalue(), *self._parts, self._last.getvalue()]
+
 
 LINE_MAX_BYTES: Final = 64 * 1024
 ITEMS_MAX: Final = 64 * 1024
