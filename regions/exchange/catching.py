@@ -2,7 +2,7 @@
 
 That stands in the nonce of its epoch, and so in the first line of the file that the epoch begins
 with: a start later on finds it there. ``AA CAUGHT nonce`` in the file says that it is over. The
-nonce also says in which epoch the folder of the region was empty (``storage.regions.region``).
+nonce also says in which epoch the folder of the region was empty (``regions.knowledge.region``).
 
 A region whose files are of an earlier time may be given a copy, which replaces what is here. Then
 the base that is written says so, with a nonce that ends as that of a region which joins the others.

@@ -8,7 +8,7 @@ sent. So where entries may be lost, another generation begins, which stands in e
 What others have forgotten rests on what this region had reported to have. Where its files may
 be older than that, or are gone, it takes no writes until it knows all that the others do.
 
-This decides. It asks nobody, and there is no clock here; see ``server.loading.region_door``.
+This decides. It asks nobody, and there is no clock here; see ``regions.exchange.door``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command table: one row says what a command is; everything else about it reads the row.
 
 The rows are read from the text files of ``server.commands``, one for each family of commands, when
-this module is imported; ``server.commands.functions`` then gives each its function. In such a file
+this module is imported; ``server.commands.families`` then gives each its function. In such a file
 an entry declares a command, or a subcommand as ``CONFIG|GET``, and documents it:
 
     [hashes.fields]
