@@ -66,3 +66,12 @@ def printed(reply: object) -> str:
         return f"(integer) {reply}"
     assert isinstance(reply, bytes)
     return reply.decode() if reply == b"OK" else f'"{reply.decode()}"'
+
+
+def test_add_a_type_shows_what_is_there() -> None:
+    folder = ROOT / "tests" / "support" / "tally"
+    sources = [path.read_text() for path in folder.iterdir() if path.suffix in (".py", ".txt")]
+    shown = blocks("add-a-type.md", "python") + blocks("add-a-type.md", "text")
+    assert len(shown) == 6
+    for block in shown:
+        assert any(block in source for source in sources), block
