@@ -140,7 +140,7 @@ class Connection:
         self.send(data, poll)
 
     def receive(self) -> bytes:
-        """What has arrived.
+        """Return what has arrived.
 
         Raises: WrongReplyError when the server hung up.
         """
@@ -172,7 +172,7 @@ class Connection:
 
 
 def batches_of(task: Task, client: int) -> list[bytes]:
-    """What a client sends: a list that ends with the lap, or a ring without end."""
+    """Return what a client sends: a list that ends with the lap, or a ring without end."""
     workload, depth = task.workload, task.depth
     if workload.uses:
         count = workload.lap(task.entries) // (task.clients * depth)

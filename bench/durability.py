@@ -109,7 +109,7 @@ def policy_rows(results: Results) -> Iterator[Row]:
 
 
 def verdict(what: str, share: float, least: float) -> str:
-    """What a figure comes to, and whether that is enough."""
+    """Return what a figure comes to, and whether that is enough."""
     return f"{share:.2f} {what} ({'ok' if share >= least else 'below'} {least})"
 
 

@@ -94,7 +94,7 @@ def resident_bytes(server: Server) -> int:
 
 
 def is_saving(server: Server) -> bool:
-    """Whether something is being written in the background."""
+    """Return whether something is being written in the background."""
     info = server.ask(b"INFO persistence\r\n")
     return b"_in_progress:1" in info or b"aof_rewrite_scheduled:1" in info
 
@@ -132,7 +132,7 @@ def watch(server: Server, name: str, begin: bytes) -> Pause:
 
 
 def save_times(servers: Sequence[Server], rounds: int) -> dict[str, list[float]]:
-    """How long SAVE takes, by turns."""
+    """Return how long SAVE takes, by turns."""
     times: dict[str, list[float]] = {server.name: [] for server in servers}
     for _ in range(rounds):
         for server in servers:
@@ -144,7 +144,7 @@ def save_times(servers: Sequence[Server], rounds: int) -> dict[str, list[float]]
 
 
 def pauses(server: Server) -> list[Pause]:
-    """What clients notice of each way of saving, under load."""
+    """Return what clients notice of each way of saving, under load."""
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     writer = context.Process(target=write_all_the_time, args=(server.port, stop))

@@ -71,7 +71,7 @@ class Box:
 
 
 def frame_of(symbol: str, module: str) -> tuple[str, str]:
-    """How a function is called in the picture, and what it belongs to."""
+    """Return how a function is called in the picture, and what it belongs to."""
     mine = _OURS.match(symbol)
     if mine is not None:
         return mine[1].replace("___", "."), "ours"
@@ -111,7 +111,7 @@ def tree_of(script: str) -> Box:
 
 
 def perf() -> str:
-    """Where perf is.
+    """Return where perf is.
 
     Raises: SystemExit where it is not.
     """
@@ -129,7 +129,7 @@ def look(pid: int, seconds: float, data: Path) -> subprocess.Popen[str]:
 
 
 def told(data: Path) -> str:
-    """What was seen, in words of perf's."""
+    """Return what was seen, in words of perf's."""
     show = [perf(), "script", "-i", str(data), "--no-inline", "-F", "ip,sym,symoff,dso"]
     return subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True).stdout
 

@@ -145,7 +145,7 @@ def run_start(session: Session) -> None:
 
 
 def time_version(peer: Peer, session: Session) -> float:
-    """How long the program takes to tell its version, in seconds."""
+    """Return how long the program takes to tell its version, in seconds."""
     with pinned(session.cores.server):
         started_s = time.perf_counter()
         subprocess.run([*peer.command, "--version"], stdout=subprocess.DEVNULL, check=True)

@@ -245,7 +245,7 @@ def measure_speed(sizes: list[int], rounds: int, seconds: float) -> list[Row]:
 
 
 def measure_memory(sizes: list[int], entries: int) -> list[Memory]:
-    """What ``entries`` entries of each size take, in a server for each kind."""
+    """Return what ``entries`` entries of each size take, in a server for each kind."""
     found = []
     for size in sizes:
         memory = Memory(size, entries, {})

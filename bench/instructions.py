@@ -102,7 +102,7 @@ class Callgrind:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def dumped(self) -> bytes:
-        """What callgrind writes about what has run since the last call."""
+        """Return what callgrind writes about what has run since the last call."""
         self.control("--dump")
         files = sorted(self._out.parent.glob("callgrind.out.*"))
         found = b"".join([file.read_bytes() for file in files])

@@ -123,7 +123,7 @@ def compiled_modules() -> list[str]:
 
 
 def prefixes(modules: Iterable[str]) -> dict[str, str]:
-    """What the names in C of each module's functions begin with, behind their kind.
+    """Return what the names in C of each module's functions begin with, behind their kind.
 
     Args:
         modules: all modules that were compiled.
@@ -158,7 +158,7 @@ def of_a_start(names: Iterable[str]) -> list[str]:
 
 
 def shapes_of(workload: Workload) -> list[Shape]:
-    """How the load is spread while perf looks."""
+    """Return how the load is spread while perf looks."""
     if not workload.clients:
         return list(SHAPES)
     return [Shape(workload.clients[0], depth) for depth in sorted({each.depth for each in SHAPES})]

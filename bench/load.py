@@ -187,7 +187,7 @@ def complain(answers: list[object]) -> NoReturn:
 
 
 def add_up(tallies: list[Tally]) -> Outcome:
-    """What the processes did, as one."""
+    """Return what the processes did, as one."""
     latencies: array[int] = array("q")
     for tally in tallies:
         latencies.frombytes(tally.latencies_ns)

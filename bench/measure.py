@@ -71,7 +71,7 @@ class Prepared:
         return self.server.control.probe(request, workload.replies)
 
     def fits(self, shape: Shape) -> bool:
-        """Whether one lap has a batch for every client."""
+        """Return whether one lap has a batch for every client."""
         return not self.workload.uses or (
             self.workload.lap(self.entries) >= shape.clients * shape.depth
         )
@@ -120,7 +120,7 @@ class Prepared:
 
 
 def minus(after: CpuTime, before: CpuTime) -> CpuTime:
-    """What was used in between."""
+    """Return what was used in between."""
     return CpuTime(
         after.total_s - before.total_s,
         after.user_ticks - before.user_ticks,

@@ -54,7 +54,7 @@ def run_commands(session: Session) -> None:
 
 
 def durable_rounds(plan: Plan) -> int:
-    """How many rounds it takes with an append-only file."""
+    """Return how many rounds it takes with an append-only file."""
     return min(plan.rounds, DURABLE_ROUNDS)
 
 

@@ -59,12 +59,12 @@ class Peer(NamedTuple):
 
     @property
     def is_slow(self) -> bool:
-        """Whether preparing as much data as for the others would take minutes."""
+        """Return whether preparing as much data as for the others would take minutes."""
         return not self.is_redis_like
 
     @property
     def is_rival(self) -> bool:
-        """Whether ratios are taken to it: a real server that is not ours."""
+        """Return whether ratios are taken to it: a real server that is not ours."""
         return self.is_redis_like and self.name not in (OURS, OURS_PURE)
 
 

@@ -136,7 +136,7 @@ def short(results: Results) -> str:
 
 
 def policies(results: Results) -> str:
-    """What an append-only file does to the ratios of throughput."""
+    """Return what an append-only file does to the ratios of throughput."""
     by_policy = throughput_by_policy(results)
     rows = []
     for title, row in by_policy.rows.items():
@@ -239,7 +239,7 @@ def missing_section(results: Results) -> Iterator[str]:
 
 
 def taken_by_others(results: Results) -> dict[str, str]:
-    """How much of the machine was not there, as one more of the facts."""
+    """Return how much of the machine was not there, as one more of the facts."""
     shares = [sample.stolen for cell in results.cells for sample in cell.samples]
     if not any(shares):
         return {}

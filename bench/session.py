@@ -46,12 +46,12 @@ class Plan:
     pause_entries: int = 10_000_000
 
     def shapes(self, workload: Workload) -> list[Shape]:
-        """How the load of this workload is spread."""
+        """Return how the load of this workload is spread."""
         clients = workload.clients or self.clients
         return [Shape(many, depth) for many in clients for depth in self.depths]
 
     def races(self) -> int:
-        """How many times servers are compared: each workload in each of its shapes."""
+        """Return how many times servers are compared: each workload in each of its shapes."""
         return sum(len(self.shapes(workload)) for workload in self.workloads)
 
 
@@ -127,7 +127,7 @@ class Session:
             self._bar.refresh()
 
     def is_out_of_time(self) -> bool:
-        """Whether the plan allows no other workload."""
+        """Return whether the plan allows no other workload."""
         return 0 < self.plan.budget_s < time.monotonic() - self.started_s
 
     def save(self) -> None:
@@ -283,7 +283,7 @@ class Runner:
 
 
 def calmest(run: Callable[[], Sample]) -> Sample:
-    """What a run measures.
+    """Return what a run measures.
 
     While other machines have much of this one, nothing here is as fast as it is. Such a run is
     done again, a few times at most, and the one counts in which they had least.

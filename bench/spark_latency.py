@@ -44,7 +44,7 @@ def add(port: int, rate: int, seconds: float) -> None:
 
 
 def watch(port: int, wanted: int, deadline_s: float) -> list[tuple[int, int]]:
-    """When each copy's entry was sent, and when the copy was seen, in nanoseconds."""
+    """Return when each copy's entry was sent, and when the copy was seen, in nanoseconds."""
     control = Control(port)
     found: list[tuple[int, int]] = []
     last: bytes = b"0-0"

@@ -190,7 +190,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def chosen_workloads(only: list[str] | None, *, quick: bool) -> tuple[Workload, ...]:
-    """What is asked for.
+    """Return what is asked for.
 
     Raises: SystemExit for a name that there is not.
     """
@@ -306,7 +306,7 @@ def measure(options: argparse.Namespace) -> Results:
 
 
 def ended_early(part: str) -> str:
-    """How a failure of a whole part begins; another run of that part makes up for it."""
+    """Return how a failure of a whole part begins; another run of that part makes up for it."""
     return f"{part} {ENDED_EARLY}"
 
 
@@ -356,7 +356,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    """What can be made of a run that did not come to its end, as the rest of a sentence."""
+    """Return what can be made of a run that did not come to its end, as the rest of a sentence."""
     if options.output is None or not (options.output / RESULTS).exists():
         return ""
     return f"; --render {options.output / RESULTS} makes a report of what there is"

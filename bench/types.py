@@ -161,7 +161,7 @@ def memory_of(kind: Kind, server: Server, elements: int, keys: int) -> float | s
 def line(
     family: str, name: str, told: dict[str, float | str], bar: float, judges: list[str]
 ) -> str:
-    """What was measured, in one line."""
+    """Return what was measured, in one line."""
     shown = []
     for server, value in told.items():
         shown.append(f"{server} {value:8.1f}" if isinstance(value, float) else f"{server} {'-':>8}")

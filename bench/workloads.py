@@ -56,12 +56,12 @@ class Loop(Enum):
 
     @property
     def is_fan_out(self) -> bool:
-        """Whether one client, who comes on top, feeds all others."""
+        """Return whether one client, who comes on top, feeds all others."""
         return self in (Loop.READERS, Loop.SUBSCRIBERS)
 
     @property
     def is_together(self) -> bool:
-        """Whether what one client has been given decides what another one sends."""
+        """Return whether what one client has been given decides what another one sends."""
         return self is Loop.WAITERS or self.is_fan_out
 
 
@@ -104,7 +104,7 @@ class Workload:
     is_paced: bool = False  # is run at half load too
 
     def lap(self, entries: int) -> int:
-        """How many requests one lap may send; 0 is no limit."""
+        """Return how many requests one lap may send; 0 is no limit."""
         if not self.uses:
             return self.most
         available = entries // self.uses
@@ -220,7 +220,7 @@ def expect(what: str, expected: int, actual: int) -> None:
 
 
 def pending_count(control: Control) -> int:
-    """How many entries of the group are pending."""
+    """Return how many entries of the group are pending."""
     summary = control.call("XPENDING", STREAM, GROUP)
     if not isinstance(summary, list) or not isinstance(summary[0], int):
         raise ServerError(f"XPENDING gave {summary!r}")

@@ -76,7 +76,7 @@ def score_of(longitude: float, latitude: float) -> int:
 
 
 def place_of(score: float) -> tuple[float, float]:
-    """Where a score is, the middle of its box: longitude and latitude."""
+    """Return where a score is, the middle of its box: longitude and latitude."""
     north: i64 = 0
     east: i64 = 0
     if 0 <= score < _SPREAD_MAX:
@@ -183,7 +183,7 @@ class Shape:
         self._outside = inf
 
     def has(self, longitude: float, latitude: float) -> bool:
-        """Whether a place is in it; ``boxes`` was called before."""
+        """Return whether a place is in it; ``boxes`` was called before."""
         if fabs(latitude - self.latitude) > self._north:
             return False
         beside = fabs(longitude - self.longitude)
@@ -200,7 +200,7 @@ class Shape:
         return chord <= self._outside and self.distance_m(longitude, latitude) <= self.radius_m
 
     def distance_m(self, longitude: float, latitude: float) -> float:
-        """How far a place is from the point."""
+        """Return how far a place is from the point."""
         return distance_m(self.longitude, self.latitude, longitude, latitude)
 
     def _is_in_box(self, longitude: float, latitude: float) -> bool:
@@ -257,7 +257,7 @@ class Shape:
 
 
 def _steps(reach_m: float, latitude: float) -> i64:
-    """How many bits name boxes of about the size of what is searched."""
+    """Return how many bits name boxes of about the size of what is searched."""
     if reach_m == 0:
         return STEPS
     steps: i64 = 1
@@ -297,7 +297,7 @@ class _Area:
         self._y = _gathered(bits)
 
     def is_reached(self) -> bool:
-        """Whether the box of the point and the eight around it have all of it."""
+        """Return whether the box of the point and the eight around it have all of it."""
         return (
             self._latitude(self._moved(self._y, 1) + 1) >= self._north
             and self._latitude(self._moved(self._y, -1)) <= self._south

@@ -28,7 +28,7 @@ _ANY: Final = bytes([1]) * 256
 
 
 def matches(pattern: bytes, text: bytes, ignore_case: bool = False) -> bool:
-    """Whether the whole of ``text`` fits ``pattern``; a lone star takes an empty text too.
+    """Return whether the whole of ``text`` fits ``pattern``; a lone star takes an empty text too.
 
     Complexity: O(text) for a pattern without classes; at most O(text * pattern / 64).
     """
@@ -64,7 +64,7 @@ class Segment:
         self._masks: Final[dict[int, int]] = {}
 
     def fits(self, text: bytes, folded: bytes, start: int) -> bool:
-        """Whether the segment fits at ``start``; ``folded`` is ``text`` without case."""
+        """Return whether the segment fits at ``start``; ``folded`` is ``text`` without case."""
         if self.is_literal:
             return folded.startswith(self.literal, start)
         if start + self.size > len(text):
@@ -121,7 +121,7 @@ class Glob:
         self._hopeless: Final = stars > MOST_STARS
 
     def matches(self, text: bytes) -> bool:
-        """Whether the whole of ``text`` fits."""
+        """Return whether the whole of ``text`` fits."""
         if not text:
             return not self.pattern
         size = len(text)

@@ -39,7 +39,7 @@ _WITH_VALUE: Final = (b"count", b"block", b"claim", b"maxcount", b"maxsize")
 
 
 def is_translated(argv: list[bytes]) -> bool:
-    """Whether a request of XREAD-GROUP is in today's words: one that has waited is."""
+    """Return whether a request of XREAD-GROUP is in today's words: one that has waited is."""
     return argv[0] == READ_GROUP
 
 
@@ -140,7 +140,7 @@ def delete_consumer(argv: list[bytes]) -> list[bytes]:
 
 
 def was_set(reply: object) -> bool:
-    """Whether the XCLAIM of XGROUP PEL found an entry to set."""
+    """Return whether the XCLAIM of XGROUP PEL found an entry to set."""
     return unpacked(reply) != []
 
 

@@ -93,7 +93,7 @@ def negated(value: LongDouble) -> LongDouble:
 
 
 def exceeds(left: LongDouble, right: LongDouble) -> bool:
-    """Whether ``left`` is the greater one."""
+    """Return whether ``left`` is the greater one."""
     if left.infinite or right.infinite:
         return _side(left) > _side(right)
     exponent = min(left.exponent, right.exponent)

@@ -201,7 +201,7 @@ def _spelled(word: bytes) -> float:
 
 
 def _is_decimal(word: bytes) -> bool:
-    """Whether nothing is in it but what a decimal number may have."""
+    """Return whether nothing is in it but what a decimal number may have."""
     at: i64 = 0
     size: i64 = len(word)
     while at < size:
@@ -225,7 +225,7 @@ def _hexadecimal(text: str) -> float:
 
 
 def _is_in_range(word: bytes, value: float) -> bool:
-    """Whether a spelling that came to 0 or infinity stands for that."""
+    """Return whether a spelling that came to 0 or infinity stands for that."""
     text = word.lstrip(b"+-")
     if text[:2] in (b"0x", b"0X"):
         return value == 0 and not text.upper().partition(b"P")[0][2:].strip(b"0.")

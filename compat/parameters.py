@@ -160,7 +160,7 @@ class Parameter:
         return [(b"%b %b" % (self.wire, self.rewritten(value)), value != self.default)]
 
     def range_text(self) -> str:
-        """What values it takes, for the documentation."""
+        """Return what values it takes, for the documentation."""
         return ""
 
 
@@ -406,7 +406,7 @@ class Text(Parameter):
         return super().lines(value)
 
     def range_text(self) -> str:
-        """What the text is."""
+        """Return what the text is."""
         return f"{self.base_name_of} without a path" if self.base_name_of else "text"
 
 
@@ -431,7 +431,7 @@ class OomScores(Parameter):
         return b" ".join([b"%d" % each for each in value])
 
     def range_text(self) -> str:
-        """How many, and both ends."""
+        """Return how many, and both ends."""
         return "three integers, -2000 to 2000"
 
 

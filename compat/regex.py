@@ -144,7 +144,7 @@ class Regex:
         self._step_count = 0
 
     def fits(self, text: bytes) -> bool:
-        """Whether it fits somewhere in a text."""
+        """Return whether it fits somewhere in a text."""
         if self._empty:
             return True
         possible = 1
@@ -174,7 +174,7 @@ class Regex:
         return reached
 
     def _between_bytes(self, possible: int, text: bytes, at: int) -> int:
-        """What is possible as well where nothing is taken before byte ``at``."""
+        """Return what is possible as well where nothing is taken before byte ``at``."""
         if not self._between:
             return possible
         before = at > 0 and text[at - 1] in _WORD
@@ -237,7 +237,7 @@ class Regex:
         return found
 
     def places(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._bytes)
 
     def repeated(self, part: _Part) -> _Part:

@@ -29,7 +29,7 @@ def pattern_slot(pattern: bytes) -> int:
 
 
 def _hashed_part(key: bytes) -> tuple[int, int]:
-    """Where the part of a name begins and ends that decides on the slot."""
+    """Return where the part of a name begins and ends that decides on the slot."""
     begin = key.find(b"{") + 1
     if begin:
         end = key.find(b"}", begin)

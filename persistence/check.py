@@ -92,11 +92,11 @@ class CommandCheck:
         self._reader.close()
 
     def loaded_bytes(self) -> int:
-        """How far it has come."""
+        """Return how far it has come."""
         return self._reader.offset
 
     def found(self) -> str:
-        """What it holds."""
+        """Return what it holds."""
         of_regions = self._count.found()
         return f"{self.commands} commands{of_regions and ', '}{of_regions}"
 
@@ -159,7 +159,7 @@ class SnapshotCheck(SoundDecoder):
 
 
 def snapshot_loader(path: bytes) -> tuple[SnapshotLoader, SnapshotCheck]:
-    """What goes through a snapshot step by step, and what it finds.
+    """Return what goes through a snapshot step by step, and what it finds.
 
     Raises:
         PersistenceError: it cannot be read, or is none.

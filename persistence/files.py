@@ -59,7 +59,7 @@ def _what_is(path: bytes, mode: int) -> str:
 
 
 def is_gone(error: OSError) -> bool:
-    """Whether an error says that there is nothing of that name."""
+    """Return whether an error says that there is nothing of that name."""
     return error.errno in (ENOENT, ENOTDIR, ESTALE)
 
 

@@ -185,18 +185,16 @@ class KeyFile(KeyTaker):
         self.end = 0
 
     def loaded_bytes(self) -> int:
-        """How much of it has been read."""
+        """Return how much of it has been read."""
         if self._rdb is not None:
             return self._rdb.loaded_bytes
         return 0 if self._snapshot is None else self._snapshot.loaded_bytes
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``."""
         self._refuse_doubled(self._names.note(db, key, self._key_offset()))
         return self._taker.take(db, key, value, expire_ms)
 
     def take_library(self, code: bytes) -> None:
-        """See ``KeyTaker``."""
         self._taker.take_library(code)
 
     def step(self) -> bool:

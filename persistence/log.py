@@ -65,7 +65,7 @@ class Log:
     """Takes records in the order in which the changes happened."""
 
     def is_of_replicas(self) -> bool:
-        """Whether it is for replicas, and no file."""
+        """Return whether it is for replicas, and no file."""
         return False
 
     @abstractmethod

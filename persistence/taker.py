@@ -47,7 +47,7 @@ class Encoder:
         """Make what stands at the end of the file."""
 
     def take(self) -> list[bytes]:
-        """What has been made since the last call, in the order of the file."""
+        """Return what has been made since the last call, in the order of the file."""
         raise NotImplementedError
 
 
@@ -89,7 +89,6 @@ class IntoDatabases(KeyTaker):
         self.into: Final = databases
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``."""
         return self.into[db].load(key, value, expire_ms, 0)
 
 
@@ -114,7 +113,6 @@ class LiveKeys(IntoDatabases):
         self._replaces: Final = replaces
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``."""
         if NO_EXPIRY != expire_ms < self._now_ms and REPLICATION_ID not in self.notes:
             self.expired += 1
             return True
@@ -127,5 +125,4 @@ class Dropping(KeyTaker):
     """Keeps none: what they are read for is to see whether they can be."""
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``."""
         return True

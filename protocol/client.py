@@ -38,7 +38,7 @@ def bulk_head(size: int) -> bytes:
 
 
 def marked_head(mark: bytes) -> bytes:
-    """What stands before bytes of unknown number that end with this mark."""
+    """Return what stands before bytes of unknown number that end with this mark."""
     return b"$EOF:%b\r\n" % mark
 
 
@@ -124,7 +124,7 @@ class ReplyReader:
 
     @property
     def pending_bytes(self) -> int:
-        """How much is held that is no whole reply."""
+        """Return how much is held that is no whole reply."""
         return self._taken_bytes + len(self._buffer) - self._at
 
     def feed(self, data: bytes) -> None:

@@ -64,7 +64,7 @@ class Packer:
         return PackedReplies(self._out.getvalue())
 
     def wire_bytes(self) -> int:
-        """How long it is so far as it is sent."""
+        """Return how long it is so far as it is sent."""
         return len(self._out)
 
     def array(self, size: int) -> None:
@@ -214,7 +214,7 @@ class _Names:
         self._written: list[bytes] = []
 
     def before_values(self, names: list[bytes]) -> list[bytes]:
-        """What stands before each value of an entry whose fields have these names."""
+        """Return what stands before each value of an entry whose fields have these names."""
         if names is not self._names and names != self._names:
             written = [bulk(name) for name in names]
             written[0] = array_header(2 * len(names)) + written[0]
@@ -246,7 +246,7 @@ class PackedArray:
         self._pieces.append(replies.wire)
 
     def wire_bytes(self) -> i64:
-        """How long it is so far."""
+        """Return how long it is so far."""
         while self._counted < len(self._pieces):
             self._bytes += len(self._pieces[self._counted])
             self._counted += 1
@@ -275,7 +275,7 @@ class ArraysOfStrings:
         self.pieces.append(array_header(size))
 
     def wire_bytes(self) -> i64:
-        """How long they are so far."""
+        """Return how long they are so far."""
         while self._counted < len(self.pieces):
             self._bytes += len(self.pieces[self._counted])
             self._counted += 1
@@ -384,11 +384,11 @@ class SizeLimit:
         self._given = False
 
     def is_reached(self) -> bool:
-        """Whether nothing more may be added."""
+        """Return whether nothing more may be added."""
         return self._given and self._bytes >= self._most
 
     def left(self) -> int:
-        """How many bytes may still be added, or 1 where the next entry is the last."""
+        """Return how many bytes may still be added, or 1 where the next entry is the last."""
         return max(1, self._most - self._bytes)
 
     def begin(self, key: bytes) -> None:

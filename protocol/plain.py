@@ -282,7 +282,7 @@ def _word(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
 
 
 def _is_same(chunk: bytes, at: i64, other: bytes, other_at: i64, width: i64) -> bool:
-    """Whether the same ``width`` bytes, at least 6, stand at both places.
+    """Return whether the same ``width`` bytes, at least 6, stand at both places.
 
     They are compared eight at once, the last ones first: those of a short word reach back to the
     line end before it.

@@ -174,7 +174,7 @@ class RequestParser:
 
     @property
     def is_drained(self) -> bool:
-        """Whether ``take`` surely has nothing more to say before the next ``feed``."""
+        """Return whether ``take`` surely has nothing more to say before the next ``feed``."""
         if len(self._chunk):
             return False
         return self._at_rest or not (
@@ -183,7 +183,7 @@ class RequestParser:
 
     @property
     def pending_bytes(self) -> int:
-        """How much is held that is no request yet, in bytes."""
+        """Return how much is held that is no request yet, in bytes."""
         size = len(self._chunk) + len(self._buffer) + self._args_bytes
         if self._big is not None:
             size += self._bulk_size - self._big_missing
@@ -216,7 +216,7 @@ class RequestParser:
         return [] if self._at_rest else self._take_rest()
 
     def _take_rest(self) -> list[list[bytes]]:
-        """What ``take`` finds in the buffer."""
+        """Return what ``take`` finds in the buffer."""
         requests: list[list[bytes]] = []
         while self._buffer or self._big is not None:
             if self._buffer_may_go_fast():
@@ -460,7 +460,7 @@ _COMPILED: Final = not isinstance(PlainParser.take, FunctionType)
 
 
 def _may_be_a_bomb(chunk: bytes) -> bool:
-    """Whether hiredis might make room for millions of items on the word of ``chunk``."""
+    """Return whether hiredis might make room for millions of items on the word of ``chunk``."""
     return _LARGE_AGGREGATE in chunk.translate(_AGGREGATES)
 
 
@@ -490,7 +490,7 @@ def _are_canonical(chunk: bytes, found: list[object]) -> bool:
 
 
 def _digits_behind_the_first(items: Sequence[Sized]) -> int:
-    """How many digits more than one the lengths of these have together."""
+    """Return how many digits more than one the lengths of these have together."""
     more_than_one = bytes(map(len, items)).translate(None, _ONE_DIGIT)
     return len(more_than_one) + len(more_than_one.translate(None, _TWO_DIGITS))
 
@@ -509,7 +509,7 @@ def _canonical_end(chunk: bytes, start: int, request: object) -> int:
 
 
 def request_bytes(words: list[bytes]) -> int:
-    """How long a request of these words is if it is written the canonical way."""
+    """Return how long a request of these words is if it is written the canonical way."""
     size = 3 + _digits(len(words))
     for word in words:
         size += len(word) + _digits(len(word)) + 5

@@ -146,7 +146,7 @@ class _Reader:
         return _of_line(kind, line)
 
     def _line(self) -> bytes:
-        """What follows the type, to the end of the line."""
+        """Return what follows the type, to the end of the line."""
         end = self._wire.index(b"\r\n", self._at)
         line = self._wire[self._at + 1 : end]
         self._at = end + 2

@@ -82,12 +82,12 @@ def integer(number: int) -> bytes:
 
 
 def null(resp3: bool) -> bytes:
-    """What stands for no value."""
+    """Return what stands for no value."""
     return b"_\r\n" if resp3 else b"$-1\r\n"
 
 
 def null_array(resp3: bool) -> bytes:
-    """What stands for no array."""
+    """Return what stands for no array."""
     return b"_\r\n" if resp3 else b"*-1\r\n"
 
 

@@ -201,7 +201,7 @@ class Client:
 
 
 def _master(connection: Connection) -> Connection:
-    """Where the master is, as the first sentinel says that knows it.
+    """Return where the master is, as the first sentinel says that knows it.
 
     Raises:
         OptionError: they answer, and none knows such a master.

@@ -118,7 +118,7 @@ def columns_of(data: bytes) -> Page | None:
 
 
 def _have_lengths(values: list[bytes], lengths: list[bytes]) -> bool:
-    """Whether each value is as long as the header before it says."""
+    """Return whether each value is as long as the header before it says."""
     try:
         return list(map(_length_of, map(len, values))) == lengths
     except IndexError:

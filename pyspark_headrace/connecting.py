@@ -91,7 +91,7 @@ def supposed(connection: Connection, error: Exception) -> str:
 
 
 def _refusal(connection: Connection, error: Exception | None) -> OptionError | None:
-    """What the alert of a server asks for, if it has sent one."""
+    """Return what the alert of a server asks for, if it has sent one."""
     alert = str(error).upper().replace(" ", "_")
     if _OF_CERTIFICATE.search(alert):
         return OptionError(f"{connection.where()} wants {_certificate(connection)}")
@@ -115,7 +115,7 @@ def _hung_up(connection: Connection, error: Exception) -> bool:
 
 
 def _alert(connection: Connection) -> Exception | None:
-    """What the server says of the handshake to a client that sends nothing afterwards.
+    """Return what the server says of the handshake to a client that sends nothing afterwards.
 
     With TLS 1.3 a client has sent its first command before the server has seen its certificate. A
     server that closes a socket with such data in it resets the connection, and the alert that it
@@ -165,7 +165,7 @@ def _to_host(connection: Connection, timeout_s: float) -> socket.socket:
 
 
 def _context(connection: Connection) -> ssl.SSLContext:
-    """What is trusted, and what is shown to the server.
+    """Return what is trusted, and what is shown to the server.
 
     Raises:
         OptionError: a file is missing, or holds something else.
@@ -207,7 +207,7 @@ def _look_at(option: str, path: str) -> None:
 
 
 def _answers(connection: Connection, request: bytes) -> bytes:
-    """What the port answers to some bytes; nothing where it does not."""
+    """Return what the port answers to some bytes; nothing where it does not."""
     try:
         with socket.create_connection((connection.host, connection.port), _PROBE_S) as plain:
             plain.settimeout(_PROBE_S)

@@ -50,12 +50,12 @@ class Connection:
 
     @property
     def host_option(self) -> str:
-        """Where the host was given, for messages."""
+        """Return where the host was given, for messages."""
         return self.source or "option host"
 
     @property
     def tls_option(self) -> str:
-        """What asked for TLS, for messages."""
+        """Return what asked for TLS, for messages."""
         return f"{self.source} (rediss://)" if self.source else "option tls"
 
     def password(self) -> str:
@@ -82,7 +82,7 @@ class Connection:
 
     @property
     def password_option(self) -> str:
-        """Where the password is looked for, for messages."""
+        """Return where the password is looked for, for messages."""
         if self.password_file:
             return f"passwordFile {self.password_file}"
         return f"passwordEnv {self.password_env}" if self.password_env else PASSWORD_VARIABLE

@@ -84,7 +84,7 @@ class Layout:
 
 
 def layout_of(schema: StructType, options: WriteOptions) -> Layout:
-    """What the columns of a frame mean to a sink.
+    """Return what the columns of a frame mean to a sink.
 
     Raises:
         OptionError: there is nothing to write, or a column that an option names is missing.

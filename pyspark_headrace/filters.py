@@ -37,7 +37,7 @@ class Bounds:
         self.keys: frozenset[str] | None = None
 
     def allows(self, key: str) -> bool:
-        """Whether anything of a stream is to be read."""
+        """Return whether anything of a stream is to be read."""
         return self.keys is None or key in self.keys
 
     def take(self, filters: Iterable[Filter], columns: Mapping[str, str]) -> list[Filter]:

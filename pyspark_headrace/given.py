@@ -117,7 +117,7 @@ _DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS_MS)})?", re.ASCII)
 
 
 def uses_of(name: str) -> tuple[str, ...]:
-    """What an option is for; nothing where there is none of that name."""
+    """Return what an option is for; nothing where there is none of that name."""
     lower = name.lower()
     known = _BY_LOWER.get(_ALSO.get(lower, lower))
     return () if known is None else NAMES[known]
@@ -159,7 +159,7 @@ class Given:
             )
 
     def has(self, name: str) -> bool:
-        """Whether an option was given."""
+        """Return whether an option was given."""
         return name.lower() in self._values
 
     def text(self, name: str) -> str | None:

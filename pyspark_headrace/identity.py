@@ -73,7 +73,7 @@ class Origin:
 
 
 def safe_rows(producers: int, window: int) -> int:
-    """How many rows a batch may have for each of them to be known again at its end."""
+    """Return how many rows a batch may have for each of them to be known again at its end."""
     return producers * window // SAFE_SHARE
 
 
@@ -144,5 +144,5 @@ class Labels:
 
 
 def description(**facts: object) -> str:
-    """What an open batch must be written with again, as text to be compared."""
+    """Return what an open batch must be written with again, as text to be compared."""
     return json.dumps(facts, sort_keys=True)

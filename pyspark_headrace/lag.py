@@ -32,7 +32,7 @@ UNKNOWN: Final = Behind(None, None, None)
 
 
 def behind(read: Position, figures: Figures, entry_bytes: int, rows: int | None = None) -> Behind:
-    """What is left of a stream.
+    """Return what is left of a stream.
 
     Args:
         entry_bytes: of an average entry.
@@ -65,7 +65,7 @@ def _between(read: Position, there: Position | None, offset: Positions) -> Behin
 
 
 def lags_now(server: Server, read: Positions) -> dict[str, Behind]:
-    """What is left of each stream at this moment.
+    """Return what is left of each stream at this moment.
 
     Raises:
         HeadraceError: the server does not answer, or refuses.
@@ -86,7 +86,7 @@ def lags_now(server: Server, read: Positions) -> dict[str, Behind]:
 
 
 def together(lags: Iterable[Behind]) -> Behind:
-    """What is left of all of them: entries and bytes add up, and the longest time counts."""
+    """Return what is left of all of them: entries and bytes add up, and the longest time counts."""
     each = list(lags)
     return Behind(
         _all_known([lag.entries for lag in each], sum),

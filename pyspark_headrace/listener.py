@@ -80,7 +80,7 @@ def positions_in(text: str | None) -> Positions:
 
 
 def lags_in(progress: StreamingQueryProgress) -> list[Lag]:
-    """How far a query is behind each stream, as it was seen when the batch was planned."""
+    """Return how far a query is behind each stream, as it was seen when the batch was planned."""
     found: list[Lag] = []
     for source in progress.sources:
         read = positions_in(source.endOffset)

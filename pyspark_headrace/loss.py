@@ -90,7 +90,7 @@ def entries_contradict(seen: Sight, look: Look) -> bool:
 
 
 def numbers_contradict(seen: Sight, look: Look) -> bool:
-    """Whether the stream that was seen cannot have these numbers, except by XSETID."""
+    """Return whether the stream that was seen cannot have these numbers, except by XSETID."""
     figures = look.figures
     less = (  # 1
         figures.added < seen.added
@@ -120,7 +120,7 @@ def _ranks_contradict(position: Position, look: Look, since_when: Sight | None) 
 
 
 def is_older(server: Server, key: str, position: Position, look: Look, most: int) -> bool:
-    """Whether a stream that is not what it was is what it had been before.
+    """Return whether a stream that is not what it was is what it had been before.
 
     Then what was its first entry is there, and has its old rank. That is known for sure only where
     nothing behind it was deleted by name; else it is not above what it may be.
@@ -137,7 +137,7 @@ def is_older(server: Server, key: str, position: Position, look: Look, most: int
 
 
 def unread(position: Position) -> int:
-    """How many entries behind a position were seen; 0 when nobody knows."""
+    """Return how many entries behind a position were seen; 0 when nobody knows."""
     seen = position.seen
     if seen is None or position.n < 0:
         return 0
@@ -145,7 +145,7 @@ def unread(position: Position) -> int:
 
 
 def known_unread(position: Position) -> bool:
-    """Whether a stream was seen to hold more than had been read of it."""
+    """Return whether a stream was seen to hold more than had been read of it."""
     seen = position.seen
     if seen is None:
         return position.n > 0
@@ -153,7 +153,7 @@ def known_unread(position: Position) -> bool:
 
 
 def replaced(key: str, position: Position, turn: Turn, look: Look) -> Loss:
-    """What is lost with a stream that is not what it was."""
+    """Return what is lost with a stream that is not what it was."""
     place = format_id(position.id)
     rows = unread(position)
     known = f"; {rows} of them had been seen" if rows else ""
@@ -178,7 +178,7 @@ def replaced(key: str, position: Position, turn: Turn, look: Look) -> Loss:
 
 
 def removed_unread(key: str, position: Position, figures: Figures) -> Loss | None:
-    """What the same stream has lost of what lies after a position.
+    """Return what the same stream has lost of what lies after a position.
 
     Let ``n`` be the position's rank, and *removed* the entries that were ever trimmed or deleted.
     When the first entry lies behind the position, every entry up to it is gone, so ``removed - n``
@@ -211,7 +211,7 @@ def removed_unread(key: str, position: Position, figures: Figures) -> Loss | Non
 
 
 def removed_amid(key: str, position: Position, gone: int, figures: Figures) -> Loss | None:
-    """What was trimmed behind an entry that lives, as ``XTRIM ... ACKED`` does.
+    """Return what was trimmed behind an entry that lives, as ``XTRIM ... ACKED`` does.
 
     Args:
         gone: how many of the entries that were ever added after the position are missing.

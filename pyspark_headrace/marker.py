@@ -108,7 +108,7 @@ class MarkedPipe:
         return Mark(self._batch, self._rows + len(rows), digest)
 
     def _leave_out(self, window: Sequence[Request]) -> Sequence[Request]:
-        """What is left of a window without the rows that the server has."""
+        """Return what is left of a window without the rows that the server has."""
         there = self._there
         known = there.rows - self._rows
         if known < 0:

@@ -114,7 +114,7 @@ class Position:
     weight: int = field(default=0, compare=False)
 
     def is_exact(self) -> bool:
-        """Whether the rank is known, and not only the least that it can be."""
+        """Return whether the rank is known, and not only the least that it can be."""
         return self.n >= 0 and self.next is None
 
     def at_rest(self) -> Position:
@@ -148,7 +148,7 @@ class Piece:
 
 
 def to_offset(positions: Mapping[str, Position], counts: Sequence[int] = ()) -> Offset:
-    """What Spark is to keep.
+    """Return what Spark is to keep.
 
     Args:
         counts: how many pieces each task has.
@@ -200,7 +200,7 @@ def _cut_text(cut: Cut) -> str:
 
 
 def from_offset(offset: Mapping[str, Any]) -> Positions:
-    """What was kept.
+    """Return what was kept.
 
     Raises:
         HeadraceError: it is not ours, or newer than we are.

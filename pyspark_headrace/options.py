@@ -76,7 +76,7 @@ class Frame:
 
 
 def frame_options(options: Mapping[str, str]) -> Frame:
-    """What the columns depend on.
+    """Return what the columns depend on.
 
     Raises:
         OptionError: an option is not known to any reader.
@@ -133,11 +133,11 @@ class ReadOptions:
     mirror_group: str = ""
 
     def start_of(self, key: str) -> Bound:
-        """Where the reading of a stream starts."""
+        """Return where the reading of a stream starts."""
         return self.starts.get(key, self.start)
 
     def end_of(self, key: str) -> Bound:
-        """Where the reading of a stream ends."""
+        """Return where the reading of a stream ends."""
         return self.ends.get(key, self.end)
 
 
@@ -236,14 +236,14 @@ def _only_bound(given: Given, which: str, *options: str) -> str:
 
 
 def _beginning(given: Given, option: str, start: Bound) -> tuple[Bound, Bounds]:
-    """Where reading starts: by default, and of the streams that are named."""
+    """Return where reading starts: by default, and of the streams that are named."""
     if option == "startingOffsets":
         return _offsets(given, option, start)
     return _start_by_time(given, option, start)
 
 
 def _ending(given: Given, option: str) -> tuple[Bound, Bounds]:
-    """Where reading ends: by default, and of the streams that are named."""
+    """Return where reading ends: by default, and of the streams that are named."""
     if option != "endingOffsets":
         moment = parse_moment(given.text(option) or "", option)
         return Bound(id=before((moment, 0))), {}
@@ -260,12 +260,12 @@ def _refuse_strangers(option: str, named: Bounds, keys: tuple[str, ...]) -> None
 
 
 def _is_backwards(start: Bound, end: Bound) -> bool:
-    """Whether the bounds were mixed up; those that leave nothing between them were not."""
+    """Return whether the bounds were mixed up; those that leave nothing between them were not."""
     return not start.word and not end.word and end.id < start.id
 
 
 def _mode(given: Given) -> str:
-    """What becomes of entries that do not fit; ``badValue`` is an older way to say it."""
+    """Return what becomes of entries that do not fit; ``badValue`` is an older way to say it."""
     if given.only_one_of("mode", "badValue") == "badValue":
         bad_value = given.choice("badValue", ("null", "fail"))
         return "permissive" if bad_value == "null" else "failfast"

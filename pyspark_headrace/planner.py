@@ -89,7 +89,7 @@ class Planner:
         return self._known
 
     def initial(self) -> Positions:
-        """Where a new query starts."""
+        """Return where a new query starts."""
         keys = self.streams()
         figures = self._server.settled_figures(keys)
         for key in keys:
@@ -126,7 +126,7 @@ class Planner:
         self._targets = {key: (found.top, found.top_rank) for key, found in figures.items()}
 
     def report(self) -> Positions:
-        """What the streams were found to hold; the same object until that changes."""
+        """Return what the streams were found to hold; the same object until that changes."""
         if self._report is None:
             self._report = {
                 key: Position(figures.last, figures.added)
@@ -136,14 +136,14 @@ class Planner:
         return self._report
 
     def behind(self, read: Positions) -> Behind:
-        """What the streams were found to hold behind these positions."""
+        """Return what the streams were found to hold behind these positions."""
         return together(
             behind(read.get(key, Position(LEAST)), figures, self._entry_bytes.get(key, 1))
             for key, figures in self._figures.items()
         )
 
     def latest(self, start: Positions, most: int) -> Positions | None:
-        """Where the next batch ends; None when there is nothing for one.
+        """Return where the next batch ends; None when there is nothing for one.
 
         Args:
             most: the most entries; 0 is all there are.
@@ -389,7 +389,7 @@ class Planner:
     # For a batch read
 
     def pieces(self, start: Mapping[str, StreamID], end: Mapping[str, StreamID]) -> list[Piece]:
-        """What ``spark.read`` reads: everything there is at this moment, within the options.
+        """Return what ``spark.read`` reads: everything there is at this moment, within the options.
 
         Args:
             start, end: narrower bounds that filters give, by stream; reading starts after the one
@@ -463,7 +463,7 @@ def _pieces_of(
 
 
 def _estimate(backlog: Backlog) -> int:
-    """How many entries a stream may have for a batch, where the server does not count."""
+    """Return how many entries a stream may have for a batch, where the server does not count."""
     figures, low, high = backlog.figures, backlog.start, backlog.target
     if not figures.length:
         return 0

@@ -213,7 +213,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        """Where a new query starts; Spark asks more than once and gets the same answer."""
+        """Return where a new query starts; Spark asks more than once and gets the same answer."""
         if self._initial is None:
             self._initial = to_offset(self._plan().initial())
         return self._initial
@@ -231,7 +231,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Where the next batch ends: ``start`` itself when there is nothing new."""
+        """Return where the next batch ends: ``start`` itself when there is nothing new."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
         positions = self._positions(start)
         self._mirror(positions)  # up to there all batches are done

@@ -50,7 +50,7 @@ class Link:
         self._answered = False  # the server, ever
 
     def is_cluster(self) -> bool:
-        """Whether keys lie on several nodes, so that a command takes those of one slot."""
+        """Return whether keys lie on several nodes, so that a command takes those of one slot."""
         if not self._nodes.looked:
             self.run(lambda client: None)
         return self._nodes.slots is not None
@@ -61,7 +61,7 @@ class Link:
         return [0] if slots is None else list(slots.masters().values())
 
     def run(self, work: Callable[[Client], T], slot: int = 0) -> T:
-        """What ``work`` returns; it is run again, from its start, while the server is away.
+        """Return what ``work`` returns; it is run again, from its start, while the server is away.
 
         Args:
             slot: that of the key that is asked about, in a cluster.

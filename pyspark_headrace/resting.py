@@ -99,7 +99,7 @@ class Resting:
             self._rests[key] = Rest(at, self._tags[key])
 
     def _is_awake(self, key: str, start: Positions, tag: object) -> bool:
-        """Whether a stream is not what it was; then it is forgotten."""
+        """Return whether a stream is not what it was; then it is forgotten."""
         rest = self._rests.get(key)
         if rest is not None and rest.tag == tag and start.get(key) is rest.at:
             return False
@@ -107,7 +107,7 @@ class Resting:
         return True
 
     def _words(self, keys: Sequence[str]) -> dict[str, object]:
-        """What XLOOK answers; nothing where the user may not ask."""
+        """Return what XLOOK answers; nothing where the user may not ask."""
         found: dict[str, object] = {}
         for number, reply in enumerate(self._link.ask(self._questions, lambda: keys)):
             if isinstance(reply, ServerError):

@@ -55,7 +55,7 @@ class Figures:
 
     @property
     def settled(self) -> bool:
-        """Whether no entry can come but behind all that are there."""
+        """Return whether no entry can come but behind all that are there."""
         return self.stable is None or self.stable >= self.last
 
     @property
@@ -65,7 +65,7 @@ class Figures:
 
     @property
     def top_rank(self) -> int:
-        """How many entries there were up to that; -1 when it is not known."""
+        """Return how many entries there were up to that; -1 when it is not known."""
         return self.added if self.settled else -1
 
     @property
@@ -74,7 +74,7 @@ class Figures:
         return -1 if self.added < 0 else self.added - self.length
 
     def begins_behind(self, stream_id: StreamID) -> bool:
-        """Whether no entry is left up to an ID."""
+        """Return whether no entry is left up to an ID."""
         return not self.length or self.first > stream_id
 
     def sight(self) -> Sight | None:
@@ -205,18 +205,18 @@ class Server:
         self._offers_ranks: bool | None = None
 
     def offers_ranks(self) -> bool:
-        """Whether there are XCOUNT and XSPLIT, which make planning cheap and exact."""
+        """Return whether there are XCOUNT and XSPLIT, which make planning cheap and exact."""
         if self._offers_ranks is None:
             self._offers_ranks = has_commands(self.link, "XCOUNT", "XSPLIT")
         return self._offers_ranks
 
     def figures(self, keys: Sequence[str]) -> dict[str, Figures]:
-        """What every stream looks like at this moment."""
+        """Return what every stream looks like at this moment."""
         replies = self.link.pipeline([("XINFO", "STREAM", key) for key in keys])
         return {key: figures_of(reply, key) for key, reply in zip(keys, replies, strict=True)}
 
     def looks(self, keys: Sequence[str], at: Mapping[str, Position]) -> dict[str, Look]:
-        """What every stream looks like, with what tells whether it still is the one it was.
+        """Return what every stream looks like, with what tells whether it still is the one it was.
 
         Figures are asked for last. What was counted before them can only have become less, and
         what was missing before them shows in them as removed.
@@ -260,7 +260,7 @@ class Server:
         ]
 
     def place_of(self, key: str, mark: Mark, most: int) -> int:
-        """How many entries there are up to one that is known; 0 when it is not there.
+        """Return how many entries there are up to one that is known; 0 when it is not there.
 
         Args:
             most: without XCOUNT: how far to walk; beyond that the answer is 0 too.
@@ -419,7 +419,7 @@ def _waits_for(figures: Figures, last: StreamID) -> bool:
 
 
 def has_commands(link: Link, *names: str) -> bool:
-    """Whether the server knows all of these commands."""
+    """Return whether the server knows all of these commands."""
     reply = link.call("COMMAND", "INFO", *names)
     return all(entry is not None for entry in cast("list[object]", reply))
 

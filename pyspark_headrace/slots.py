@@ -90,7 +90,7 @@ class Slots:
         self._ranges: Final = ranges
 
     def master_of(self, slot: int) -> Connection | None:
-        """Who has a slot; None while nobody does."""
+        """Return who has a slot; None while nobody does."""
         at = bisect_right(self._starts, slot) - 1
         if at < 0 or slot > self._ranges[at][1]:
             return None

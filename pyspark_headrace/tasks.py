@@ -19,7 +19,7 @@ PIECE_COST: Final = 200  # what a piece costs, in entries
 
 
 def deal(pieces: Sequence[Piece], options: ReadOptions) -> list[int]:
-    """How many pieces each task has, in their order.
+    """Return how many pieces each task has, in their order.
 
     Two pieces of one stream are never in one task: it was cut for them to be read side by side.
     """

@@ -110,7 +110,7 @@ class Job:
         return short_name(given or f"{self.options.stream}|{self.columns}|{self.layout.identity}")
 
     def description(self) -> str:
-        """What must not change while a batch is open."""
+        """Return what must not change while a batch is open."""
         return description(
             columns=list(self.columns),
             identity=self.layout.identity,
@@ -277,7 +277,7 @@ class Appender:
         return self._labels.of(self._tokens.of(bodies, rows.marks))
 
     def _head(self, target: bytes, fields: int, labelled: bool) -> bytes:
-        """How a request for so many fields begins."""
+        """Return how a request for so many fields begins."""
         head = self._heads.get((target, fields))
         if head is None:
             words = 3 + 2 * fields + len(self._options.trim) + (3 if labelled else 0)

@@ -35,20 +35,16 @@ class _AtWork(RegionAtWork):
         self._regions: Final = Regions(dispatcher, self._connector)
 
     def files(self) -> RegionFiles:
-        """See ``RegionAtWork``."""
         return RegionDoor(self._dispatcher.server, self._regions)
 
     def open(self) -> None:
-        """See ``RegionAtWork``."""
         self._regions.open()
         self._connector.start(self._regions)
 
     def close(self) -> None:
-        """See ``RegionAtWork``."""
         self._connector.stop()
 
     def publish(self) -> None:
-        """See ``RegionAtWork``."""
         publish_all(self._dispatcher)
 
 
@@ -56,16 +52,13 @@ class Wing(ActiveActive):
     """All that regions bring with them."""
 
     def work(self, dispatcher: Dispatcher, encrypt: Encrypt) -> RegionAtWork:
-        """See ``ActiveActive``."""
         begin_region(dispatcher.server)
         return _AtWork(dispatcher, encrypt)
 
     def files_alone(self, server: Server) -> RegionFiles:
-        """See ``ActiveActive``."""
         return RegionRecords(server, region_of(server))
 
     def leave(self, server: Server, files: RegionFiles) -> None:
-        """See ``ActiveActive``."""
         assert isinstance(files, RegionRecords)
         files.take_up()
         db = server.data.dbs[0]
@@ -76,9 +69,7 @@ class Wing(ActiveActive):
                 db.put(entry.key, alone(value), now_ms)
 
     def owner_of(self, paths: list[bytes]) -> tuple[int, bytes] | None:
-        """See ``ActiveActive``."""
         return owner_of(paths)
 
     def count(self) -> RecordCount:
-        """See ``ActiveActive``."""
         return OriginCount()

@@ -50,7 +50,7 @@ class Account:
         self._data.keep_sizes(kept)
 
     def keys_bytes(self) -> int:
-        """What all keys take, those included that are gone and still remembered."""
+        """Return what all keys take, those included that are gone and still remembered."""
         total = 0
         for db in self._data.keyspaces():
             if db.table.count:
@@ -58,11 +58,11 @@ class Account:
         return total
 
     def graves_bytes(self) -> int:
-        """What is remembered of keys that are gone, until all regions know of it."""
+        """Return what is remembered of keys that are gone, until all regions know of it."""
         return _bytes_of(self._data.graves.table)
 
     def clients_bytes(self) -> int:
-        """What all clients take, as they were seen last."""
+        """Return what all clients take, as they were seen last."""
         return CLIENT_BYTES * len(self._clients.sessions) + self._clients.held_bytes
 
     def used(self) -> int:
@@ -75,7 +75,7 @@ class Account:
         return used
 
     def is_counting(self) -> bool:
-        """Whether there are keys to be counted yet."""
+        """Return whether there are keys to be counted yet."""
         if self._data.sized:
             for db in self._data.keyspaces():
                 if db.table.unsized:

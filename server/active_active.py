@@ -24,7 +24,7 @@ class RegionAtWork:
 
     @abstractmethod
     def files(self) -> RegionFiles:
-        """What takes its files when they are loaded, and begins its life."""
+        """Return what takes its files when they are loaded, and begins its life."""
         raise NotImplementedError
 
     @abstractmethod
@@ -53,7 +53,7 @@ class ActiveActive:
 
     @abstractmethod
     def files_alone(self, server: Server) -> RegionFiles:
-        """What takes the files of the region that a server is, for a tool."""
+        """Return what takes the files of the region that a server is, for a tool."""
         raise NotImplementedError
 
     @abstractmethod
@@ -72,5 +72,5 @@ class ActiveActive:
 
     @abstractmethod
     def count(self) -> RecordCount:
-        """What counts the records in a file of commands, which may be a region's."""
+        """Return what counts the records in a file of commands, which may be a region's."""
         raise NotImplementedError

@@ -194,7 +194,7 @@ class App(Host):
         self._supervision.notify(f"STATUS={status}\n")
 
     def supervisor(self) -> bytes:
-        """Who supervises the process: ``no``, ``systemd`` or ``upstart``."""
+        """Return who supervises the process: ``no``, ``systemd`` or ``upstart``."""
         return self._supervision.kind
 
     def loop_name(self) -> bytes:

@@ -68,7 +68,7 @@ def version_text() -> str:
 
 
 def help_text() -> str:
-    """How to call, and all parameters with their defaults."""
+    """Return how to call, and all parameters with their defaults."""
     import textwrap
 
     from headrace.server.config.parameters import SECTIONS

@@ -63,11 +63,11 @@ class ClusterNode:
 
     @property
     def endpoint_kind(self) -> bytes:
-        """What clients are to use: ``ip``, ``hostname`` or ``unknown-endpoint``."""
+        """Return what clients are to use: ``ip``, ``hostname`` or ``unknown-endpoint``."""
         return self._config.cluster_preferred_endpoint_type
 
     def endpoint(self, ip: bytes) -> bytes | None:
-        """Where clients are to go; None where they have to know that themselves."""
+        """Return where clients are to go; None where they have to know that themselves."""
         kind = self.endpoint_kind
         if kind == b"hostname":
             return self.hostname or b"?"

@@ -36,7 +36,7 @@ log: Final = logging.getLogger("headrace")
 
 
 def _text(record: logging.LogRecord) -> str:
-    """What a record says: no word of a client begins a line, or speaks to a terminal."""
+    """Return what a record says: no word of a client begins a line, or speaks to a terminal."""
     text = record.getMessage()
     if text.isprintable():
         return text

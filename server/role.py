@@ -93,17 +93,17 @@ class Replicas:
 
     @abstractmethod
     def end_offset(self) -> int:
-        """How long the stream is."""
+        """Return how long the stream is."""
         raise NotImplementedError
 
     @abstractmethod
     def count(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         raise NotImplementedError
 
     @abstractmethod
     def good(self) -> int:
-        """How many have reported of late how far they are; see ``min-replicas-max-lag``."""
+        """Return how many have reported of late how far they are; see ``min-replicas-max-lag``."""
         raise NotImplementedError
 
     @abstractmethod
@@ -118,12 +118,12 @@ class Replicas:
 
     @abstractmethod
     def backlog(self) -> BacklogFigures | None:
-        """What is kept of the stream; None where nothing is."""
+        """Return what is kept of the stream; None where nothing is."""
         raise NotImplementedError
 
     @abstractmethod
     def place(self) -> StreamPlace | None:
-        """Where in the stream the data is now; None where there is no stream."""
+        """Return where in the stream the data is now; None where there is no stream."""
         raise NotImplementedError
 
     @abstractmethod
@@ -137,12 +137,12 @@ class Replicas:
 
     @abstractmethod
     def backlog_bytes(self) -> int:
-        """How much is kept of the stream."""
+        """Return how much is kept of the stream."""
         raise NotImplementedError
 
     @abstractmethod
     def unread_bytes(self) -> int:
-        """How much waits for the slowest replica; what it shares with others counts once."""
+        """Return how much waits for the slowest replica; what it shares with others counts once."""
         raise NotImplementedError
 
     @abstractmethod
@@ -152,12 +152,12 @@ class Replicas:
 
     @abstractmethod
     def acknowledged(self, offset: int, on_disk: bool) -> int:
-        """How many have the stream up to there, or have it on their disk."""
+        """Return how many have the stream up to there, or have it on their disk."""
         raise NotImplementedError
 
     @abstractmethod
     def lagging(self, offset: int) -> int:
-        """How many of those that tell how far they are lack something up to there."""
+        """Return how many of those that tell how far they are lack something up to there."""
         raise NotImplementedError
 
     @abstractmethod
@@ -249,7 +249,7 @@ class Following:
         self.port = 0
 
     def is_at(self, host: bytes, port: int) -> bool:
-        """Whether that is the one that is followed."""
+        """Return whether that is the one that is followed."""
         return self.is_on and self.host.lower() == host.lower() and self.port == port
 
     @abstractmethod
@@ -278,7 +278,7 @@ class Following:
 
     @abstractmethod
     def link_is_up(self) -> bool:
-        """Whether what the master does comes at once."""
+        """Return whether what the master does comes at once."""
         raise NotImplementedError
 
     @abstractmethod
@@ -324,7 +324,7 @@ class Role:
         self.make_following: Callable[[], Following] | None = None
 
     def ready_replicas(self) -> Replicas:
-        """What replicas are sent from, made ready by the first of them."""
+        """Return what replicas are sent from, made ready by the first of them."""
         replicas = self.replicas
         if replicas is None:
             assert self.make_replicas is not None
@@ -333,7 +333,7 @@ class Role:
         return replicas
 
     def ready_following(self) -> Following:
-        """What makes a replica, made ready when that is first wanted."""
+        """Return what makes a replica, made ready when that is first wanted."""
         following = self.following
         if following is None:
             assert self.make_following is not None
@@ -342,7 +342,7 @@ class Role:
         return following
 
     def ready_failing(self) -> Failing:
-        """What changes the roles, made ready when that is first wanted."""
+        """Return what changes the roles, made ready when that is first wanted."""
         failing = self.failing
         if failing is None:
             assert self.make_failing is not None
@@ -352,7 +352,7 @@ class Role:
 
     @property
     def follows(self) -> bool:
-        """Whether this server is a replica."""
+        """Return whether this server is a replica."""
         return self.following is not None and self.following.is_on
 
     def stream_db(self) -> int:
@@ -364,19 +364,19 @@ class Role:
         return following.stream_db() if following is not None and following.is_on else 0
 
     def place(self) -> StreamPlace | None:
-        """Where in the stream the data is now; None where there is no stream."""
+        """Return where in the stream the data is now; None where there is no stream."""
         return None if self.replicas is None else self.replicas.place()
 
     def backlog_bytes(self) -> int:
-        """How much is kept of the stream."""
+        """Return how much is kept of the stream."""
         return 0 if self.replicas is None else self.replicas.backlog_bytes()
 
     def unread_bytes(self) -> int:
-        """How much of it waits for replicas."""
+        """Return how much of it waits for replicas."""
         return 0 if self.replicas is None else self.replicas.unread_bytes()
 
     def offset(self) -> int:
-        """How long the stream is."""
+        """Return how long the stream is."""
         return 0 if self.replicas is None else self.replicas.end_offset()
 
     def become(self, data_id: bytes) -> None:

@@ -77,7 +77,7 @@ class Scripting:
         self.runs = 0
 
     def figures(self) -> ScriptFigures:
-        """What there is to say of them. Complexity: O(how many)."""
+        """Return what there is to say of them. Complexity: O(how many)."""
         raise NotImplementedError
 
     def codes(self) -> list[bytes]:
@@ -85,7 +85,7 @@ class Scripting:
         raise NotImplementedError
 
     def holds_scripts(self) -> bool:
-        """Whether SCRIPT LOAD has loaded one that was not forgotten."""
+        """Return whether SCRIPT LOAD has loaded one that was not forgotten."""
         raise NotImplementedError
 
     def forget_functions(self) -> None:
@@ -259,7 +259,7 @@ class Server:
         self.run_id: Final = os.urandom(20).hex().encode()
 
     def mode(self) -> bytes:
-        """What kind of server this is, in Redis's words."""
+        """Return what kind of server this is, in Redis's words."""
         return b"standalone" if self.cluster is None else b"cluster"
 
     def libraries(self) -> list[bytes]:
@@ -276,7 +276,7 @@ class Server:
         return scripting
 
     def ready_evicting(self) -> Evicting:
-        """What evicts keys, made ready when that may be needed."""
+        """Return what evicts keys, made ready when that may be needed."""
         evicting = self.evicting
         if evicting is None:
             assert self.make_evicting is not None
@@ -285,7 +285,7 @@ class Server:
         return evicting
 
     def script_figures(self) -> ScriptFigures:
-        """How many scripts there are, and what they take."""
+        """Return how many scripts there are, and what they take."""
         return ScriptFigures() if self.scripting is None else self.scripting.figures()
 
     def attach(self, host: Host) -> None:

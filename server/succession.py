@@ -79,7 +79,7 @@ class Succession:
                 )
 
     def _is_alone(self) -> bool:
-        """Whether nobody and nothing would be lost with this process."""
+        """Return whether nobody and nothing would be lost with this process."""
         server = self._server
         if server.clients.sessions or self._listeners.shaking():
             return False

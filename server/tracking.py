@@ -81,7 +81,7 @@ class Prefixes:
         self._prefixes: Final[dict[bytes, _Prefix]] = {}
 
     def count(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._prefixes)
 
     def add(self, prefix: bytes, session: Session) -> None:
@@ -155,7 +155,7 @@ class ReadKeys(Freeable):
         self.table: Final = KeyTable()
 
     def count(self) -> int:
-        """How many keys there are."""
+        """Return how many keys there are."""
         return int(self.table.count)
 
     def add(self, key: bytes, reader: int, present: dict[int, Session]) -> i64:
@@ -242,7 +242,7 @@ class ReadKeys(Freeable):
         return self.table.key_at(randrange(self.table.count))
 
     def effort(self) -> int:
-        """How many keys there are to free."""
+        """Return how many keys there are to free."""
         return int(self.table.count)
 
     def free_some(self, most: int) -> bool:
@@ -285,12 +285,12 @@ class ClientTracking(Listener):
 
     @property
     def client_count(self) -> int:
-        """How many clients track."""
+        """Return how many clients track."""
         return len(self._trackers)
 
     @property
     def key_count(self) -> int:
-        """How many keys somebody has read since they changed."""
+        """Return how many keys somebody has read since they changed."""
         return self._keys.count()
 
     @property
@@ -384,7 +384,7 @@ class ClientTracking(Listener):
     # Changes
 
     def asks_for_events(self) -> bool:
-        """What the change was does not matter."""
+        """Return False: what the change was does not matter."""
         return False
 
     def heard(self, change: Change) -> None:
@@ -471,7 +471,7 @@ class ClientTracking(Listener):
 
 
 def _counts(session: Session, tracking: Tracking) -> bool:
-    """Whether what a client reads now is to be remembered."""
+    """Return whether what a client reads now is to be remembered."""
     if tracking.broadcast:
         return False
     if tracking.opt_in or tracking.opt_out:

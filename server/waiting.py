@@ -109,14 +109,14 @@ class Line:
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Return whether nobody waits."""
 
     @abstractmethod
     def waiters(self) -> list[Waiter]:
         """All of them. Complexity: O(waiters)."""
 
     def ripens(self) -> bool:
-        """Whether time alone may let somebody be served: then alarms are asked for."""
+        """Return whether time alone may let somebody be served: then alarms are asked for."""
         return False
 
     def new_alarms(self, value: object | None, now_ms: int) -> list[Alarm]:
@@ -137,7 +137,7 @@ class SharedLine(Line):
 
     @abstractmethod
     def candidates(self, value: object | None) -> list[Waiter]:
-        """Who may be served now, first come first.
+        """Return who may be served now, first come first.
 
         Args:
             value: what the key holds, or None.
@@ -151,7 +151,7 @@ class ExclusiveLine(Line):
 
     @abstractmethod
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
-        """Who is to be served next; None when what is there is used up.
+        """Return who is to be served next; None when what is there is used up.
 
         Args:
             value: what the key holds, or None.
@@ -443,7 +443,7 @@ class ElementOf(Interest):
         self.least: Final = least
 
     def how_many(self, value: object) -> int:
-        """How many elements a collection has; asked where somebody wants more than one."""
+        """Return how many elements a collection has; asked where somebody wants more than one."""
         return 1
 
     def new_line(self, queue: Queue) -> Line:
@@ -468,7 +468,7 @@ class _ElementLine(ExclusiveLine):
         self._arrivals.remove(waiter)
 
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Return whether nobody waits."""
         return not self._arrivals.waiters
 
     def waiters(self) -> list[Waiter]:
@@ -476,7 +476,7 @@ class _ElementLine(ExclusiveLine):
         return list(self._arrivals.waiters.values())
 
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
-        """Who came first, of those for whom there is enough."""
+        """Return who came first, of those for whom there is enough."""
         if not isinstance(value, self._interest.type):
             return None
         first = self._arrivals.first()

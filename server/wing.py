@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def active_active() -> ActiveActive:
-    """What regions bring with them; all of it is registered when this returns."""
+    """Return what regions bring with them; all of it is registered when this returns."""
     from headrace.regions.wing import Wing
 
     return Wing()

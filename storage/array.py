@@ -166,7 +166,7 @@ def _head(mask: int) -> bytes:
 
 
 def _rank(mask: int, slot: int) -> int:
-    """How many elements are there before a slot."""
+    """Return how many elements are there before a slot."""
     return (mask & ((1 << slot) - 1)).bit_count()
 
 
@@ -209,7 +209,7 @@ class Slices:
         self._content_bytes = 0  # what the pieces take
 
     def __len__(self) -> int:
-        """How many slices there are."""
+        """Return how many slices there are."""
         return len(self._slices)
 
     def get(self, number: int) -> bytes:
@@ -276,7 +276,7 @@ class Slices:
         return self._order.numbers()
 
     def piece_count(self) -> int:
-        """How many pieces have elements."""
+        """Return how many pieces have elements."""
         return sum([each.used for each in self._slices.values()])
 
     def used_bytes(self) -> int:
@@ -300,7 +300,7 @@ class Slices:
 
 
 def _taken_by(piece: bytes) -> int:
-    """What a piece takes, and its place."""
+    """Return what a piece takes, and its place."""
     return 8 + _PIECE_BYTES + len(piece) if piece else 0
 
 
@@ -467,31 +467,26 @@ class Array(Collection):
         return found
 
     def piece_count(self) -> int:
-        """How many pieces have elements."""
+        """Return how many pieces have elements."""
         return int(bool(self._only)) if self._slices is None else self._slices.piece_count()
 
     # The face
 
     def type_name(self) -> bytes:
-        """See ``Value``."""
         return ARRAY
 
     def encoding(self, key: bytes) -> bytes:
-        """See ``Value``."""
         return b"sliced-array"
 
     def size(self) -> int:
-        """See ``Value``."""
         return self._count
 
     def used_bytes(self, samples: int) -> int:
-        """See ``Value``."""
         if self._slices is None:
             return _ARRAY_BYTES + _PIECE_BYTES + len(self._only)
         return _ARRAY_BYTES + self._slices.used_bytes()
 
     def copy(self) -> Array:
-        """See ``Value``."""
         other = Array()
         other._only = self._only
         other._number = self._number
@@ -501,12 +496,10 @@ class Array(Collection):
         return other
 
     def effort(self) -> int:
-        """See ``Value``."""
         slices = 0 if self._slices is None else len(self._slices)
         return slices if slices > 1 else 0
 
     def free_some(self, most: int) -> bool:
-        """See ``Value``."""
         return self._slices is None or self._slices.free_some(most)
 
     def add_to(self, digest: Digest) -> None:

@@ -29,7 +29,6 @@ class Collection(Value):
     """A value that consists of elements, and is nothing when it has none."""
 
     def is_empty(self) -> bool:
-        """See ``Value``."""
         return self.size() == 0
 
     @abstractmethod

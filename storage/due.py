@@ -179,7 +179,7 @@ class DueOrder:
         self._looked_at: i64 = 0  # the pair that was looked at last
 
     def moment_of(self, name: bytes) -> i64:
-        """When a name is due by now, in milliseconds since 1970; ``NOTHING``: never."""
+        """Return when a name is due by now, in milliseconds since 1970; ``NOTHING``: never."""
         raise NotImplementedError
 
     def add(self, name: bytes, moment_ms: i64, living: i64) -> None:

@@ -22,11 +22,10 @@ class PartDeadlines(DueOrder):
         self._first: Final = Table(SCORES, new_seed())  # the first deadline of each, as a score
 
     def count(self) -> int:
-        """How many keys there are."""
+        """Return how many keys there are."""
         return int(self._first.count)
 
     def moment_of(self, name: bytes) -> i64:
-        """See ``DueOrder``."""
         moment_ms = self._first.score(name)
         return i64(int(moment_ms)) if moment_ms == moment_ms else NOTHING
 
@@ -41,12 +40,11 @@ class PartDeadlines(DueOrder):
             self.add(key, deadline_ms, first.count)
 
     def free_some(self, most: int) -> bool:
-        """See ``DueOrder``."""
         dropped = super().free_some(most)
         return self._first.free_some(most) and dropped
 
     def is_due(self, now_ms: i64) -> bool:
-        """Whether the time of a key may be over."""
+        """Return whether the time of a key may be over."""
         first_ms = self.first_ms()
         return first_ms != NOTHING and first_ms < now_ms
 
@@ -81,7 +79,7 @@ class Entry:
 
     @property
     def usage(self) -> int:
-        """How the key is used; see ``KeyTable.usage_of``."""
+        """Return how the key is used; see ``KeyTable.usage_of``."""
         slot = self._table.find(self.key)
         return 0 if slot == NO_SLOT else int(self._table.usage_of(slot))
 

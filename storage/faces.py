@@ -13,7 +13,7 @@ _PLAIN: Final[dict[type, type[String]]] = {bytes: String, int: String, bytearray
 
 
 def face(value: object) -> Value:
-    """What answers for a value as a keyspace holds it."""
+    """Return what answers for a value as a keyspace holds it."""
     if isinstance(value, Value):
         return value
     return _PLAIN[type(value)](value)

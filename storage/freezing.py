@@ -148,7 +148,7 @@ class Freezing(Barrier):
         return found
 
     def is_done(self) -> bool:
-        """Whether all keys have been returned."""
+        """Return whether all keys have been returned."""
         return not self._walks and not self._kept
 
     def release(self, key: FrozenKey, unused: list[Freeable]) -> None:
@@ -166,7 +166,7 @@ class Freezing(Barrier):
         unused.extend(value.thaw())
 
     def copied_bytes(self) -> int:
-        """How much was kept or copied because of changes so far, about, in bytes."""
+        """Return how much was kept or copied because of changes so far, about, in bytes."""
         total = self._copied_bytes
         for value in self._frozen.values():
             total += value.copied_bytes()

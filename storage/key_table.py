@@ -441,7 +441,7 @@ class KeyTable:
         items[(there & _WITHIN_PAGE) << 1] = page.items[place << 1]
 
     def value_in(self, other: KeyTable, key: bytes) -> object | None:
-        """What another table holds for a key, without a search there; None: not known.
+        """Return what another table holds for a key, without a search there; None: not known.
 
         What ``lead`` has said may be outdated: it is true where that slot has the key's object.
         """
@@ -515,7 +515,7 @@ class KeyTable:
         self._again_at = at
 
     def all_bytes(self, most: i64) -> i64:
-        """What all keys take, found now; of more than ``most`` as many stand for all."""
+        """Return what all keys take, found now; of more than ``most`` as many stand for all."""
         looked_at = min(self.count, most)
         total: i64 = 0
         number: i64 = 0
@@ -525,7 +525,7 @@ class KeyTable:
         return total if looked_at == self.count else total // looked_at * self.count
 
     def bytes_at(self, slot: i64) -> i64:
-        """What a key takes, found now."""
+        """Return what a key takes, found now."""
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
         has_deadline = page.stamps[place] & _DEADLINE != 0
@@ -624,7 +624,7 @@ class KeyTable:
     # The index
 
     def index_bytes(self) -> int:
-        """How much memory the index takes, besides some bytes for each segment."""
+        """Return how much memory the index takes, besides some bytes for each segment."""
         size: i64 = 8 * i64(len(self._directory))
         at: i64 = 0
         end: i64 = len(self._directory)
@@ -701,7 +701,7 @@ class KeyTable:
         self._assign(mark >> (shift + 1), depth - 1, other)
 
     def _span(self, depth: i64) -> i64:
-        """How many places of the directory a segment of this depth has."""
+        """Return how many places of the directory a segment of this depth has."""
         span: i64 = 1
         while depth < self._depth:
             span += span

@@ -42,7 +42,6 @@ class KeyOrder(DueOrder):
         self._table: Final = table
 
     def moment_of(self, name: bytes) -> i64:
-        """See ``DueOrder``."""
         slot = self._table.find(name)
         return NOTHING if slot == NO_SLOT else self._table.deadline_ms(slot)
 
@@ -132,7 +131,7 @@ class Keyspace:
         return int(self.table.count)
 
     def __contains__(self, key: bytes) -> bool:
-        """Whether ``key`` is there, expired or not."""
+        """Return whether ``key`` is there, expired or not."""
         return self.table.find(key) != NO_SLOT
 
     def entry(self, key: bytes, now_ms: i64) -> Entry | None:
@@ -392,7 +391,7 @@ class Keyspace:
         return count
 
     def _is_hidden(self, slot: i64, now_ms: i64) -> bool:
-        """Whether a key that has expired stays for now."""
+        """Return whether a key that has expired stays for now."""
         return self.expire_held or (self.keeps_expired and self._patience_of(slot) >= now_ms)
 
     def _patience_of(self, slot: i64) -> int:

@@ -49,7 +49,7 @@ class Member:
 
     @abstractmethod
     def known_text(self) -> bytes:
-        """How many records of each origin are known here, as text."""
+        """Return how many records of each origin are known here, as text."""
         raise NotImplementedError
 
 
@@ -62,7 +62,7 @@ class Replicated:
         raise NotImplementedError
 
     def exists(self) -> bool:
-        """Whether there is a value: it may be remembered all the same."""
+        """Return whether there is a value: it may be remembered all the same."""
         raise NotImplementedError
 
     def plain(self) -> Value:

@@ -134,12 +134,12 @@ class Value(Freeable):
 
     @abstractmethod
     def size(self) -> int:
-        """How many elements it has."""
+        """Return how many elements it has."""
         raise NotImplementedError
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether it has become nothing, so that its key is to go.
+        """Return whether it has become nothing, so that its key is to go.
 
         A list without elements is nothing; a string without bytes and a stream without entries are
         something.
@@ -183,7 +183,7 @@ class Value(Freeable):
         return deadline_ms
 
     def first_part_ms(self) -> int:
-        """When the first of those of its parts expires that the server has to make known.
+        """Return when the first of those of its parts expires that the server has to make known.
 
         ``NO_PART`` where there is none.
         """
@@ -211,7 +211,7 @@ class Frozen(Freeable):
 
     @abstractmethod
     def copied_bytes(self) -> int:
-        """How much was kept or copied because of changes so far, about, in bytes."""
+        """Return how much was kept or copied because of changes so far, about, in bytes."""
         raise NotImplementedError
 
     @abstractmethod

@@ -58,24 +58,24 @@ def epoch_of(origin: bytes) -> int:
 
 
 def origin_key(origin: bytes) -> tuple[int, int]:
-    """What origins are ordered by: region, epoch."""
+    """Return what origins are ordered by: region, epoch."""
     region, epoch = _plain(origin, 2)
     return region, epoch
 
 
 def lane_key(lane: bytes) -> tuple[int, int, int]:
-    """What lanes are ordered by: region, epoch, number."""
+    """Return what lanes are ordered by: region, epoch, number."""
     region, epoch, number = _plain(lane, 3)
     return region, epoch, number
 
 
 def covers(numbers: Numbers, dot: Dot) -> bool:
-    """Whether who knows ``numbers`` knows the record ``dot``."""
+    """Return whether who knows ``numbers`` knows the record ``dot``."""
     return numbers.get(dot[0], 0) >= dot[1]
 
 
 def reaches(lanes: LaneVector, lane: bytes, entry_id: ID) -> bool:
-    """Whether a lane vector reaches up to an ID of a lane, or beyond."""
+    """Return whether a lane vector reaches up to an ID of a lane, or beyond."""
     return lanes.get(lane, NO_ID) >= entry_id
 
 
@@ -160,7 +160,7 @@ def decode_dots(text: bytes) -> list[Dot]:
 
 
 def dot_key(dot: Dot) -> tuple[int, int, int]:
-    """What records are ordered by: region, epoch, number."""
+    """Return what records are ordered by: region, epoch, number."""
     region, epoch = origin_key(dot[0])
     return region, epoch, dot[1]
 

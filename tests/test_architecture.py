@@ -287,3 +287,50 @@ def test_nothing_is_built_into_the_checkout(repo: Path) -> None:
     """An extension module beside its source would shadow every later edit."""
     beside = [path for package in ARROWS for path in (repo / package).rglob("*.so")]
     assert beside == []
+
+
+def undocumented(sources: list[str]) -> list[str]:
+    """Public methods without a docstring, of which no class above has one that is documented."""
+    classes = [
+        node
+        for source in sources
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef)
+    ]
+    bases: dict[str, list[str]] = {}
+    for each in classes:  # those of one name have all that either has
+        found = [ast.unparse(base).split("[")[0] for base in each.bases]
+        bases[each.name] = bases.get(each.name, []) + found
+    said: dict[str, set[str]] = {}
+    missing: list[tuple[str, str]] = []
+    for each in classes:
+        for method in each.body:
+            if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                if ast.get_docstring(method):
+                    said.setdefault(each.name, set()).add(method.name)
+                elif not method.name.startswith("_") and not each.name.startswith("_"):
+                    missing.append((each.name, method.name))
+
+    def is_said(name: str, method: str) -> bool:
+        if name not in bases:  # a library's, with documentation of its own
+            return name not in ("object", "")
+        return method in said.get(name, set()) or any(is_said(up, method) for up in bases[name])
+
+    return [
+        f"{name}.{method}"
+        for name, method in missing
+        if not any(is_said(up, method) for up in bases[name])
+    ]
+
+
+def test_a_method_is_documented_where_it_is_declared_first() -> None:
+    packages = [*ARROWS, "bench", "examples", "docker"]
+    paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    assert undocumented([path.read_text() for path in paths]) == []
+
+
+def test_a_method_without_documentation_is_found() -> None:
+    above = "class A:\n    def f(self):\n        'Do it.'\n"
+    assert undocumented([above + "class B(A):\n    def f(self): pass\n"]) == []
+    assert undocumented([above + "class B(A):\n    def g(self): pass\n"]) == ["B.g"]
+    assert undocumented(["class A:\n    def f(self): pass\n"]) == ["A.f"]

@@ -157,7 +157,7 @@ class Rides:
             yield
 
     async def health(self, _: Request) -> JSONResponse:
-        """Whether the API runs; it may, while its database does not."""
+        """Return whether the API runs; it may, while its database does not."""
         return JSONResponse({"status": "ok"})
 
     async def create(self, request: Request) -> JSONResponse:

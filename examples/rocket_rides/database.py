@@ -99,7 +99,7 @@ def origin(database: Database) -> UUID:
 
 
 def settled_way(database: Database) -> Way:
-    """How everybody who works on this log keeps copies from counting twice.
+    """Return how everybody who works on this log keeps copies from counting twice.
 
     It is settled with the tables: a consumer of one way would count the copies of the other.
     """
@@ -128,7 +128,7 @@ def create_ride(database: Database, distance: float) -> int:
 
 
 def has_staged(database: Database) -> bool:
-    """Whether anything waits to be streamed."""
+    """Return whether anything waits to be streamed."""
     return bool(_one(database, "SELECT EXISTS (SELECT FROM staged_log_records)"))
 
 
@@ -184,7 +184,7 @@ def unstage(database: Database, records: Sequence[StagedRecord]) -> None:
 
 
 def become_the_streamer(database: Database) -> bool:
-    """Whether this connection is now the only one that streams; it is so until it closes."""
+    """Return whether this connection is now the only one that streams; it is so until it closes."""
     return bool(
         _one(
             database,
@@ -216,7 +216,7 @@ def forget(database: Database, name: str) -> None:
 
 
 def lock_checkpoint(database: Database, name: str) -> Checkpoint:
-    """Where a consumer is. Until the transaction ends nobody else goes on under its name."""
+    """Return where a consumer is. Until the transaction ends nobody else goes on under its name."""
     row = database.execute(
         """
         SELECT last_entry_id, last_ride_id, corrected_to, entries_read, lost_entries
@@ -253,7 +253,7 @@ def checkpoints(database: Database) -> dict[str, Checkpoint]:
 
 
 def load_state(database: Database, name: str) -> State:
-    """What a consumer has made so far."""
+    """Return what a consumer has made so far."""
     row = database.execute(
         "SELECT name, ride_count, skipped_count, total_exact FROM consumer_states WHERE name = %s",
         (name,),
@@ -384,13 +384,13 @@ def total_of_rides(database: Database) -> Correction:
 
 
 def count_staged(database: Database) -> int:
-    """How many records wait for the streamer."""
+    """Return how many records wait for the streamer."""
     found: int = _one(database, "SELECT count(*) FROM staged_log_records")
     return found
 
 
 def count_corrections(database: Database) -> int:
-    """How many corrections were ever made."""
+    """Return how many corrections were ever made."""
     found: int = _one(database, "SELECT count(*) FROM corrections")
     return found
 

@@ -69,7 +69,7 @@ def free_port() -> int:
 
 
 def programs_path() -> str:
-    """Where programs are looked for: beside Python first."""
+    """Return where programs are looked for: beside Python first."""
     return _before(str(Path(sys.executable).parent), "PATH")
 
 
@@ -428,7 +428,7 @@ def one_run(given: argparse.Namespace, way: Way, console: Console) -> bool:
 
 
 def arguments_of_the_demo() -> argparse.ArgumentParser:
-    """What can be adjusted."""
+    """Return what can be adjusted."""
     arguments = options.parser(__doc__)
     arguments.set_defaults(dsn=None, redis_url=None)
     arguments.add_argument(

@@ -77,7 +77,7 @@ class Log:
     # Producing
 
     def knows_idmp(self) -> bool:
-        """Whether the server can recognize what it was given before."""
+        """Return whether the server can recognize what it was given before."""
         try:
             self.client.execute_command("XCFGSET", self.stream, "IDMP-DURATION", REMEMBER_S)
         except redis.ResponseError as error:
@@ -169,7 +169,7 @@ class Log:
                 raise
 
     def held(self, group: str, member: str, after: EntryID, most: int) -> list[Entry]:
-        """What a member was given and has not acknowledged."""
+        """Return what a member was given and has not acknowledged."""
         return self._read_group(group, member, str(after), count=most)
 
     def take(
@@ -189,7 +189,7 @@ class Log:
         self.client.xack(self.stream, group, *map(str, entry_ids))
 
     def group_facts(self, group: str) -> GroupFacts | None:
-        """How far a group is; None when there is no such group."""
+        """Return how far a group is; None when there is no such group."""
         with self.client.pipeline(transaction=True) as together:
             together.xinfo_groups(self.stream)
             together.xpending(self.stream, group)
@@ -208,7 +208,7 @@ class Log:
     # Watching
 
     def facts(self) -> Facts:
-        """What the stream says of itself; all zero where there is none."""
+        """Return what the stream says of itself; all zero where there is none."""
         with self.client.pipeline(transaction=False) as one:
             one.xinfo_stream(self.stream)
             return _facts(one.execute(raise_on_error=False)[0])

@@ -101,11 +101,11 @@ class Cluster:
 
     @property
     def data(self) -> Path:
-        """Where the cluster lies."""
+        """Return where the cluster lies."""
         return self.directory / "data"
 
     def dsn(self, database: str = "postgres") -> str:
-        """How to reach it."""
+        """Return how to reach it."""
         return make_conninfo(host=str(self.directory), user=USER, dbname=database)
 
     def create(self) -> None:
@@ -144,7 +144,7 @@ class Cluster:
 
     @property
     def running(self) -> bool:
-        """Whether the server's first process lives."""
+        """Return whether the server's first process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property

@@ -52,7 +52,7 @@ class Situation(NamedTuple):
     groups: dict[str, GroupFacts]
 
     def lag(self, name: str) -> int:
-        """How many entries a consumer has not read, or a group not acknowledged."""
+        """Return how many entries a consumer has not read, or a group not acknowledged."""
         group = self.groups.get(name)
         if group is not None:
             return group.lag + group.pending
@@ -60,12 +60,12 @@ class Situation(NamedTuple):
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing is on its way any more."""
+        """Return whether nothing is on its way any more."""
         return not self.staged and not any(self.lag(name) for name in self.states)
 
     @property
     def copies(self) -> int:
-        """How many entries of the stream, trimmed ones included, repeat another.
+        """Return how many entries of the stream, trimmed ones included, repeat another.
 
         That is so when database and stream began together.
         """

@@ -72,7 +72,7 @@ class Correction(NamedTuple):
 
 
 def understand(fields: Mapping[str, str] | None) -> Ride | Correction | None:
-    """What an entry says; None when it is not ours or makes no sense."""
+    """Return what an entry says; None when it is not ours or makes no sense."""
     if fields is None:
         return None
     try:

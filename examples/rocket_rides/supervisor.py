@@ -228,7 +228,7 @@ class Supervisor:
 
     @property
     def kills(self) -> int:
-        """How many were killed so far."""
+        """Return how many were killed so far."""
         return sum(victim.kills for victim in self.victims)
 
     def stop(self) -> None:

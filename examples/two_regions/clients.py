@@ -94,7 +94,6 @@ class Writer(Loop):
         self._number = 1
 
     def where(self) -> Region:
-        """See ``Loop``."""
         return self.region
 
     def work(self, connection: Client) -> None:
@@ -123,7 +122,6 @@ class Worker(Loop):
         self._where = where
 
     def where(self) -> Region:
-        """See ``Loop``."""
         return self._where()
 
     def begin(self, connection: Client) -> None:
@@ -148,5 +146,5 @@ class Worker(Loop):
 
     @property
     def again(self) -> int:
-        """How many entries it was given more than once."""
+        """Return how many entries it was given more than once."""
         return sum(times - 1 for times in self.done.values())

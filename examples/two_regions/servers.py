@@ -116,7 +116,7 @@ class Region:
             time.sleep(0.05)
 
     def takes_writes(self) -> bool:
-        """Whether it does by now."""
+        """Return whether it does by now."""
         try:
             with client(self.port) as asking:
                 if "aa_writable:1" in facts(asking):

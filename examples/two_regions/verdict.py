@@ -98,18 +98,18 @@ def judge(
 
 
 def lost(shown: Sequence[Entries], acknowledged: dict[Name, str]) -> int:
-    """How many are not in some region under the ID that their writer was told."""
+    """Return how many are not in some region under the ID that their writer was told."""
     everywhere = set.intersection(*[set(each) for each in shown])
     return sum((entry_id, name) not in everywhere for name, entry_id in acknowledged.items())
 
 
 def same_ids(entries: Entries) -> int:
-    """How many entries have the ID of another one."""
+    """Return how many entries have the ID of another one."""
     return len(entries) - len({entry_id for entry_id, _ in entries})
 
 
 def doubled(entries: Entries) -> int:
-    """How many entries say what another one says."""
+    """Return how many entries say what another one says."""
     return len(entries) - len({name for _, name in entries})
 
 
@@ -158,6 +158,6 @@ def table(findings: Sequence[Finding]) -> Table:
 
 
 def lag_ms(asking: Client) -> int:
-    """How far a region is behind the one that it is most behind of."""
+    """Return how far a region is behind the one that it is most behind of."""
     peers = asking.execute_command("AA", "PEERS")
     return max((int(peer["lag-ms"]) for peer in peers), default=0)

@@ -131,7 +131,7 @@ class View:
 
 
 def _looked_at(region: Region) -> tuple[str, str]:
-    """How many entries a region shows, and how far it is behind."""
+    """Return how many entries a region shows, and how far it is behind."""
     if region.state == "killed":
         return "", ""
     try:

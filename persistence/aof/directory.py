@@ -48,7 +48,7 @@ RDB_SUFFIX: Final = b"rdb"
 
 
 def is_end_of_data(paths: list[bytes], number: int) -> bool:
-    """Whether no file behind the one with this number holds anything.
+    """Return whether no file behind the one with this number holds anything.
 
     A rewrite names its new incr file while records still go to the one before. So a write that a
     crash cut short may be followed by an empty file.
@@ -91,7 +91,7 @@ class AofDirectory:
         return self.prefix + b".manifest"
 
     def file_path(self, file: AofFile) -> bytes:
-        """Where a file of the manifest lies."""
+        """Return where a file of the manifest lies."""
         return os.path.join(self.path, file.name)
 
     # Opening
@@ -362,11 +362,11 @@ class AofDirectory:
             manifest.incrs.pop()
 
     def temporary_base(self) -> bytes:
-        """Where a base file is written before it has its name."""
+        """Return where a base file is written before it has its name."""
         return os.path.join(self.path, TEMPORARY_PREFIX + b"rewriteaof-%d.aof" % os.getpid())
 
     def temporary_incr(self) -> bytes:
-        """Where records go until the first base is there."""
+        """Return where records go until the first base is there."""
         return os.path.join(self.path, TEMPORARY_PREFIX + self.prefix + b".incr")
 
     def adopt_base(self, temporary: bytes, suffix: bytes, incrs_kept: int) -> None:
@@ -395,7 +395,7 @@ class AofDirectory:
                 log.add_kept(path, kept.first, kept.last, os.stat(path).st_size)
 
     def has_needless(self) -> bool:
-        """Whether a file that is kept is not to be kept any longer."""
+        """Return whether a file that is kept is not to be kept any longer."""
         log = self.log
         kept = self.manifest.kept
         return log is not None and bool(kept) and not log.is_needed(kept[0].last)
@@ -461,7 +461,7 @@ class AofDirectory:
         self.delete_history()
 
     def holds_no_data(self) -> bool:
-        """Whether nothing has been written here yet.
+        """Return whether nothing has been written here yet.
 
         Raises:
             PersistenceError: a file is missing.

@@ -104,7 +104,7 @@ class AppendOnlyFile(Log):
 
     @property
     def end(self) -> int:
-        """How much has been recorded in all files since this began; see ``has_synced``."""
+        """Return how much has been recorded in all files since this began; see ``has_synced``."""
         return self._passed + len(self._out)
 
     def goes_on(self, end: int) -> None:
@@ -231,7 +231,6 @@ class AppendOnlyFile(Log):
         return True
 
     def note_end(self, written: Written) -> None:
-        """See ``Log``."""
         written.file_end = self._passed + len(self._out)
 
     def _write_record(self, db: int, record: list[bytes]) -> None:
@@ -382,11 +381,11 @@ class AppendOnlyFile(Log):
                 self.settled = True
 
     def is_synced(self) -> bool:
-        """Whether everything that has been written is on the disk."""
+        """Return whether everything that has been written is on the disk."""
         return self.settled and self.size_bytes <= self.synced_bytes
 
     def has_synced(self, end: int) -> bool:
-        """Whether what was recorded up to some ``end`` is on the disk."""
+        """Return whether what was recorded up to some ``end`` is on the disk."""
         return self.settled and self._begun_bytes + self.synced_bytes >= end
 
     def switch(self, path: bytes, older_bytes: int) -> None:
@@ -416,7 +415,7 @@ class AppendOnlyFile(Log):
         self.named = True
 
     def is_in_place(self) -> bool:
-        """Whether a file is still found under its name, and is this one."""
+        """Return whether a file is still found under its name, and is this one."""
         try:
             found = os.stat(self.path)
         except OSError as error:

@@ -41,7 +41,7 @@ class PeerLog:
 
     @abstractmethod
     def is_needed(self, last: Numbers) -> bool:
-        """Whether another region may ask for one of the records up to these."""
+        """Return whether another region may ask for one of the records up to these."""
         raise NotImplementedError
 
     @abstractmethod
@@ -56,7 +56,7 @@ class PeerLog:
 
     @abstractmethod
     def memory_bytes(self) -> int:
-        """How much of it is in memory."""
+        """Return how much of it is in memory."""
         raise NotImplementedError
 
 
@@ -70,5 +70,5 @@ class RecordCount:
 
     @abstractmethod
     def found(self) -> str:
-        """What there is of them, for people; empty where nothing is."""
+        """Return what there is of them, for people; empty where nothing is."""
         raise NotImplementedError

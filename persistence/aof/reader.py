@@ -219,7 +219,7 @@ class AofReader:
 
 
 def is_blank(path: bytes) -> bool:
-    """Whether a file of commands holds none but those that say what file it is.
+    """Return whether a file of commands holds none but those that say what file it is.
 
     So does one of a region in which nothing has been written yet; its first line may be cut.
 
@@ -242,7 +242,7 @@ def is_blank(path: bytes) -> bool:
 
 
 def _is_beginning(path: bytes) -> bool:
-    """Whether a file is the beginning of the first line of a region's, whoever wrote it."""
+    """Return whether a file is the beginning of the first line of a region's, whoever wrote it."""
     line = request([AA, FILE, *[b""] * 8])
     start = line[: line.index(FILE) + len(FILE)]
     with open(path, "rb") as file:

@@ -72,7 +72,7 @@ class RewriteEncoder(Encoder):
         return self._walk is not None
 
     def take(self) -> list[bytes]:
-        """What has been made since the last call, in the order of the file."""
+        """Return what has been made since the last call, in the order of the file."""
         self.size_bytes = 0
         return self._commands.take()
 

@@ -42,7 +42,6 @@ class ArrayWriter(Writer):
     """Writes arrays one after another."""
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """See ``Writer``."""
         self.records.keys += 1
         array = cast("Array", value)
         head = Record(HEADER)
@@ -63,7 +62,6 @@ class _Written(Walk):
         self._last = -1
 
     def step(self) -> bool:
-        """See ``Walk``."""
         record = self._record
         pieces = self._pieces
         for _ in range(_AT_ONCE):
@@ -91,11 +89,9 @@ class ArrayReader(Reader):
         self._last = -1
 
     def goes_on(self, kind: int) -> bool:
-        """See ``Reader``."""
         return kind == PIECES and self._array is not None
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind == HEADER:
             self._begin(table)
         else:
@@ -144,7 +140,6 @@ class _Rewrite(Walk):
         self._pieces: Final = Pieces(array, 0, GREATEST, False)
 
     def step(self) -> bool:
-        """See ``Walk``."""
         words = [b"ARMSET", self._key]
         pieces = self._pieces
         while len(words) < 2 * _ELEMENTS_AT_ONCE:
@@ -168,7 +163,6 @@ class _Output(Walk):
         self._pieces: Final = Pieces(array, 0, GREATEST, False)
 
     def step(self) -> bool:
-        """See ``Walk``."""
         output = self._output
         for _ in range(_AT_ONCE):
             if not self._pieces.step():
@@ -189,27 +183,21 @@ class ArrayForm(Form):
     """Arrays."""
 
     def type_name(self) -> bytes:
-        """See ``Form``."""
         return ARRAY
 
     def plural(self) -> str:
-        """See ``Form``."""
         return "arrays"
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return {HEADER: "array", PIECES: "pieces of an array"}
 
     def writer(self, records: Records) -> ArrayWriter:
-        """See ``Form``."""
         return ArrayWriter(records)
 
     def reader(self, intake: Intake) -> ArrayReader:
-        """See ``Form``."""
         return ArrayReader(intake)
 
     def check(self, value: object) -> None:
-        """See ``Form``."""
         array = cast("Array", value)
         pieces = Pieces(array, 0, GREATEST, False)
         while pieces.step():
@@ -220,18 +208,15 @@ class ArrayForm(Form):
             raise Unsound("an array with an index that is too large")
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
-        """See ``Form``."""
         walk = _Rewrite(commands, key, cast("Array", value))
         return walk if walk.step() else None
 
     def rdb_types(self) -> list[int]:
-        """See ``RdbValues``."""
         return [RDB_ARRAY]
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """See ``RdbValues``."""
         array = Array()
         head = ArrayHead(source)
         if head.inserted_at != NEVER_INSERTED:
@@ -245,15 +230,12 @@ class ArrayForm(Form):
         yield array
 
     def rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         return _RDB_VERSION
 
     def rdb_type(self, value: object, version: int) -> int:
-        """See ``Form``."""
         return RDB_ARRAY
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        """See ``Form``."""
         array = cast("Array", value)
         output.length(array.size())
         output.length(1 if array.cursor else 0)
@@ -263,15 +245,12 @@ class ArrayForm(Form):
         return walk if walk.step() else None
 
     def part_names(self) -> list[str]:
-        """See ``Form``."""
         return ["elements"]
 
     def part_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return [cast("Array", value).size()]
 
     def lacking_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return [1]
 
     def lacking_elsewhere(self, counts: list[int]) -> list[str]:

@@ -16,7 +16,7 @@ TABLE_NUMBERS: Final = 4
 
 
 def numbers_of(table: Table) -> list[int]:
-    """What stands in a file for a table besides its buckets, ``TABLE_NUMBERS`` of them."""
+    """Return what stands in a file for a table besides its buckets, ``TABLE_NUMBERS`` of them."""
     return [int(table.seed), int(table.count), int(table.fullest), int(table.buckets)]
 
 
@@ -33,7 +33,6 @@ class BucketsWalk(Walk):
         self._left: Final = directories[::-1]
 
     def step(self) -> bool:
-        """See ``Walk``."""
         record = Record(self._kind)
         for bucket in self._left.pop():
             record.add(bucket)

@@ -47,7 +47,7 @@ class Commands:
         self.size_bytes += len(wire)
 
     def take(self) -> list[bytes]:
-        """What has been added since the last call."""
+        """Return what has been added since the last call."""
         made = self._made
         self._made = []
         self.size_bytes = 0
@@ -104,7 +104,7 @@ class Form(RdbValues):
 
     @abstractmethod
     def plural(self) -> str:
-        """What several values of it are called."""
+        """Return what several values of it are called."""
         raise NotImplementedError
 
     # Records
@@ -116,12 +116,12 @@ class Form(RdbValues):
 
     @abstractmethod
     def writer(self, records: Records) -> Writer:
-        """What turns values into records."""
+        """Return what turns values into records."""
         raise NotImplementedError
 
     @abstractmethod
     def reader(self, intake: Intake) -> Reader:
-        """What turns records back into values."""
+        """Return what turns records back into values."""
         raise NotImplementedError
 
     @abstractmethod
@@ -134,7 +134,7 @@ class Form(RdbValues):
         raise NotImplementedError
 
     def in_grave(self, value: object) -> object:
-        """What a value that is gone, and has to be remembered, is kept as; maybe itself."""
+        """Return what a value that is gone, and has to be remembered, is kept as; maybe itself."""
         return value
 
     # Commands
@@ -163,7 +163,7 @@ class Form(RdbValues):
         return self.rdb_version(value)
 
     def fits_valkey(self, value: object) -> bool:
-        """Whether the form of Valkey 9 can hold all of a value, as a keyspace holds it."""
+        """Return whether the form of Valkey 9 can hold all of a value, as a keyspace holds it."""
         return 0 < self.rdb_version(value) <= VERSION_SHARED
 
     def frozen_fits_valkey(self, value: object) -> bool:
@@ -190,12 +190,12 @@ class Form(RdbValues):
 
     @abstractmethod
     def part_names(self) -> list[str]:
-        """What the parts of a value are called that are worth counting."""
+        """Return what the parts of a value are called that are worth counting."""
         raise NotImplementedError
 
     @abstractmethod
     def part_counts(self, value: object) -> list[int]:
-        """How many of each a value has."""
+        """Return how many of each a value has."""
         raise NotImplementedError
 
     def lacking_counts(self, value: object) -> list[int]:
@@ -203,7 +203,7 @@ class Form(RdbValues):
         return []
 
     def lacking_elsewhere(self, counts: list[int]) -> list[str]:
-        """What that means, each in a sentence.
+        """Return what that means, each in a sentence.
 
         Args:
             counts: the figures of all values together.
@@ -216,7 +216,7 @@ class MemberForm:
 
     @abstractmethod
     def record(self, member: Member) -> Record:
-        """What it knows now."""
+        """Return what it knows now."""
         raise NotImplementedError
 
     @abstractmethod
@@ -235,5 +235,5 @@ class MemberForm:
 
     @abstractmethod
     def out_of_grave(self, member: Member, value: object | None) -> object | None:
-        """What lies in its graves, as the value that it remembers: see ``Form.in_grave``."""
+        """Return what lies in its graves, as the value that it remembers: see ``Form.in_grave``."""
         raise NotImplementedError

@@ -144,7 +144,6 @@ class _Fields(Walk):
         output.length(value.size())
 
     def step(self) -> bool:
-        """See ``Walk``."""
         output = self._output
         left = self._left
         for _ in range(min(_PIECES_AT_ONCE, len(left))):
@@ -179,7 +178,6 @@ class HashWriter(Writer):
         self._timed: Final = Record(SMALL_TIMED)
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """See ``Writer``."""
         assert isinstance(value, Hash)
         self.records.keys += 1
         rep = value.rep
@@ -222,7 +220,6 @@ class HashReader(Reader):
         self._tables: list[TableIntake] = []  # of a large hash that is being read
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind in (SMALL, SMALL_TIMED):
             self._rows(table, kind == SMALL_TIMED)
         elif kind == LARGE:
@@ -231,7 +228,6 @@ class HashReader(Reader):
             self._take_buckets(table)
 
     def goes_on(self, kind: int) -> bool:
-        """See ``Reader``."""
         return kind == BUCKETS and bool(self._tables)
 
     def _rows(self, table: list[int], timed: bool) -> None:
@@ -266,7 +262,6 @@ class HashReader(Reader):
         table.take(sizes)
 
     def finish(self) -> None:
-        """See ``Reader``."""
         if not self._tables:
             return
         tables = [each.table() for each in self._tables]
@@ -287,7 +282,6 @@ class _Rewrite(Walk):
         self._at: i64 = 0  # where the next field is in the last one of these
 
     def step(self) -> bool:
-        """See ``Walk``."""
         words: list[bytes] = []
         while self._left and len(words) < 2 * _FIELDS_AT_ONCE:
             piece = self._left[-1]
@@ -322,15 +316,12 @@ class HashForm(Form):
     """Hashes."""
 
     def type_name(self) -> bytes:
-        """See ``Form``."""
         return TYPE_NAME
 
     def plural(self) -> str:
-        """See ``Form``."""
         return "hashes"
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return {
             SMALL: "hashes",
             SMALL_TIMED: "hashes with deadlines",
@@ -339,69 +330,54 @@ class HashForm(Form):
         }
 
     def writer(self, records: Records) -> HashWriter:
-        """See ``Form``."""
         return HashWriter(records)
 
     def reader(self, intake: Intake) -> HashReader:
-        """See ``Form``."""
         return HashReader(intake)
 
     def check(self, value: object) -> None:
-        """See ``Form``."""
         found = flaw(cast("Hash", value))
         if found:
             raise Unsound(found)
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
-        """See ``Form``."""
         assert isinstance(value, Hash)
         walk = _Rewrite(commands, key, value)
         return walk if walk.step() else None
 
     def rdb_types(self) -> list[int]:
-        """See ``RdbValues``."""
         return list(HASH_KINDS)
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """See ``RdbValues``."""
         return read_hash(source, number, defaults)
 
     def rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         return hash_version(cast("Hash", value))
 
     def fits_valkey(self, value: object) -> bool:
-        """See ``Form``."""
         return True
 
     def frozen_fits_valkey(self, value: object) -> bool:
-        """See ``Form``."""
         return True
 
     def rdb_type(self, value: object, version: int) -> int:
-        """See ``Form``."""
         return hash_type(cast("Hash", value), version)
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        """See ``Form``."""
         return write_hash(output, cast("Hash", value))
 
     def part_names(self) -> list[str]:
-        """See ``Form``."""
         return ["fields"]
 
     def part_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return [cast("Hash", value).size()]
 
     def lacking_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return [int(cast("Hash", value).has_deadlines())]
 
     def lacking_elsewhere(self, counts: list[int]) -> list[str]:
-        """See ``Form``."""
         timed = counts[0]
         needs = "which needs Redis 7.4 or Valkey 9.0"
         return [f"{timed} hashes have fields with deadlines, {needs}."] if timed else []

@@ -111,7 +111,6 @@ class _RdbNodes(Walk):
         output.length(row.nodes())
 
     def step(self) -> bool:
-        """See ``Walk``."""
         output = self._output
         row = self._row
         end = min(self._place + _RDB_NODES_AT_ONCE, len(row.pieces))
@@ -137,7 +136,6 @@ class _Elements(Walk):
         output.length(self._count)
 
     def step(self) -> bool:
-        """See ``Walk``."""
         count = min(_RDB_AT_ONCE, self._count - self._next)
         for piece in self._value.packed(self._next, count):
             for string in unpack(piece):
@@ -199,7 +197,6 @@ class _NodeWalk(Walk):
         self._record.table += [expire_ms, int(row.is_listpack), row.limits.fill, row.nodes()]
 
     def step(self) -> bool:
-        """See ``Walk``."""
         row = self._row
         record = self._record
         end = min(self._place + _NODES_AT_ONCE, len(row.pieces))
@@ -241,7 +238,6 @@ class ListReader(Reader):
         self._limits: Final[dict[int, NodeLimits]] = {}
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind == TINY_LISTS:
             self._tiny(table)
             return
@@ -252,11 +248,9 @@ class ListReader(Reader):
         self._add(table, start)
 
     def goes_on(self, kind: int) -> bool:
-        """See ``Reader``."""
         return kind == MORE_NODES
 
     def finish(self) -> None:
-        """See ``Reader``."""
         if self._nodes is not None:
             raise self.intake.malformed("all nodes of a list")
 
@@ -317,7 +311,6 @@ class ListRewrite(Walk):
         self._place = int(row.low)
 
     def step(self) -> bool:
-        """See ``Walk``."""
         row = self._row
         end = min(self._place + _NODES_AT_ONCE, len(row.pieces))
         for place in range(self._place, end):
@@ -341,15 +334,12 @@ class ListForm(Form):
     """Lists."""
 
     def type_name(self) -> bytes:
-        """See ``Form``."""
         return TYPE_NAME
 
     def plural(self) -> str:
-        """See ``Form``."""
         return "lists"
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return {
             TINY_LISTS: "tiny lists",
             NODES: "nodes of a list",
@@ -357,15 +347,12 @@ class ListForm(Form):
         }
 
     def writer(self, records: Records) -> ListWriter:
-        """See ``Form``."""
         return ListWriter(records)
 
     def reader(self, intake: Intake) -> ListReader:
-        """See ``Form``."""
         return ListReader(intake)
 
     def check(self, value: object) -> None:
-        """See ``Form``."""
         rep = cast("List", value).rep
         if isinstance(rep, bytes):
             _check_piece(rep[small.START :], rep[0])
@@ -393,33 +380,26 @@ class ListForm(Form):
         return None
 
     def rdb_types(self) -> list[int]:
-        """See ``RdbValues``."""
         return list(LIST_KINDS)
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """See ``RdbValues``."""
         return read_list(source, number, defaults)
 
     def rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
-        """See ``Form``."""
         return list_type(version)
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        """See ``Form``."""
         return write_list(output, cast("List", value))
 
     def part_names(self) -> list[str]:
-        """See ``Form``."""
         return ["elements"]
 
     def part_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return [cast("List", value).size()]
 
 

@@ -61,7 +61,7 @@ class _OneValue(RecordDecoder):
 
 
 def has_own_footer(data: bytes) -> bool:
-    """Whether the bytes end as a payload of this form, with the right checksum."""
+    """Return whether the bytes end as a payload of this form, with the right checksum."""
     body_bytes = len(data) - CHECKSUM.size
     if body_bytes < _VERSION.size:
         return False

@@ -59,7 +59,7 @@ class Record:
         self.size += len(piece)
 
     def is_full(self) -> bool:
-        """Whether it is large enough, where rows can go on in another one."""
+        """Return whether it is large enough, where rows can go on in another one."""
         return self.size > PAYLOAD_BYTES or len(self.table) > TABLE_NUMBERS
 
 
@@ -155,7 +155,7 @@ class Intake:
         self._start = 0  # of the record
 
     def malformed(self, expected: str) -> Malformed:
-        """What to raise for the record being decoded."""
+        """Return what to raise for the record being decoded."""
         return Malformed(self._start, expected)
 
     def cut(self, size: int) -> bytes:
@@ -171,7 +171,7 @@ class Intake:
         raise NotImplementedError
 
     def database(self) -> Keyspace | None:
-        """Where keys without a deadline may go without ``place``; None where they may not.
+        """Return where keys without a deadline may go without ``place``; None where they may not.
 
         Whoever puts one there counts it in ``keys``, and raises what ``doubled`` returns where
         there is one of that name.
@@ -179,7 +179,7 @@ class Intake:
         return None
 
     def doubled(self, key: bytes) -> Malformed:
-        """What to raise for a key that is there already."""
+        """Return what to raise for a key that is there already."""
         return self.malformed(f"each key once, but {key[:64]!r} is there already")
 
 
@@ -204,7 +204,7 @@ class Reader:
         raise NotImplementedError
 
     def goes_on(self, kind: int) -> bool:
-        """Whether a record of this kind belongs to the value of the record before."""
+        """Return whether a record of this kind belongs to the value of the record before."""
         return False
 
     def finish(self) -> None:

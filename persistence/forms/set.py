@@ -96,7 +96,6 @@ class _Members(Walk):
         output.length(value.size())
 
     def step(self) -> bool:
-        """See ``Walk``."""
         left = self._left
         for _ in range(min(_PIECES_AT_ONCE, len(left))):
             for member in unpack(left.pop()):
@@ -121,7 +120,6 @@ class SetWriter(Writer):
         self._small: Final = Record(SMALL)
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """See ``Writer``."""
         self.records.keys += 1
         rep = cast("Set", value).rep
         if isinstance(rep, Table):
@@ -153,11 +151,9 @@ class SetReader(Reader):
         self._table: TableIntake | None = None  # of a large one whose buckets follow
 
     def goes_on(self, kind: int) -> bool:
-        """See ``Reader``."""
         return kind == BUCKETS and self._table is not None
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind == SMALL:
             self._read_small(table)
         elif kind == LARGE:
@@ -204,7 +200,6 @@ class _Rewrite(Walk):
         self._members: list[bytes] = []  # of the pieces so far that no SADD has named
 
     def step(self) -> bool:
-        """See ``Walk``."""
         members = self._members
         while self._left and len(members) < _MEMBERS_AT_ONCE:
             members += unpack(self._left.pop())
@@ -217,62 +212,48 @@ class SetForm(Form):
     """Sets."""
 
     def type_name(self) -> bytes:
-        """See ``Form``."""
         return TYPE_NAME
 
     def plural(self) -> str:
-        """See ``Form``."""
         return "sets"
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return {SMALL: "sets", LARGE: "large set", BUCKETS: "buckets of a set"}
 
     def writer(self, records: Records) -> SetWriter:
-        """See ``Form``."""
         return SetWriter(records)
 
     def reader(self, intake: Intake) -> SetReader:
-        """See ``Form``."""
         return SetReader(intake)
 
     def check(self, value: object) -> None:
-        """See ``Form``."""
         flaw = flaw_of(cast("Set", value))
         if flaw:
             raise Unsound(f"a set with {flaw}")
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
-        """See ``Form``."""
         walk = _Rewrite(commands, key, cast("Set", value))
         return walk if walk.step() else None
 
     def rdb_types(self) -> list[int]:
-        """See ``RdbValues``."""
         return list(SET_KINDS)
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """See ``RdbValues``."""
         return read_set(source, number, defaults)
 
     def rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
-        """See ``Form``."""
         return set_type(cast("Set", value), version)
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        """See ``Form``."""
         return write_set(output, cast("Set", value))
 
     def part_names(self) -> list[str]:
-        """See ``Form``."""
         return ["members"]
 
     def part_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return [cast("Set", value).size()]

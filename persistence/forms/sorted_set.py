@@ -110,7 +110,6 @@ class _Members(Walk):
         output.length(self._left)
 
     def step(self) -> bool:
-        """See ``Walk``."""
         output = self._output
         end = self._left
         self._left = max(0, end - _AT_ONCE)
@@ -143,7 +142,6 @@ class SortedSetWriter(Writer):
         self._small: Final = Record(SMALL)
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """See ``Writer``."""
         self.records.keys += 1
         rep = cast("SortedSet", value).rep
         if isinstance(rep, Large):
@@ -200,11 +198,9 @@ class SortedSetReader(Reader):
         self._tree = Tree()
 
     def goes_on(self, kind: int) -> bool:
-        """See ``Reader``."""
         return self._table is not None and kind in (BUCKETS, RUNS)
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind == SMALL:
             self._small(table)
         elif kind == LARGE:
@@ -302,15 +298,12 @@ class SortedSetForm(Form):
     """Sorted sets."""
 
     def type_name(self) -> bytes:
-        """See ``Form``."""
         return TYPE_NAME
 
     def plural(self) -> str:
-        """See ``Form``."""
         return "sorted sets"
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return {
             SMALL: "small sorted sets",
             LARGE: "large sorted set",
@@ -319,15 +312,12 @@ class SortedSetForm(Form):
         }
 
     def writer(self, records: Records) -> SortedSetWriter:
-        """See ``Form``."""
         return SortedSetWriter(records)
 
     def reader(self, intake: Intake) -> SortedSetReader:
-        """See ``Form``."""
         return SortedSetReader(intake)
 
     def check(self, value: object) -> None:
-        """See ``Form``."""
         rep = cast("SortedSet", value).rep
         if isinstance(rep, Large):
             _check_large(rep)
@@ -339,37 +329,29 @@ class SortedSetForm(Form):
             raise Unsound("a member of a sorted set that is there twice")
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
-        """See ``Form``."""
         return SortedSetRewrite(commands, key, cast("SortedSet", value))
 
     def rdb_types(self) -> list[int]:
-        """See ``RdbValues``."""
         return list(SORTED_SET_KINDS)
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """See ``RdbValues``."""
         return read_sorted_set(source, number, defaults)
 
     def rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
-        """See ``Form``."""
         return sorted_set_type(cast("SortedSet", value), version)
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        """See ``Form``."""
         return write_sorted_set(output, cast("SortedSet", value))
 
     def part_names(self) -> list[str]:
-        """See ``Form``."""
         return ["members"]
 
     def part_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return [cast("SortedSet", value).size()]
 
 

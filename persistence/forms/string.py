@@ -79,7 +79,6 @@ class StringReader(Reader):
     """Reads rows of keys."""
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind in (STRINGS, MORTAL_STRINGS):
             self._strings(table, kind == MORTAL_STRINGS)
         else:
@@ -140,7 +139,6 @@ class _LongString(Walk):
         self._at = 0
 
     def step(self) -> bool:
-        """See ``Walk``."""
         end = self._at + _PIECE_BYTES
         self._output.raw(self._text[self._at : end])
         self._at = end
@@ -151,15 +149,12 @@ class StringForm(Form):
     """Strings."""
 
     def type_name(self) -> bytes:
-        """See ``Form``."""
         return STRING
 
     def plural(self) -> str:
-        """See ``Form``."""
         return "strings"
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return {
             STRINGS: "strings",
             INTEGERS: "integers",
@@ -168,11 +163,9 @@ class StringForm(Form):
         }
 
     def writer(self, records: Records) -> StringWriter:
-        """See ``Form``."""
         return StringWriter(records)
 
     def reader(self, intake: Intake) -> StringReader:
-        """See ``Form``."""
         return StringReader(intake)
 
     def check(self, value: object) -> None:
@@ -185,7 +178,6 @@ class StringForm(Form):
         return None
 
     def rdb_types(self) -> list[int]:
-        """See ``RdbValues``."""
         return [RDB_STRING]
 
     def read_rdb(
@@ -199,15 +191,12 @@ class StringForm(Form):
         return iter((value if integer is None else integer,))
 
     def rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
-        """See ``Form``."""
         return RDB_STRING
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        """See ``Form``."""
         text = value if isinstance(value, bytes) else string_bytes(value)
         if text is not None and len(text) > _PIECE_BYTES:
             output.length(len(text))
@@ -220,5 +209,4 @@ class StringForm(Form):
         return []
 
     def part_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         return []

@@ -40,7 +40,7 @@ def forms() -> list[Form]:
 
 
 def rdb_values() -> list[RdbValues]:
-    """What reads the values of all types from an RDB file."""
+    """Return what reads the values of all types from an RDB file."""
     return list(_FORMS.values())
 
 

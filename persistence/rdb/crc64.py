@@ -47,7 +47,7 @@ def crc64(data: bytes, before: int) -> int:
 
 
 def crc64_ahead(crc: int, size: int) -> int:
-    """What a checksum becomes by ``size`` zeros behind it.
+    """Return what a checksum becomes by ``size`` zeros behind it.
 
     A checksum is the remainder of a polynomial, so that is a product: with x to the power of so
     many bits. Checksums of texts that differ in their beginnings differ by this of what those do.

@@ -20,7 +20,7 @@ _NOTES: Final = {b"redis-ver": "Redis", b"valkey-ver": "Valkey"}
 
 
 def is_rdb(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is an RDB file."""
+    """Return whether a file that begins with ``head`` is an RDB file."""
     return head.startswith(MAGICS)
 
 
@@ -94,7 +94,7 @@ def file_number(number: int) -> int:
 
 
 def is_valkey_version(version: int) -> bool:
-    """Whether the form of that version is Valkey's."""
+    """Return whether the form of that version is Valkey's."""
     return VALKEY_VERSION_MIN <= version <= VALKEY_VERSION_MAX
 
 

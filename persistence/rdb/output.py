@@ -104,7 +104,7 @@ class RdbOutput:
         return False
 
     def take(self) -> list[bytes]:
-        """What has been added since the last call; short pieces are joined."""
+        """Return what has been added since the last call; short pieces are joined."""
         self._end_piece()
         made = self._made
         self._made = []

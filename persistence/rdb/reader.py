@@ -240,7 +240,7 @@ class RdbReader:
 
     @property
     def loaded_bytes(self) -> int:
-        """How much of it has been read."""
+        """Return how much of it has been read."""
         return self._source.offset
 
     def close(self) -> None:

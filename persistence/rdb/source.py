@@ -58,12 +58,12 @@ class Expansion:
         return at < end and len(out) < self._size
 
     def text(self) -> bytes:
-        """What it was; something shorter when it is damaged."""
+        """Return what it was; something shorter when it is damaged."""
         return bytes(self._out) if self._at == len(self._packed) else b""
 
 
 def expand(packed: bytes, size: int) -> bytes:
-    """What was compressed, of ``size`` bytes; something shorter when it is damaged."""
+    """Return what was compressed, of ``size`` bytes; something shorter when it is damaged."""
     expansion = Expansion(packed, size)
     expansion.go_on(size)
     return expansion.text()
@@ -106,20 +106,20 @@ class RdbSource:
 
     @property
     def offset(self) -> int:
-        """How much has been read."""
+        """Return how much has been read."""
         return self._before + self._at
 
     @property
     def left(self) -> int:
-        """How much has not."""
+        """Return how much has not."""
         return self.size_bytes - self.offset
 
     def damage(self, expected: str) -> CorruptRDB:
-        """What to raise for damage right here."""
+        """Return what to raise for damage right here."""
         return CorruptRDB(self.name, self.offset, expected)
 
     def empty(self, what: str) -> EmptyValue:
-        """What to raise behind a value without elements; servers leave no such key."""
+        """Return what to raise behind a value without elements; servers leave no such key."""
         return EmptyValue(self.name, self.offset, f"a {what} that holds something")
 
     def raw(self, size: int) -> bytes:
@@ -193,7 +193,7 @@ class RdbSource:
         return text
 
     def is_long(self) -> bool:
-        """Whether a string comes next that may take long to be read; see ``long_value``."""
+        """Return whether a string comes next that may take long to be read; see ``long_value``."""
         if self._at == len(self._buffer):
             self._fill(1)
         return self._buffer[self._at] in _LONG

@@ -118,7 +118,7 @@ class ListPart:
 
 
 def unpacked(source: RdbSource, read: Callable[[bytes], list[bytes]], what: str) -> list[bytes]:
-    """What the string that comes next holds, maybe nothing.
+    """Return what the string that comes next holds, maybe nothing.
 
     Raises:
         CorruptRDB: it is no ``what``.
@@ -133,7 +133,7 @@ def unpacked(source: RdbSource, read: Callable[[bytes], list[bytes]], what: str)
 def some_unpacked(
     source: RdbSource, read: Callable[[bytes], list[bytes]], what: str
 ) -> list[bytes]:
-    """What the string that comes next holds, which no server ever left empty.
+    """Return what the string that comes next holds, which no server ever left empty.
 
     Raises:
         CorruptRDB: it is no ``what``, or an empty one.
@@ -207,7 +207,7 @@ def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
 
 
 def set_count(source: RdbSource) -> int:
-    """How many members the set of type ``SET`` has that comes next; they follow.
+    """Return how many members the set of type ``SET`` has that comes next; they follow.
 
     Raises:
         CorruptRDB: there is none.

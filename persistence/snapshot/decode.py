@@ -131,7 +131,6 @@ class Decoder(RecordDecoder):
             raise self.doubled(key)
 
     def database(self) -> Keyspace | None:
-        """See ``Intake``."""
         return None if self.places_itself or self.replaces else self._db
 
     def before_record(self, kind: int) -> None:
@@ -285,7 +284,7 @@ class SnapshotLoader:
             raise os_refusal(self._reader.name, "read", error) from error
 
     def frame_offset(self) -> int:
-        """Where the frame begins that was read last."""
+        """Return where the frame begins that was read last."""
         return self._reader.frame_offset
 
     def close(self) -> None:

@@ -140,7 +140,7 @@ class SnapshotEncoder(Encoder):
             pass
 
     def take(self) -> list[bytes]:
-        """What has been made since the last call, in the order of the file."""
+        """Return what has been made since the last call, in the order of the file."""
         made = self._made
         self._made = []
         self.size_bytes = 0

@@ -22,7 +22,7 @@ FRAME_HEAD: Final = Struct("<QI")
 
 
 def is_snapshot(path: bytes) -> bool:
-    """Whether a file is a snapshot by its first bytes; its name has to agree.
+    """Return whether a file is a snapshot by its first bytes; its name has to agree.
 
     Raises:
         PersistenceError: it is a snapshot of Redis or Valkey, or not what its name says, or it
@@ -46,7 +46,7 @@ def is_snapshot(path: bytes) -> bool:
 
 
 def is_rdb_file(path: bytes) -> bool:
-    """Whether a file begins as the snapshots of Redis and Valkey do (RDB).
+    """Return whether a file begins as the snapshots of Redis and Valkey do (RDB).
 
     Raises:
         PersistenceError: it cannot be read.
@@ -131,7 +131,7 @@ class FrameReader:
         return frame
 
     def damage(self, offset: int, expected: str) -> SnapshotError:
-        """What to raise for damage at ``offset``."""
+        """Return what to raise for damage at ``offset``."""
         return SnapshotError(self.name, offset, expected)
 
     def _read_preamble(self) -> None:

@@ -58,11 +58,11 @@ class RdbEncoder(Encoder):
         self.size_bytes = output.size_bytes
 
     def first(self) -> bytes:
-        """What of the head is known when nothing has been added yet."""
+        """Return what of the head is known when nothing has been added yet."""
         return self.head()
 
     def head(self) -> bytes:
-        """What the file begins with."""
+        """Return what the file begins with."""
         if is_valkey_version(self._version):
             return b"%b%03d" % (VALKEY, self._version)
         return b"%b%04d" % (REDIS, self._version)
@@ -117,14 +117,14 @@ class RdbEncoder(Encoder):
         return self.crc
 
     def take(self) -> list[bytes]:
-        """What has been made since the last call, in the order of the file."""
+        """Return what has been made since the last call, in the order of the file."""
         made = self._made or self.checked()
         self._made = []
         self.size_bytes = 0
         return made
 
     def checked(self) -> list[bytes]:
-        """What the output holds; it joins the checksum."""
+        """Return what the output holds; it joins the checksum."""
         pieces = self._output.take()
         for piece in pieces:
             self.crc = crc64(piece, self.crc)
@@ -191,17 +191,14 @@ class SteadyRdbEncoder(RisingRdbEncoder):
         self._has_left = False
 
     def first(self) -> bytes:
-        """See ``RdbEncoder``."""
         return b""
 
     def rise(self, version: int) -> None:
-        """See ``RisingRdbEncoder``."""
         if self._has_left:
             raise PersistenceError(f"a value needs version {version} of the form, which is newer")
         super().rise(version)
 
     def checked(self) -> list[bytes]:
-        """See ``RdbEncoder``."""
         if self._has_left:
             return super().checked()
         self._has_left = True

@@ -208,7 +208,7 @@ def session_of(arguments: Arguments, console: Console) -> SparkSession:
 
 
 def described(arguments: Arguments) -> str:
-    """What Spark's web page shows of a job: its name, the streams and the server."""
+    """Return what Spark's web page shows of a job: its name, the streams and the server."""
     from pyspark_headrace.naming import title
 
     given = vars(arguments)

@@ -123,7 +123,7 @@ def _logged(spark: SparkSession, checkpoint: str, batch: int) -> Positions:
 
 
 def archive_batches(path: str, checkpoint: str) -> Callable[[DataFrame, int], None]:
-    """What ``foreachBatch`` of an archiving query is to call.
+    """Return what ``foreachBatch`` of an archiving query is to call.
 
     Args:
         path: of the archive.
@@ -203,7 +203,7 @@ def read_manifest(spark: SparkSession, path: str) -> DataFrame:
 
 
 def verify(spark: SparkSession, path: str) -> DataFrame:
-    """What is wrong with an archive; no row is the proof that nothing is.
+    """Return what is wrong with an archive; no row is the proof that nothing is.
 
     Returns:
         ``query``, ``batch``, ``key`` and ``problem``.
@@ -258,7 +258,7 @@ def verify(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _beyond(greater: str, less: str, or_equal: bool) -> Column:
-    """Whether an ID that should be greater than another is not."""
+    """Return whether an ID that should be greater than another is not."""
     one, other = (_pair_of(F.col(name)) for name in (greater, less))
     return one < other if or_equal else one <= other
 

@@ -187,7 +187,7 @@ def _difference(first: str, other: str, tolerance: float) -> Column:
 
 
 def corrections(side: DataFrame) -> DataFrame:
-    """What to put into a log so that its consumers start again from the right totals.
+    """Return what to put into a log so that its consumers start again from the right totals.
 
     Returns:
         A frame for the sink: ``object`` and ``action`` (``total``, ``correct``), the key as

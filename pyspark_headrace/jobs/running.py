@@ -89,7 +89,7 @@ def run(spark: SparkSession, console: Console, what: str, query: StreamingQuery)
 
 
 def message_of(error: BaseException) -> str:
-    """What to say of an error: our own words inside of Spark's, where there are some."""
+    """Return what to say of an error: our own words inside of Spark's, where there are some."""
     text = str(error)
     found = _OURS.findall(text)
     if found:

@@ -38,12 +38,12 @@ _JOB: Final = "from pyspark_headrace.pipeline import main; raise SystemExit(main
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether a job would end with this error however often it were started."""
+    """Return whether a job would end with this error however often it were started."""
     return isinstance(error, _FINAL) or _FINAL_IN_TEXT.search(str(error)) is not None
 
 
 def job_command(words: Sequence[str]) -> list[str]:
-    """How ``headrace-pipeline`` is started with these words."""
+    """Return how ``headrace-pipeline`` is started with these words."""
     return [sys.executable, "-c", _JOB, *words]
 
 

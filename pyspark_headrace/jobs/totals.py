@@ -38,7 +38,7 @@ def totals(entries: DataFrame, by: Sequence[str] = (), value: str = "") -> DataF
 
 
 def append_changes(stream: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
-    """What ``foreachBatch`` of a streaming query of ``totals``, in update mode, is to call.
+    """Return what ``foreachBatch`` of a streaming query of ``totals``, in update mode, is to call.
 
     Args:
         stream: where the change rows go.

@@ -27,7 +27,7 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """How long to wait, as the command line has it."""
+    """Return how long to wait, as the command line has it."""
     number = float(text)
     if not 0 < number <= MOST_SECONDS:
         raise ArgumentTypeError(f"{text!r} is not between 0 and a day")

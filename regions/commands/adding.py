@@ -69,7 +69,7 @@ _NUMBER_DIGITS: Final = 18
 
 
 def finds_seq(mode: int, word: bytes, next_seq: bool) -> bool:
-    """Whether the sequence of the ID that a caller gave is to be found.
+    """Return whether the sequence of the ID that a caller gave is to be found.
 
     Raises:
         CommandError: a region in strict mode takes no full IDs.
@@ -84,7 +84,7 @@ def finds_seq(mode: int, word: bytes, next_seq: bool) -> bool:
 
 
 def is_manual(call: Call, stream: Stream, ms: int) -> bool:
-    """Whether the milliseconds that a caller gave may be below what others were promised.
+    """Return whether the milliseconds that a caller gave may be below what others were promised.
 
     Raises:
         CommandError: there are IDs in the stream that were made here.
@@ -102,7 +102,7 @@ def is_manual(call: Call, stream: Stream, ms: int) -> bool:
 
 
 def new_regional_stream(call: Call, key: bytes) -> RegionalStream:
-    """What XADD and XGROUP CREATE begin with where there is no key."""
+    """Return what XADD and XGROUP CREATE begin with where there is no key."""
     server = call.server
     call.db.end_held(key, call.now_ms)
     stream = remembered(server, key)

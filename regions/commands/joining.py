@@ -35,7 +35,6 @@ class StreamJoin(KeyJoin):
         self._join: Final = Join(stream, copy, mine, theirs, server.data.node_limits)
 
     def step(self) -> bool:
-        """See ``KeyJoin``."""
         server = self._server
         key = self._key
         stream = self._stream

@@ -26,19 +26,15 @@ class RegionalKeys(SharedKeys):
     """What it means here to delete a key, to rename it, and so on; see ``SharedKeys``."""
 
     def delete(self, server: Server, key: bytes, value: Replicated) -> None:
-        """See ``SharedKeys``."""
         effects.delete(server, key, value)
 
     def delete_all(self, server: Server, found: list[Entry], in_multi: bool) -> None:
-        """See ``SharedKeys``."""
         delete_all(server, found, in_multi)
 
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
-        """See ``SharedKeys``."""
         set_deadline(server, key, moment_ms)
 
     def delete_named(self, call: Call, name: bytes) -> int:
-        """See ``SharedKeys``."""
         db = call.db
         replicated: dict[bytes, Entry] = {}
         others: dict[bytes, None] = {}
@@ -59,7 +55,6 @@ class RegionalKeys(SharedKeys):
         return len(replicated) + len(others)
 
     def rename(self, call: Call, found: Entry) -> bool:
-        """See ``SharedKeys``."""
         source, target = call.argv[1], call.argv[2]
         value = found.value
         if not isinstance(value, Replicated):
@@ -74,7 +69,6 @@ class RegionalKeys(SharedKeys):
         return True
 
     def copy(self, call: Call, value: object, moment_ms: int) -> bool:
-        """See ``SharedKeys``."""
         target = call.argv[2]
         if not isinstance(value, Replicated):
             call.refuse_other_keys()
@@ -85,7 +79,6 @@ class RegionalKeys(SharedKeys):
         return True
 
     def restore(self, call: Call, key: bytes, value: object, moment_ms: int) -> bool:
-        """See ``SharedKeys``."""
         if not isinstance(value, Value) or face(value).type_name() != b"stream":
             call.refuse_other_keys()
             remove_everywhere(call, key)

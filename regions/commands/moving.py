@@ -256,7 +256,7 @@ class _Hand:
             raise EffectError("HAND has more words than it says")
 
     def hangs_on_one_of(self, births: Births) -> bool:
-        """Whether the create lives that what is given hangs on."""
+        """Return whether the create lives that what is given hangs on."""
         return bool(self.creates) and births.create(self.creates[0].dot) is not None
 
     def _read_given(self, what: bytes) -> None:

@@ -190,7 +190,7 @@ def aa_digest(call: Call) -> object:
 
 
 def _replicated(call: Call, key: bytes) -> Replicated | None:
-    """What all regions have under a key, or remember of it.
+    """Return what all regions have under a key, or remember of it.
 
     Raises:
         CommandError: it holds something that other regions do not get.

@@ -242,7 +242,6 @@ class RegionalExpiries(Expiries):
         self._db: Final = server.data.dbs[0]
 
     def expired(self, changes: Changes, db: int, key: bytes) -> None:
-        """See ``Expiries``."""
         value = self._db.expired_values.pop(key, None)
         if isinstance(value, RegionalStream):
             server = self._server
@@ -274,7 +273,7 @@ def delete_by_mode(call: Call, key: bytes, stream: Stream, mode: int, ids: list[
 
 
 def _outcome(stream: Stream, mode: int, entry_id: ID, wanted: list[ID]) -> int:
-    """What becomes of an entry; ``wanted`` are to be deleted already."""
+    """Return what becomes of an entry; ``wanted`` are to be deleted already."""
     ms, seq = entry_id
     if mode == ACKED and is_referenced(stream, ms, seq):
         return REFERENCED

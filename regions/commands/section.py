@@ -147,7 +147,7 @@ def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
 
 
 def _warnings(regions: Regions) -> list[bytes]:
-    """Where the others know of other members than this region does."""
+    """Return where the others know of other members than this region does."""
     lines: list[bytes] = []
     for number in sorted(regions.peers):
         peer = regions.peers[number]

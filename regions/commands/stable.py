@@ -71,7 +71,7 @@ def _last_up_to(stream: Stream, bound: ID) -> ID:
 def parts_up_to(
     stream: Stream, after: ID, bound: ID, count: int, most_bytes: int = 0
 ) -> list[Part]:
-    """Where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
+    """Return where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
     if after >= bound or not stream.length:
         return []
     return stream.parts(following(after[0], after[1]), bound, count, False, most_bytes)
@@ -98,7 +98,6 @@ class StableEntryAfter(EntryAfter):
         self.server: Final = server
 
     def new_line(self, queue: Queue) -> Line:
-        """See ``Interest``."""
         return StableReaders(queue, self)
 
 
@@ -110,12 +109,10 @@ class StableReaders(Readers):
         self._server: Final = interest.server
 
     def add(self, waiter: Waiter, number: int) -> None:
-        """See ``Line``."""
         super().add(waiter, number)
         region_of(self._server).stable_readers[self.queue.key] = None
 
     def remove(self, waiter: Waiter, number: int) -> None:
-        """See ``Line``."""
         super().remove(waiter, number)
         if self.is_empty():
             region_of(self._server).stable_readers.pop(self.queue.key, None)

@@ -29,7 +29,7 @@ log: Final = logging.getLogger("headrace")
 
 
 def state_of(server: Server, key: bytes) -> RegionalStream:
-    """What is known of a stream, about to be changed; an empty one where nothing is known.
+    """Return what is known of a stream, about to be changed; an empty one where nothing is known.
 
     Nothing expires here: what has expired is removed by an effect of its own, which goes before.
     """
@@ -38,7 +38,7 @@ def state_of(server: Server, key: bytes) -> RegionalStream:
 
 
 def known_state(server: Server, key: bytes) -> RegionalStream | None:
-    """What is known of a stream, be it there or not, about to be changed."""
+    """Return what is known of a stream, be it there or not, about to be changed."""
     return _about_to_change(server.data.dbs[0], key) or _dug_up(server, key)
 
 
@@ -73,7 +73,7 @@ def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
 
 
 def in_grave(server: Server, key: bytes) -> RegionalStream | None:
-    """What the graves know of a stream, not to be changed."""
+    """Return what the graves know of a stream, not to be changed."""
     found = server.data.graves.peek(key)
     if found is None:
         return None

@@ -26,15 +26,12 @@ class RegionalStreams(SharedStreams):
     """What it means here to add, trim, delete, read, and so on; see ``SharedStreams``."""
 
     def new(self, call: Call, key: bytes) -> Stream:
-        """See ``SharedStreams``."""
         return adding.new_regional_stream(call, key)
 
     def finds_seq(self, call: Call, word: bytes, next_seq: bool) -> bool:
-        """See ``SharedStreams``."""
         return adding.finds_seq(region_of(call.server).mode, word, next_seq)
 
     def is_manual(self, call: Call, stream: Stream, ms: int) -> bool:
-        """See ``SharedStreams``."""
         return adding.is_manual(call, stream, ms)
 
     def added(
@@ -48,95 +45,75 @@ class RegionalStreams(SharedStreams):
         manual: bool,
         created: bool,
     ) -> object:
-        """See ``SharedStreams``."""
         return adding.report_added(call, stream, at, options, pid, iid, manual, created)
 
     def trim(self, call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
-        """See ``SharedStreams``."""
         return removing.trim_everywhere(call, key, stream, options)
 
     def delete(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> int:
-        """See ``SharedStreams``."""
         return removing.delete_everywhere(call, key, stream, ids)
 
     def delete_by_mode(
         self, call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]
     ) -> object:
-        """See ``SharedStreams``."""
         return removing.delete_by_mode(call, key, stream, mode, ids)
 
     def set_id(self, call: Call, stream: Stream, new_id: ID) -> object:
-        """See ``SharedStreams``."""
         return set_id_everywhere(call, stream, new_id)
 
     def set_limits(
         self, call: Call, key: bytes, stream: Stream, duration_s: int, maxsize: int
     ) -> None:
-        """See ``SharedStreams``."""
         set_limits_everywhere(call, key, stream, duration_s, maxsize)
 
     def create_group(self, call: Call, stream: Stream, position: ID, created: bool) -> object:
-        """See ``SharedStreams``."""
         return grouping.create_everywhere(call, stream, position, created)
 
     def destroy_group(self, call: Call, stream: Stream) -> int:
-        """See ``SharedStreams``."""
         return grouping.destroy_everywhere(call, stream)
 
     def set_mode(self, call: Call, stream: Stream, name: bytes, most: int) -> None:
-        """See ``SharedStreams``."""
         grouping.set_mode_everywhere(call, stream, name, most)
 
     def set_place(self, stream: Stream, group: Group, position: ID | None) -> None:
-        """See ``SharedStreams``."""
         grouping.set_place(stream, group, position)
 
     def place_record(self, key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
-        """See ``SharedStreams``."""
         return grouping.place_record(key, group, parts)
 
     def release_held(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: bytes
     ) -> None:
-        """See ``SharedStreams``."""
         grouping.release_held(call, key, stream, group, consumer)
 
     def note_acknowledged(self, call: Call, key: bytes, stream: object, group: Group) -> None:
-        """See ``SharedStreams``."""
         grouping.note_acknowledged(call, key, stream, group)
 
     def ack_and_delete(
         self, call: Call, key: bytes, stream: Stream, group: Group, mode: int, ids: list[ID]
     ) -> object:
-        """See ``SharedStreams``."""
         return removing.ack_and_delete(call, key, stream, group, mode, ids)
 
     def bound_of(self, call: Call, stream: Stream | None) -> ID:
-        """See ``SharedStreams``."""
         return stable.bound_of(call, stream)
 
     def first_after(self, text: bytes, stream: Stream | None, bound: ID) -> ID:
-        """See ``SharedStreams``."""
         return stable.first_after(text, stream, bound)
 
     def parts_up_to(
         self, stream: Stream, after: ID, bound: ID, count: int, most_bytes: int
     ) -> list[Part]:
-        """See ``SharedStreams``."""
         return stable.parts_up_to(stream, after, bound, count, most_bytes)
 
     def wait_for_stable(
         self, call: Call, options: ReadOptions, keys: list[bytes], after: list[ID], bounds: list[ID]
     ) -> Parked:
-        """See ``SharedStreams``."""
         return stable.wait_for_stable(call, options, keys, after, bounds)
 
     def add_lanes(self, out: Packer, server: Server, stream: Stream) -> None:
-        """See ``SharedStreams``."""
         info.add_lanes(out, server, stream)
 
     def add_places(self, out: Packer, group: Group) -> None:
-        """See ``SharedStreams``."""
         info.add_places(out, group)
 
 

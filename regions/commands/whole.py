@@ -44,20 +44,16 @@ class StreamReplication(Replication):
     """What streams do."""
 
     def rebuild(self, server: Server, key: bytes, value: object) -> None:
-        """See ``Replication``."""
         _rebuild(server, key, cast("Stream", value))
 
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
-        """See ``Replication``."""
         found = server.data.dbs[0][key]
         set_deadline(server, key, cast("RegionalStream", found.value), moment_ms)
 
     def expiries(self, server: Server) -> Expiries:
-        """See ``Replication``."""
         return RegionalExpiries(server)
 
     def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
-        """See ``Replication``."""
         found = server.data.graves.peek(key)
         if found is not None and isinstance(found.value, bytes) and outlasts(found.value, stable):
             return True
@@ -76,17 +72,14 @@ class StreamReplication(Replication):
         return stream.has_garbage()
 
     def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
-        """See ``Replication``."""
         if not isinstance(value, Stream):
             return None
         return adopted(region, value, deadline_ms)
 
     def alone(self, value: Value) -> Value:
-        """See ``Replication``."""
         return alone(cast("RegionalStream", value))
 
     def loaded(self, server: Server) -> None:
-        """See ``Replication``."""
         region = region_of(server)
         for db in (server.data.dbs[0], server.data.graves):
             for entry in db.every():
@@ -102,33 +95,26 @@ class StreamReplication(Replication):
                         region.unpublished[entry.key, name] = None
 
     def remembered(self, server: Server, key: bytes) -> Replicated | None:
-        """See ``Replication``."""
         return in_grave(server, key)
 
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
     ) -> KeyJoin | None:
-        """See ``Replication``."""
         return begin_to_join(server, key, copy, mine, theirs)
 
     def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
-        """See ``Replication``."""
         replace(server, key, copy, theirs)
 
     def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
-        """See ``Replication``."""
         move_group(server, key, name, to, force)
 
     def publish(self, server: Server) -> None:
-        """See ``Replication``."""
         publish_waiting(server)
 
     def shared_state(self, value: object) -> list[bytes]:
-        """See ``Replication``."""
         return shared_state(cast("RegionalStream", value))
 
     def fingerprint(self, value: object, newest: int) -> bytes:
-        """See ``Replication``."""
         return fingerprint(cast("RegionalStream", value), newest=newest)
 
 

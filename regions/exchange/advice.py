@@ -57,7 +57,7 @@ def warn_refused(server: Server, host: str, reason: str) -> None:
 
 
 def advice(reason: str) -> str:
-    """What to do about it; empty where it will mend by itself, or the reason says all."""
+    """Return what to do about it; empty where it will mend by itself, or the reason says all."""
     found = _BY_CODE.get(reason.partition(" ")[0], "")
     if found:
         return found

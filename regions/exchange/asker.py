@@ -50,7 +50,7 @@ class Giver:
         """The piece is not applied; another connection may bring it again."""
 
     def is_outlived(self) -> bool:
-        """Whether it gives what a life of a region had that is known to be over."""
+        """Return whether it gives what a life of a region had that is known to be over."""
         return False
 
 

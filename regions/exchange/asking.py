@@ -24,7 +24,6 @@ class Inquiry(Asker):
         """See ``Asker``: that was all."""
 
     def answered(self, reply: object) -> None:
-        """See ``Asker``."""
         self.damaged("a reply came that nobody asked for")
 
 
@@ -69,7 +68,7 @@ class Asking:
         return done
 
     def answers(self) -> dict[int, Answer]:
-        """What has been answered so far, by region."""
+        """Return what has been answered so far, by region."""
         found = {member: Answer(self._called[member]) for member in self._called}
         for region, conversation in self._conversations.items():
             answer = answer_of(conversation)
@@ -84,7 +83,7 @@ class Asking:
 
 
 def answer_of(conversation: Conversation) -> Answer | None:
-    """What the other side has answered; None where it has not, or not to what it was asked.
+    """Return what the other side has answered; None where it has not, or not to what it was asked.
 
     That this side refuses the other one, which may be starting, too, is no answer.
     """

@@ -102,7 +102,7 @@ class Caller:
         return reply.reply()
 
     def _known_to(self, hello: Hello) -> Numbers:
-        """What is known here, as the caller is to hear it.
+        """Return what is known here, as the caller is to hear it.
 
         Its epoch has to be above all that it has had, also above those without a record. It can
         begin another one as long as it has written nothing.
@@ -117,7 +117,7 @@ class Caller:
         return known
 
     def source_or_refuse(self) -> Source:
-        """What answers its PULLs.
+        """Return what answers its PULLs.
 
         Raises:
             CommandError: it has not introduced itself.

@@ -53,7 +53,7 @@ class _Wait:
 
     @property
     def over(self) -> bool:
-        """Whether the session waits for this no more."""
+        """Return whether the session waits for this no more."""
         waiter = self.session.waiter
         return self.session.closed or waiter is None or waiter.parked is not self.parked
 
@@ -127,11 +127,11 @@ class Callers:
 
     @property
     def count(self) -> int:
-        """How many connections there are."""
+        """Return how many connections there are."""
         return len(self._callers)
 
     def caller_of(self, session: Session) -> Caller:
-        """What is known of whoever sits at the other side of a session."""
+        """Return what is known of whoever sits at the other side of a session."""
         found = self._callers.get(session.id)
         if found is None:
             config = self._server.config
@@ -253,7 +253,7 @@ class Callers:
             self.answered(wait, items)
 
     def _items(self, wait: _Wait) -> list[object] | None:
-        """What answers it; None while it waits, be it for a thread."""
+        """Return what answers it; None while it waits, be it for a thread."""
         source = wait.source
         pieces = source.answer()
         if pieces is None:
@@ -276,6 +276,6 @@ class Callers:
         return self._server.clock.read_ns() // 1_000_000
 
     def _promise_ms(self) -> int:
-        """What the end of the log may promise: nothing while some records have not left."""
+        """Return what the end of the log may promise: nothing while some records have not left."""
         region = self._region
         return region.tells_promise_ms() if self._log.ends(region.origin) == region.count else 0

@@ -57,7 +57,7 @@ class Checking:
         self._turns: Final[dict[int, _Turn]] = {}
 
     def next_for(self, peer: int, given_away: Numbers) -> list[object]:
-        """What is added to an answer that says up to where the log goes; mostly nothing.
+        """Return what is added to an answer that says up to where the log goes; mostly nothing.
 
         Args:
             peer: the region that is answered.

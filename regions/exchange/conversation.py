@@ -60,7 +60,7 @@ class Conversation:
 
     @property
     def is_up(self) -> bool:
-        """Whether both have introduced themselves."""
+        """Return whether both have introduced themselves."""
         return not self.over and self.puller.state == MET
 
     # What carries it calls these

@@ -64,11 +64,9 @@ class Copier(Asker):
         self._unwritten_bytes = 0
 
     def begin(self) -> None:
-        """See ``Asker``."""
         self.out.append([AA, b"COPY", b"BEGIN"])
 
     def answered(self, reply: object) -> None:
-        """See ``Asker``."""
         if not isinstance(reply, list):
             self.damaged("an answer to COPY is no list")
         elif not self._number:

@@ -74,15 +74,12 @@ class CopyFile(Receptacle):
         self._moved: Final = moved
 
     def begin(self, name: bytes, size_bytes: int) -> None:
-        """See ``Receptacle``."""
         log.info("A copy of %d bytes is on its way", size_bytes)
 
     def add(self, data: bytes) -> None:
-        """See ``Receptacle``."""
         self._worker.give(_Write(self, data))
 
     def end(self) -> None:
-        """See ``Receptacle``."""
         self._worker.give(_Write(self, b""))
 
     def written(self, count: int, failure: str) -> None:
@@ -255,7 +252,7 @@ class Copying:
 
     @property
     def has_work(self) -> bool:
-        """Whether ``step`` is to be called."""
+        """Return whether ``step`` is to be called."""
         return self.joining is not None and self._is_written
 
     def write_anew(self) -> None:

@@ -52,7 +52,6 @@ class RegionRecords(EffectsDoor):
         server.data.region = None  # until something is the region's
 
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
-        """See ``EffectsDoor``."""
         try:
             apply_record(self._server, origin, number, words, True)
         except EffectError as error:
@@ -60,7 +59,6 @@ class RegionRecords(EffectsDoor):
         return ""
 
     def apply_local(self, words: list[bytes]) -> str:
-        """See ``EffectsDoor``."""
         try:
             apply_local(self._server, words)
         except EffectError as error:
@@ -68,7 +66,6 @@ class RegionRecords(EffectsDoor):
         return ""
 
     def take_up(self) -> None:
-        """See ``EffectsDoor``."""
         data = self._server.data
         if data.region is not None:
             return
@@ -145,7 +142,7 @@ class RegionDoor(RegionRecords):
             log.warning("Writes are refused until all is here that the other regions know")
 
     def _kind(self, life: Life | None) -> int:
-        """What the files are."""
+        """Return what the files are."""
         if life is None:
             if self.wants_base:
                 return ADOPTED

@@ -118,7 +118,7 @@ def region_of(server: Server) -> Region:
 
 
 def may_write(server: Server) -> bool:
-    """Whether this region may make effects by itself now."""
+    """Return whether this region may make effects by itself now."""
     return not server.gate.reasons & _NO_WRITES
 
 
@@ -201,7 +201,7 @@ def apply_local(server: Server, words: Words) -> None:
 
 
 def is_local(name: bytes) -> bool:
-    """Whether ``AA name`` concerns one region alone."""
+    """Return whether ``AA name`` concerns one region alone."""
     return name in _LOCAL or name in OF_FILES
 
 
@@ -244,7 +244,7 @@ class Replication:
 
     @abstractmethod
     def expiries(self, server: Server) -> Expiries:
-        """What makes effects of keys that expire."""
+        """Return what makes effects of keys that expire."""
         raise NotImplementedError
 
     @abstractmethod
@@ -254,7 +254,7 @@ class Replication:
 
     @abstractmethod
     def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
-        """What a plain value of this type is in the region that takes it over.
+        """Return what a plain value of this type is in the region that takes it over.
 
         Args:
             deadline_ms: of its key; -1 for none.
@@ -275,7 +275,7 @@ class Replication:
 
     @abstractmethod
     def remembered(self, server: Server, key: bytes) -> Replicated | None:
-        """What is remembered of a key that is gone, not to be changed."""
+        """Return what is remembered of a key that is gone, not to be changed."""
         raise NotImplementedError
 
     @abstractmethod
@@ -347,12 +347,12 @@ def replicates(replication: Replication) -> None:
 
 
 def adopted(region: Region, value: object, deadline_ms: int) -> Value | None:
-    """What a plain value is in the region that takes it over; None where it cannot be."""
+    """Return what a plain value is in the region that takes it over; None where it cannot be."""
     return _types.get().adopted(region, value, deadline_ms)
 
 
 def alone(value: Value) -> Value:
-    """What a value is outside of regions; ``value`` itself is of no use afterwards."""
+    """Return what a value is outside of regions; ``value`` itself is of no use afterwards."""
     return _types.get().alone(value) if isinstance(value, Replicated) else value
 
 
@@ -397,7 +397,7 @@ def collect(server: Server, key: bytes, stable: Numbers) -> bool:
 
 
 def remembered(server: Server, key: bytes) -> Replicated | None:
-    """What is remembered of a key that is gone, not to be changed."""
+    """Return what is remembered of a key that is gone, not to be changed."""
     return _types.get().remembered(server, key)
 
 
@@ -484,7 +484,7 @@ def removal(name: bytes, key: bytes, value: Replicated, region: Region) -> Words
 
 
 def size_of(words: Words) -> int:
-    """How many bytes an effect takes in a file and on a link, at most."""
+    """Return how many bytes an effect takes in a file and on a link, at most."""
     return sum([len(word) + _WIRE_BYTES for word in words])
 
 

@@ -191,7 +191,7 @@ class Source:
     def reply(
         self, items: list[object], promise_ms: int, checks: Checking | None = None, now_ms: int = 0
     ) -> list[object]:
-        """What answers a PULL with pieces, which are items already.
+        """Return what answers a PULL with pieces, which are items already.
 
         Args:
             promise_ms: every ID that this region makes behind the end of its log has more
@@ -348,7 +348,7 @@ class Puller(Asker):
 
     @property
     def is_level(self) -> bool:
-        """Whether everything that the peer gives, as far as it has said, is applied here."""
+        """Return whether everything that the peer gives, as far as it has said, is applied here."""
         if not self._told_end or self._waiting or self.state != MET:
             return False
         for origin, number in self.known.items():
@@ -358,22 +358,19 @@ class Puller(Asker):
 
     @property
     def waiting_bytes(self) -> int:
-        """How much has arrived and waits to be applied."""
+        """Return how much has arrived and waits to be applied."""
         return sum([len(piece.payload) for piece in self._waiting])
 
     def connected(self) -> None:
-        """See ``Asker``."""
         self._statistics.connections += 1
         super().connected()
 
     def begin(self) -> None:
-        """See ``Asker``."""
         if self.hello is not None:
             self.told_ms = self.hello.now_ms
         self.ask()
 
     def answered(self, reply: object) -> None:
-        """See ``Asker``."""
         if not self._asked_bytes:
             self.fail("a reply came that nobody asked for")
             return
@@ -381,12 +378,10 @@ class Puller(Asker):
         self._take(reply, self._asked_also.popleft())
 
     def fail(self, reason: str) -> None:
-        """See ``Asker``."""
         super().fail(reason)
         self._waiting = []
 
     def damaged(self, reason: str) -> None:
-        """See ``Asker``."""
         self._statistics.damaged += 1
         super().damaged(reason)
 
@@ -423,11 +418,9 @@ class Puller(Asker):
         self.fail(reason)
 
     def dropped(self, reason: str) -> None:
-        """See ``Giver``."""
         self.fail(reason)
 
     def is_outlived(self) -> bool:
-        """See ``Giver``."""
         hello = self.hello
         if hello is None:
             return False

@@ -83,7 +83,7 @@ class Hello:
 
     @property
     def origin(self) -> bytes:
-        """Who it is."""
+        """Return who it is."""
         return origin_of(self.region, self.epoch)
 
     @property
@@ -99,7 +99,7 @@ class Hello:
         return b"%d-%d" % (self.lowest, self.version)
 
     def words(self) -> list[bytes]:
-        """What introduces it, as ``AA HELLO`` has it."""
+        """Return what introduces it, as ``AA HELLO`` has it."""
         return [
             self.speaks,
             self.database,
@@ -122,7 +122,7 @@ class Hello:
 
 
 def hello_of(region: Region, known: Numbers) -> Hello:
-    """How this region introduces itself.
+    """Return how this region introduces itself.
 
     Args:
         known: what it knows, and may say that it does.
@@ -141,7 +141,7 @@ def hello_of(region: Region, known: Numbers) -> Hello:
 
 
 def read_hello(words: list[bytes]) -> Hello:
-    """Who the words of ``AA HELLO`` introduce, of whatever version.
+    """Return who the words of ``AA HELLO`` introduce, of whatever version.
 
     Raises:
         BadHello: they introduce nobody.
@@ -171,7 +171,7 @@ def read_hello(words: list[bytes]) -> Hello:
 
 
 def read_reply(items: object) -> Hello:
-    """Who a reply to ``AA HELLO`` introduces.
+    """Return who a reply to ``AA HELLO`` introduces.
 
     Raises:
         BadHello: nobody.

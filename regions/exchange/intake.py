@@ -77,15 +77,13 @@ class Intake(Inlet):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Return whether nothing waits."""
         return not self._queue
 
     def place(self, origin: bytes) -> int:
-        """See ``Inlet``."""
         return max(region_of(self._server).number_of(origin), self._places.get(origin, 0))
 
     def offer(self, piece: Piece, giver: Giver) -> None:
-        """See ``Inlet``."""
         self._places[piece.origin] = piece.last
         self._queue.append(_Waiting(piece, giver))
 

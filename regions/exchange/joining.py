@@ -97,7 +97,7 @@ class Joining:
         self._server.gate.set(HALF_JOINED, False)
 
     def record(self) -> Words:
-        """What says that it was joined."""
+        """Return what says that it was joined."""
         return [AA, JOINED, self._name]
 
     def _loaded(self) -> None:
@@ -115,7 +115,7 @@ class Joining:
         self._walk = _Walk(self._there, self._graves, data.dbs[0], data.graves)
 
     def _copy(self) -> Region:
-        """Who the copy is of.
+        """Return who the copy is of.
 
         Raises:
             PersistenceError: it does not say.
@@ -144,7 +144,7 @@ class Joining:
         return True
 
     def lost(self) -> Numbers:
-        """What was known here and is not known to a copy that has replaced it."""
+        """Return what was known here and is not known to a copy that has replaced it."""
         theirs = self._copy().known()
         mine = self._mine
         return {origin: mine[origin] for origin in mine if mine[origin] > theirs.get(origin, 0)}
@@ -245,5 +245,5 @@ def join_again(server: Server, words: Words) -> None:
 
 
 def is_copy(name: bytes) -> bool:
-    """Whether a file is named as copies are, and lies in the folder of the files."""
+    """Return whether a file is named as copies are, and lies in the folder of the files."""
     return name.startswith(COPY_PREFIX) and name.endswith(COPY_SUFFIX) and b"/" not in name

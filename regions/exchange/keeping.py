@@ -140,27 +140,21 @@ class JournalRecords(FileLog):
         self._backlog: Final = kept.backlog
 
     def ends(self, origin: bytes) -> int:
-        """See ``RecordLog``."""
         return max(0, self._backlog.next(origin) - 1)
 
     def begins(self, origin: bytes) -> int:
-        """See ``RecordLog``."""
         return max(1, self._backlog.reach(origin))
 
     def reach(self, origin: bytes) -> int:
-        """See ``RecordLog``."""
         return max(1, self._kept.reach(origin))
 
     def origins(self) -> list[bytes]:
-        """See ``RecordLog``."""
         return self._backlog.origins()
 
     def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
-        """See ``RecordLog``."""
         return _piece(self._backlog.after(origin, number, most_bytes))
 
     def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
-        """See ``FileLog``."""
         return _piece(self._kept.read(origin, number, most_bytes))
 
 
@@ -211,7 +205,7 @@ class Retention:
                 )
 
     def _of(self, member: int) -> Numbers:
-        """What a region has on its disk, as it said on a connection or in its log."""
+        """Return what a region has on its disk, as it said on a connection or in its log."""
         numbers = self._callers.acknowledged.get(member, {}).copy()
         beat = self._region.beats.get(member)
         if beat is not None:
@@ -220,7 +214,7 @@ class Retention:
 
 
 def least(vectors: list[Numbers]) -> Numbers:
-    """What all of them know."""
+    """Return what all of them know."""
     if not vectors:
         return {}
     found: Numbers = {}

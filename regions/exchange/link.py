@@ -113,13 +113,11 @@ class SocketConnector(Connector):
             self.regions = None
 
     def connect(self, address: PeerAddress, conversation: Conversation) -> None:
-        """See ``Connector``."""
         task = asyncio.get_running_loop().create_task(self._connect(address, conversation))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def apply_soon(self) -> None:
-        """See ``Connector``."""
         asyncio.get_running_loop().call_soon(self._apply)
 
     def _apply(self) -> None:

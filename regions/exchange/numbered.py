@@ -72,7 +72,6 @@ class EffectsDoor(RegionFiles):
         """
 
     def begin_folder(self, config: Config, durability: Durability, directory: AofDirectory) -> None:
-        """See ``RegionFiles``."""
         directory.log = Keeping(config, durability).open(self.region)
         directory.load_kept()
         try:
@@ -81,19 +80,15 @@ class EffectsDoor(RegionFiles):
             raise os_refusal(directory.path, "read", error) from error
 
     def begin_file(self, path: bytes) -> None:
-        """See ``RegionFiles``."""
         self.numbered.begin_file(path)
 
     def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
-        """See ``RegionFiles``."""
         return self.numbered.take(name, words, offset)
 
     def end_file(self, size_bytes: int) -> None:
-        """See ``RegionFiles``."""
         self.numbered.end_file(size_bytes)
 
     async def end_folder(self, durability: Durability) -> None:
-        """See ``RegionFiles``."""
         log = log_of(durability.files)
         if log is not None:
             for file in self.numbered.files:

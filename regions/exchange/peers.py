@@ -101,17 +101,17 @@ class Peer:
 
     @property
     def puller(self) -> Puller | None:
-        """What pulls from it now."""
+        """Return what pulls from it now."""
         return None if self.conversation is None else pulling(self.conversation)
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether to connect to it now."""
+        """Return whether to connect to it now."""
         if self.conversation is not None or self.paused or self.is_copied:
             return False
         return now_ms >= self._next_ms
 
     def is_silent(self, now_ms: int, after_ms: int) -> bool:
-        """Whether it has not answered for so long."""
+        """Return whether it has not answered for so long."""
         if self.conversation is not None and self.conversation.is_up:
             return now_ms - self.conversation.heard_ms >= after_ms
         return now_ms - max(self.met_ms, self.since_ms) >= after_ms
@@ -155,7 +155,7 @@ class Peer:
             self._lost(conversation, now_ms)
 
     def _is_of_use(self, puller: Puller) -> bool:
-        """Whether more has come of it than an introduction, or nothing more is wanted."""
+        """Return whether more has come of it than an introduction, or nothing more is wanted."""
         return puller.is_level or puller.resting or self.statistics.records > self._records
 
     def _lost(self, conversation: Conversation, now_ms: int) -> None:
@@ -198,6 +198,6 @@ class Peer:
 
 
 def pulling(conversation: Conversation) -> Puller | None:
-    """What pulls in a conversation; None where something else is asked for."""
+    """Return what pulls in a conversation; None where something else is asked for."""
     asker = conversation.puller
     return asker if isinstance(asker, Puller) else None

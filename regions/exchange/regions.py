@@ -258,7 +258,7 @@ class Regions(Neighbours):
             peer.inquiry = self._ask(peer.region)
 
     def members_differ(self, peer: Peer) -> bool:
-        """Whether a peer that answers has said that others take part than is known here."""
+        """Return whether a peer that answers has said that others take part than is known here."""
         hello = peer.hello
         if hello is None or not self._is_up(peer.region):
             return False
@@ -481,7 +481,7 @@ class Regions(Neighbours):
         return self.copying.has_work or not self.intake.is_empty
 
     def _slice_ns(self) -> int:
-        """How long clients may have to wait for a slice: less while they are at work."""
+        """Return how long clients may have to wait for a slice: less while they are at work."""
         now_ms = self._server.clock.monotonic_ms()
         seen_bytes = self._server.statistics.counters.net_input_bytes
         if seen_bytes != self._seen_bytes:
@@ -606,7 +606,6 @@ class Regions(Neighbours):
     # For people
 
     def refused(self, host: str, reason: str) -> None:
-        """See ``Neighbours``."""
         warn_refused(self._server, host, reason)
 
     def state_of(self, peer: Peer) -> bytes:
@@ -624,7 +623,7 @@ class Regions(Neighbours):
         return self._server.clock.monotonic_ms() - peer.level_ms
 
     def answered_ms_ago(self, peer: Peer) -> int:
-        """How long ago a peer answered last; -1 where it never has."""
+        """Return how long ago a peer answered last; -1 where it never has."""
         if not peer.met_ms:
             return -1
         return self._server.clock.monotonic_ms() - peer.met_ms
@@ -649,7 +648,7 @@ class Regions(Neighbours):
 
 
 def regions_of(server: Server) -> Regions:
-    """What a server has as a region.
+    """Return what a server has as a region.
 
     Raises:
         CommandError: it is none.

@@ -23,22 +23,22 @@ def new_nonce() -> bytes:
 
 
 def is_nonce(word: bytes) -> bool:
-    """Whether a word may be a nonce of the other side."""
+    """Return whether a word may be a nonce of the other side."""
     return len(word) == 2 * NONCE_BYTES
 
 
 def asking_code(secret: bytes, asking: bytes, answering: bytes) -> bytes:
-    """What the side that asks shows for these nonces."""
+    """Return what the side that asks shows for these nonces."""
     return _code(secret, _ASKING, asking, answering)
 
 
 def answering_code(secret: bytes, asking: bytes, answering: bytes) -> bytes:
-    """What the side that is asked shows for these nonces."""
+    """Return what the side that is asked shows for these nonces."""
     return _code(secret, _ANSWERING, asking, answering)
 
 
 def same(code: bytes, other: bytes) -> bool:
-    """Whether two codes are the same; how long that takes does not depend on them."""
+    """Return whether two codes are the same; how long that takes does not depend on them."""
     return _compare_digest(code, other)
 
 

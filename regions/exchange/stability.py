@@ -90,7 +90,7 @@ class Stability:
 
 
 def remembers(server: Server) -> bool:
-    """Whether there is something that may be forgotten once all regions know of it."""
+    """Return whether there is something that may be forgotten once all regions know of it."""
     return bool(region_of(server).garbage) or len(server.data.graves) > 0
 
 

@@ -73,7 +73,7 @@ class Start:
 def decide(
     region: Region, files: int, asked: list[int], answers: dict[int, Answer], now_ms: int
 ) -> Start:
-    """How a region starts whose files have been loaded.
+    """Return how a region starts whose files have been loaded.
 
     Args:
         region: what the files say.
@@ -128,7 +128,7 @@ def decide(
 
 
 def begin_later(region: Region, known: Numbers, now_ms: int) -> Start:
-    """How a region goes on that has begun, and of which another one knows more.
+    """Return how a region goes on that has begun, and of which another one knows more.
 
     Args:
         known: what that one knows.
@@ -158,7 +158,7 @@ def _know_anything(answers: dict[int, Answer]) -> bool:
 
 
 def _remember_another(region: Region, answers: dict[int, Answer]) -> bool:
-    """Whether another region has met one of this number and epoch that had another nonce."""
+    """Return whether another region has met one of this number and epoch that had another nonce."""
     for answer in answers.values():
         if answer.is_twin or answer.remembered not in (b"", region.nonce):
             return True
@@ -166,7 +166,7 @@ def _remember_another(region: Region, answers: dict[int, Answer]) -> bool:
 
 
 def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
-    """Whether another region has met more of this one than the files say, or another one."""
+    """Return whether another region has met more of this one than the files say, or another one."""
     if _remember_another(region, answers):
         return True
     return any(region.is_outdone(answer.numbers) for answer in answers.values())

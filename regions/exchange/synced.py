@@ -24,7 +24,7 @@ class _Mark:
         self._end: Final = aof.end
 
     def is_synced(self, aof: AppendOnlyFile) -> bool:
-        """Whether that is on the disk; a file was synced before a new journal was begun."""
+        """Return whether that is on the disk; a file was synced before a new journal was begun."""
         if not aof.named:
             return False
         return aof is not self._aof or aof.has_synced(self._end)

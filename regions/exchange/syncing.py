@@ -25,7 +25,7 @@ class Wait:
 
     @property
     def over(self) -> bool:
-        """Whether the client waits no more."""
+        """Return whether the client waits no more."""
         waiter = self.session.waiter
         return self.session.closed or waiter is None or waiter.parked is not self.parked
 
@@ -46,7 +46,7 @@ class Sync:
 
     @property
     def over(self) -> bool:
-        """Whether the client waits no more."""
+        """Return whether the client waits no more."""
         waiter = self.session.waiter
         return self.session.closed or waiter is None or waiter.parked is not self.parked
 
@@ -56,7 +56,7 @@ class Sync:
         return [number for number, each in found if outcome_of(each, region) == LEVEL]
 
     def is_done(self, region: Region, is_caught: bool) -> bool:
-        """Whether all peers that can be reached have been caught up with.
+        """Return whether all peers that can be reached have been caught up with.
 
         Args:
             is_caught: this region knows enough to take writes; where it does not, with all peers
@@ -67,7 +67,7 @@ class Sync:
         return is_caught or len(self.level(region)) < len(self.conversations)
 
     def reply(self, region: Region, is_caught: bool) -> Map:
-        """What the client is answered: what has become of each peer."""
+        """Return what the client is answered: what has become of each peer."""
         found = {number: outcome_of(each, region) for number, each in self.conversations.items()}
         if not is_caught and all(outcome == LEVEL for outcome in found.values()):
             found = dict.fromkeys(found, b"")

@@ -38,7 +38,6 @@ class OriginCount(RecordCount):
         self._counted: set[bytes] = set()  # origins whose next number is known
 
     def count(self, argv: list[bytes]) -> str:
-        """See ``RecordCount``."""
         if argv[0] != AA and not self._origin:
             return ""
         if argv[0] == AA and argv[1:2] == [FROM]:
@@ -62,7 +61,6 @@ class OriginCount(RecordCount):
         return ""
 
     def found(self) -> str:
-        """See ``RecordCount``."""
         if not self._numbers:
             return ""
         return f"records of regions up to {encode_numbers(self._numbers).decode()}"

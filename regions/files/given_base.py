@@ -30,7 +30,7 @@ class GivenBase:
         self.size_bytes: Final = os.fstat(self._fd).st_size
 
     def is_of_region(self) -> bool:
-        """Whether it says what the region knew, so that another one can go on from there."""
+        """Return whether it says what the region knew, so that another one can go on from there."""
         head = os.pread(self._fd, PREAMBLE.size, 0)
         if len(head) < PREAMBLE.size or not head.startswith(MAGIC):
             return False

@@ -36,14 +36,14 @@ _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_id() -> bytes:
-    """What names the time since the system was started; it never comes again."""
+    """Return what names the time since the system was started; it never comes again."""
     with contextlib.suppress(OSError), open(_BOOT_ID, "rb") as file:
         return file.read(64).strip()
     return os.urandom(16).hex().encode()  # no system that says it: each start is one of its own
 
 
 def place_of(fd: int) -> bytes:
-    """Where an open file lies, as ``AA FILE`` says it."""
+    """Return where an open file lies, as ``AA FILE`` says it."""
     found = os.fstat(fd)
     version = bytearray(8)
     with contextlib.suppress(OSError):  # not all file systems have it
@@ -111,7 +111,7 @@ class Life:
 
 
 def read_identity(path: bytes) -> Identity | None:
-    """Who writes a file; None where the first line does not say it.
+    """Return who writes a file; None where the first line does not say it.
 
     Raises:
         OSError: it cannot be read.
@@ -133,7 +133,7 @@ def read_identity(path: bytes) -> Identity | None:
 
 
 def last_life(paths: list[bytes]) -> Life | None:
-    """How the one who wrote these files last has ended; None where none was a region.
+    """Return how the one who wrote these files last has ended; None where none was a region.
 
     Args:
         paths: incr files, oldest first. The last ones may be empty: nobody came to write to them.

@@ -310,7 +310,7 @@ class Journal(AppendOnlyFile):
             self.synced()
 
     def _sends_written(self) -> bool:
-        """Whether it is enough for records that they have been written."""
+        """Return whether it is enough for records that they have been written."""
         return self.named and (self._kept is None or not self._kept.sends_synced)
 
     def _send_written(self) -> None:
@@ -419,5 +419,4 @@ class RegionLog(KeptLog):
     """The log of a region whose files are journals."""
 
     def begin_file(self, path: bytes, older_bytes: int, base_bytes: int) -> Journal:
-        """See ``PeerLog``."""
         return Journal(path, older_bytes, base_bytes, self.region, self.backlog, self)

@@ -56,7 +56,6 @@ class KeptLog(PeerLog):
             self._files = [*self._files, file]
 
     def add_kept(self, path: bytes, first: Numbers, last: Numbers, size_bytes: int) -> None:
-        """See ``PeerLog``."""
         file = LogFile(path)
         file.first = first
         file.last = last
@@ -64,34 +63,30 @@ class KeptLog(PeerLog):
         self.add(file)
 
     def numbers_in(self, path: bytes) -> tuple[Numbers, Numbers] | None:
-        """See ``PeerLog``."""
         found = self.find(path)
         if found is None or not found.last or not self.is_needed(found.last):
             return None
         return found.first.copy(), found.last.copy()
 
     def remove(self, path: bytes) -> None:
-        """See ``PeerLog``."""
         with self._changing:
             self._files = [file for file in self._files if file.path != path]
 
     def clear(self) -> None:
-        """See ``PeerLog``."""
         self._files = []
 
     def find(self, path: bytes) -> LogFile | None:
-        """What is known of a file."""
+        """Return what is known of a file."""
         for file in self._files:
             if file.path == path:
                 return file
         return None
 
     def size_bytes(self) -> int:
-        """How long its files are, as far as they may be sent."""
+        """Return how long its files are, as far as they may be sent."""
         return sum([file.sendable_bytes for file in self._files])
 
     def is_needed(self, last: Numbers) -> bool:
-        """See ``PeerLog``."""
         if not self.is_kept:
             return False
         for origin, number in last.items():
@@ -100,7 +95,6 @@ class KeptLog(PeerLog):
         return False
 
     def memory_bytes(self) -> int:
-        """See ``PeerLog``."""
         return self.backlog.size_bytes
 
     # Reading
@@ -231,7 +225,7 @@ class _Search:
         return goes_on
 
     def batch(self) -> Batch | None:
-        """What has been found."""
+        """Return what has been found."""
         if not self._first or self._first > self._least:
             return None
         count = self._next - self._first

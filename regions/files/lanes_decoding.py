@@ -43,7 +43,6 @@ class LanesReader(StreamReader):
         return kind not in (STREAM, LANES)
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind < LANES:
             super().read(kind, table)
         elif kind == LANES:
@@ -136,7 +135,6 @@ class LanesReader(StreamReader):
         group.places = read_places(intake.cut(table[0]), births)
 
     def finish(self) -> None:
-        """See ``Reader``."""
         stream = self._lanes
         self._lanes = None
         if stream is not None:

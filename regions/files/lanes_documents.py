@@ -107,7 +107,7 @@ def read_ids(document: bytes) -> list[ID]:
 
 
 def remembered_document(stream: FrozenRegionalStream) -> bytes:
-    """What is remembered beside lanes and groups."""
+    """Return what is remembered beside lanes and groups."""
     current = list(stream.current.items())
     tops = [(*top.dot, *top.entry_id) for top in stream.tops]
     removals = [
@@ -143,7 +143,7 @@ def read_remembered(document: bytes, stream: RegionalStream) -> None:
 
 
 def births_document(births: Births) -> bytes:
-    """What is known of the creates of a group."""
+    """Return what is known of the creates of a group."""
     creates = [
         (
             *create.dot,
@@ -161,7 +161,7 @@ def births_document(births: Births) -> bytes:
 
 
 def read_births(document: bytes) -> Births:
-    """What a document knows of the creates of a group."""
+    """Return what a document knows of the creates of a group."""
     creates, tombstones, acks, mode, home = _births(document)
     births = Births()
     known: list[Create] = []
@@ -183,13 +183,13 @@ def read_births(document: bytes) -> Births:
 
 
 def places_document(places: Places) -> bytes:
-    """How far a group has read."""
+    """Return how far a group has read."""
     vectors = (encode_lanes(places.place), encode_lanes(places.begun), encode_lanes(places.again))
     return _pack((*places.anchor, places.start.encode(), *vectors))
 
 
 def read_places(document: bytes, births: Births) -> Places:
-    """How far a group has read, which was made by one of these creates."""
+    """Return how far a group has read, which was made by one of these creates."""
     origin, number, start, place, begun, again = _places(document)
     create = births.create(_dot(origin, number))
     if create is None:

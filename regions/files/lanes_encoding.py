@@ -111,7 +111,6 @@ class LanesWalk(Walk):
         records.stream(key, expire_ms, stream)
 
     def step(self) -> bool:
-        """See ``Walk``."""
         log = self._log
         stream = self._stream
         if log is not None:

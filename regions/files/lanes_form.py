@@ -32,7 +32,6 @@ class LanesWriter(StreamWriter):
         self._lanes: Final = LanesRecords(records)
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """See ``Writer``."""
         if isinstance(value, FrozenRegionalStream):
             return LanesWalk(self._lanes, self.parts, key, expire_ms, value)
         return super().add(key, value, expire_ms)
@@ -42,23 +41,18 @@ class LanesForm(StreamForm):
     """Streams, of whichever kind they are."""
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return {**super().record_kinds(), **LANE_KINDS}
 
     def writer(self, records: Records) -> StreamWriter:
-        """See ``Form``."""
         return LanesWriter(records)
 
     def reader(self, intake: Intake) -> LanesReader:
-        """See ``Form``."""
         return LanesReader(intake)
 
     def in_grave(self, value: object) -> object:
-        """See ``Form``."""
         return (bury(value) or value) if isinstance(value, RegionalStream) else value
 
     def check(self, value: object) -> None:
-        """See ``Form``."""
         if not isinstance(value, RegionalStream):
             check_stream(cast("Stream", value))
             return

@@ -86,5 +86,5 @@ class LogFile:
         self.last[origin] = last
 
     def has(self, origin: bytes, number: int) -> bool:
-        """Whether it holds a record."""
+        """Return whether it holds a record."""
         return origin in self.last and self.first[origin] <= number <= self.last[origin]

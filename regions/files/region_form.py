@@ -40,13 +40,11 @@ class RegionForm(MemberForm):
     """The form of regions."""
 
     def record(self, member: Member) -> Record:
-        """See ``MemberForm``."""
         return _record(region_as(member))
 
     def read(
         self, member: Member, table: list[int], nonce: bytes, caught: bytes, document: bytes
     ) -> None:
-        """See ``MemberForm``."""
         _read(table, nonce, caught, document, region_as(member))
 
     def out_of_grave(self, member: Member, value: object | None) -> object | None:
@@ -61,7 +59,7 @@ register_members(RegionForm())
 
 
 def _record(region: Region) -> Record:
-    """What a region knows now."""
+    """Return what a region knows now."""
     record = Record(REGION)
     record.table = [
         region.id,

@@ -142,7 +142,7 @@ def _first_kind(name: bytes, count: i64) -> int:
 
 
 def _second_kind(name: bytes) -> int:
-    """What ``AA name`` is."""
+    """Return what ``AA name`` is."""
     if name in EFFECTS:
         return NUMBERED
     if name == FROM:

@@ -50,7 +50,7 @@ class Walk:
         os.close(self._fd)
 
     def offset(self) -> int:
-        """Where the unit at hand stands in the file."""
+        """Return where the unit at hand stands in the file."""
         return self._offset + self.at
 
     def go_to(self, offset: int) -> None:

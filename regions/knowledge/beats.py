@@ -63,7 +63,7 @@ def stable_numbers(
 
 
 def _knows_epochs(numbers: Numbers, latest: dict[int, int]) -> bool:
-    """Whether a vector knows each member in the epoch that it has now."""
+    """Return whether a vector knows each member in the epoch that it has now."""
     found: dict[int, int] = {}
     for origin in numbers:
         region = region_of(origin)
@@ -75,12 +75,12 @@ def _knows_epochs(numbers: Numbers, latest: dict[int, int]) -> bool:
 
 
 def covers_all(numbers: Numbers, others: Numbers) -> bool:
-    """Whether a vector knows all that another one does."""
+    """Return whether a vector knows all that another one does."""
     return all(covers(numbers, (origin, number)) for origin, number in others.items())
 
 
 def _has_earlier(numbers: Numbers, latest: dict[int, int], known: Numbers) -> bool:
-    """Whether all is known here that a member has of epochs that are over.
+    """Return whether all is known here that a member has of epochs that are over.
 
     All those of a region are that takes part no more.
     """

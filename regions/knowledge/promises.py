@@ -35,7 +35,7 @@ def least_promise(others: list[int], promises: dict[int, int], own_ms: int) -> i
 
 
 def has_all_before(vectors: list[Numbers], epochs: dict[int, int]) -> bool:
-    """Whether all is known here that the others know of lives that are over.
+    """Return whether all is known here that the others know of lives that are over.
 
     Args:
         vectors: what is known here, and what each of the others has said it knows.

@@ -40,6 +40,6 @@ def newest_version() -> int:
 
 
 def is_numbered(words: list[bytes]) -> bool:
-    """Whether a record is an effect. Names of effects are written in capitals."""
+    """Return whether a record is an effect. Names of effects are written in capitals."""
     name = words[0]
     return name == XADD or (name == AA and len(words) > 1 and words[1] in EFFECTS)

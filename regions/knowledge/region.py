@@ -134,7 +134,7 @@ class Region(Member):
             raise_numbers(self.garbage_known, {origin: number})
 
     def wants_beat(self, remembers: bool) -> bool:
-        """Whether a beat could let others forget something that none before has let them.
+        """Return whether a beat could let others forget something that none before has let them.
 
         Args:
             remembers: there is something here that may be forgotten.
@@ -199,7 +199,7 @@ class Region(Member):
             del self.beats[member]  # what it had on its disk says nothing of one that comes back
 
     def is_forgotten(self, member: int) -> bool:
-        """Whether a region takes part no more, and has not come back as a new one."""
+        """Return whether a region takes part no more, and has not come back as a new one."""
         epoch = self.forgotten.get(member)
         if epoch is None:
             return False
@@ -208,7 +208,7 @@ class Region(Member):
         return max(self.met.get(member, -1), latest_epoch(self.numbers, member)) <= epoch
 
     def has_heard_of(self, member: int) -> bool:
-        """Whether a region has ever taken part, or was to, as far as is known here."""
+        """Return whether a region has ever taken part, or was to, as far as is known here."""
         if member in self.peers or member in self.joined or member in self.forgotten:
             return True
         if member in self.met or latest_epoch(self.numbers, member) >= 0:
@@ -216,7 +216,7 @@ class Region(Member):
         return any(region_of(origin) == member for origin in self.nonces)
 
     def stable(self) -> Numbers:
-        """What every member has on its disk, and all that is concurrent with it is here."""
+        """Return what every member has on its disk, and all that is concurrent with it is here."""
         members = self.members()
         if members == [self.id]:
             return self.synced.copy()
@@ -239,7 +239,7 @@ class Region(Member):
         return [member for member in found if member != self.id and not self.is_forgotten(member)]
 
     def _has_all_before(self, others: list[int]) -> bool:
-        """Whether no more can come of what was made before the others promised."""
+        """Return whether no more can come of what was made before the others promised."""
         vectors = [self.known()]
         epochs = {self.id: self.epoch}
         for member in others:
@@ -274,7 +274,7 @@ class Region(Member):
         return 0 if self.is_in_unseen_epoch() else self._safe_promise_ms()
 
     def _safe_promise_ms(self) -> int:
-        """What this region promises, as far as no power cut can make it forget that."""
+        """Return what this region promises, as far as no power cut can make it forget that."""
         return min(self.promise_ms, self.synced_promise_ms)
 
     def is_in_unseen_epoch(self) -> bool:
@@ -282,7 +282,7 @@ class Region(Member):
         return not self.count and (self.epoch > 0 or latest_epoch(self.numbers, self.id) >= 0)
 
     def has_outlived(self, member: int, epoch: int, begun: int) -> bool:
-        """Whether an epoch of another region is over: nothing is taken from it any more."""
+        """Return whether an epoch of another region is over: nothing is taken from it any more."""
         return latest_epoch(self.numbers, member) > epoch or self.forgotten.get(member, -1) >= begun
 
     def known(self) -> Numbers:
@@ -293,11 +293,10 @@ class Region(Member):
         return numbers
 
     def known_text(self) -> bytes:
-        """See ``Member``."""
         return encode_numbers(self.known())
 
     def number_of(self, origin: bytes) -> int:
-        """How many records of an origin are known here."""
+        """Return how many records of an origin are known here."""
         return self.count if origin == self.origin else self.numbers.get(origin, 0)
 
     def learned(self, origin: bytes, number: int) -> None:
@@ -308,11 +307,11 @@ class Region(Member):
             self.numbers[origin] = number
 
     def knows(self, dot: Dot) -> bool:
-        """Whether a record has been applied here."""
+        """Return whether a record has been applied here."""
         return self.number_of(dot[0]) >= dot[1]
 
     def is_outdone(self, numbers: Numbers) -> bool:
-        """Whether somebody who knows this has met more of this region than it knows itself.
+        """Return whether somebody who knows this has met more of this region than it knows itself.
 
         It may be more of this epoch, or a later one: nobody takes anything of an earlier one then.
         """
@@ -321,7 +320,7 @@ class Region(Member):
         )
 
     def next_dot(self) -> Dot:
-        """What the next record of this region will be."""
+        """Return what the next record of this region will be."""
         return self.origin, self.count + 1
 
     def next_lane(self) -> int:
@@ -344,7 +343,7 @@ class Region(Member):
         self._made_before = 0
 
     def made(self, name: bytes) -> int:
-        """How many effects of a name it has made since its start.
+        """Return how many effects of a name it has made since its start.
 
         Those of XADD are all that no other name has: so XADD need not count.
         """

@@ -49,7 +49,7 @@ class Create:
         self.intervals: dict[bytes, Intervals] = {}
 
     def survives(self, removal: Removal) -> bool:
-        """Whether it lives on beside a deletion of the key."""
+        """Return whether it lives on beside a deletion of the key."""
         if removal.kind == DEL:
             return covers(self.numbers, removal.dot)
         return not removal.has_seen(self.dot)
@@ -59,7 +59,7 @@ class Create:
         return self.intervals_of(lane).add(after, upto)
 
     def intervals_of(self, lane: bytes) -> Intervals:
-        """What is acknowledged of a lane."""
+        """Return what is acknowledged of a lane."""
         return _intervals_in(self.intervals, lane)
 
     def copy(self) -> Create:
@@ -238,7 +238,7 @@ class Births:
         return ANYWHERE if found is None else found.first
 
     def intervals(self, lane: bytes) -> Intervals | None:
-        """What is acknowledged of a lane, for any of the creates; not to be changed."""
+        """Return what is acknowledged of a lane, for any of the creates; not to be changed."""
         found: Intervals | None = None
         united = False
         for create in self.creates:
@@ -255,18 +255,18 @@ class Births:
         return found
 
     def not_acked(self, lane: bytes, after: ID, upto: ID) -> list[tuple[ID, ID]]:
-        """What of an interval is not acknowledged: first and last ID of each stretch."""
+        """Return what of an interval is not acknowledged: first and last ID of each stretch."""
         intervals = self.intervals(lane)
         if intervals is None:
             intervals = Intervals()
         return [(start, min(end, upto)) for start, end in intervals.gaps(after) if start <= upto]
 
     def is_idle(self) -> bool:
-        """Whether nothing has to be remembered of it."""
+        """Return whether nothing has to be remembered of it."""
         return not (self.creates or self.tombstones or self.acks or self.has_settings())
 
     def has_settings(self) -> bool:
-        """Whether something was set that stands."""
+        """Return whether something was set that stands."""
         return bool(self.mode.settings or self.home.settings)
 
     def used_bytes(self) -> int:

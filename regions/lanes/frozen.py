@@ -77,20 +77,17 @@ class FrozenRegionalStream(FrozenStream):
         ]
 
     def register(self) -> None:
-        """See ``FrozenStream``."""
         super().register()
         for lane in self.lanes:
             lane.log.register()
 
     def thaw(self) -> list[Freeable]:
-        """See ``FrozenStream``."""
         rest = super().thaw()
         for lane in self.lanes:
             rest.extend(lane.log.thaw())
         return rest
 
     def copied_bytes(self) -> int:
-        """See ``FrozenStream``."""
         total = super().copied_bytes()
         for lane in self.lanes:
             total += lane.log.copied_bytes()

@@ -67,7 +67,7 @@ def opened(grave: bytes, region: Region) -> RegionalStream:
 
 
 def outlasts(grave: bytes, stable: Numbers) -> bool:
-    """Whether ``garbage.collect`` would find nothing that may be forgotten."""
+    """Return whether ``garbage.collect`` would find nothing that may be forgotten."""
     packed = _Unpacker(grave)
     counted = packed.next()
     if not counted & _HAS_GARBAGE:
@@ -82,7 +82,7 @@ def outlasts(grave: bytes, stable: Numbers) -> bool:
 
 
 def bury(stream: RegionalStream) -> bytes | None:
-    """What is left of a stream that does not exist; None where that is more than usual."""
+    """Return what is left of a stream that does not exist; None where that is more than usual."""
     if stream.groups or stream.births or stream.tops or stream.awaited or stream.idmp is not None:
         return None
     if stream.ttl.settings or stream.limits.settings:

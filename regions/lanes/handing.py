@@ -64,19 +64,19 @@ class Reached:
 
 
 def has_read(group: Group) -> bool:
-    """Whether there is anything to give."""
+    """Return whether there is anything to give."""
     places = places_of(group)
     return bool(group.pel.size or places.place or not places.is_unread())
 
 
 def reached(group: Group) -> Reached:
-    """How far it has come here."""
+    """Return how far it has come here."""
     places = places_of(group)
     return Reached(places.start, places.again, places.place.copy(), places.begun.copy())
 
 
 def held(group: Group, most: int) -> list[list[Held]]:
-    """What is pending, by time, in portions of up to ``most`` entries."""
+    """Return what is pending, by time, in portions of up to ``most`` entries."""
     portions: list[list[Held]] = []
     left = 0
     for chunk in group.by_time.chunks:
@@ -214,7 +214,7 @@ def _consumer(group: Group, name: bytes, moment_ms: int) -> Consumer:
 
 
 def _is_done(stream: Lanes, places: Places, entry_id: ID) -> bool:
-    """Whether all entries with an ID are acknowledged."""
+    """Return whether all entries with an ID are acknowledged."""
     holders = stream.holders(entry_id[0], entry_id[1])
     if not holders:
         return False

@@ -41,12 +41,12 @@ class Intervals:
             self.add(other.afters[number], other.uptos[number])
 
     def holds(self, entry_id: ID) -> bool:
-        """Whether an ID lies in one of them."""
+        """Return whether an ID lies in one of them."""
         number = bisect_left(self.uptos, entry_id)
         return number < len(self.uptos) and self.afters[number] < entry_id
 
     def covers(self, after: ID, upto: ID) -> bool:
-        """Whether one of them has all of an interval."""
+        """Return whether one of them has all of an interval."""
         number = bisect_left(self.uptos, upto)
         return number < len(self.uptos) and self.afters[number] <= after
 

@@ -260,7 +260,7 @@ def _drop_those_gone(mine: Stream, copy: Stream, start: ID, both: ID) -> ID | No
 
 
 def _are_alike(block: Block, other: Block) -> bool:
-    """Whether two sealed blocks are known to have the same live entries."""
+    """Return whether two sealed blocks are known to have the same live entries."""
     return bool(block.payload) and block.payload == other.payload and block.dead == other.dead
 
 

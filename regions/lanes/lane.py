@@ -23,7 +23,7 @@ class LaneError(Exception):
 
 
 def new_log() -> Stream:
-    """What holds the entries of a lane; the groups and producers are the whole stream's."""
+    """Return what holds the entries of a lane; the groups and producers are the whole stream's."""
     return Stream(IDMP_DURATION_S, IDMP_MAXSIZE)
 
 
@@ -59,11 +59,11 @@ class Lane:
         return self.log.last_ms, self.log.last_seq
 
     def is_covered(self) -> bool:
-        """Whether deletions of the key reach over all that ever came of it."""
+        """Return whether deletions of the key reach over all that ever came of it."""
         return self.last() <= self.deleted
 
     def is_dead(self) -> bool:
-        """Whether it may be forgotten once nobody can speak of it any more.
+        """Return whether it may be forgotten once nobody can speak of it any more.
 
         One that is known by a removal that came before its entries is not: what it removes is
         still to come.
@@ -83,7 +83,7 @@ class Lane:
         self.early = early or _NO_IDS
 
     def takes(self, entry_id: ID) -> bool:
-        """Whether an entry that comes now lives; one that was removed early is forgotten."""
+        """Return whether an entry that comes now lives; one that was removed early is forgotten."""
         if entry_id <= self.deleted or entry_id <= self.trimmed:
             return False
         if entry_id in self.early:

@@ -110,7 +110,7 @@ class Lanes(Stream):
         return self._filled
 
     def seen(self) -> LaneVector:
-        """How far each lane has come that no deletion of the key covers."""
+        """Return how far each lane has come that no deletion of the key covers."""
         return {lane.name: lane.last() for lane in self.lanes if not lane.is_covered()}
 
     def holders(self, ms: int, seq: int) -> list[Lane]:
@@ -136,7 +136,6 @@ class Lanes(Stream):
         return merged(sources, count, reverse, most_bytes)
 
     def first_id(self) -> ID:
-        """See ``EntryLog``."""
         found = NO_ID
         for lane in self._filled:
             first = lane.log.first_id()
@@ -145,14 +144,12 @@ class Lanes(Stream):
         return found
 
     def last_entry_id(self) -> ID:
-        """See ``EntryLog``."""
         found = NO_ID
         for lane in self._filled:
             found = max(found, lane.log.last_entry_id())
         return found
 
     def contains(self, ms: int, seq: int) -> bool:
-        """See ``EntryLog``."""
         return any(lane.log.contains(ms, seq) for lane in self._filled)
 
     def one(self, ms: int, seq: int) -> Part | None:
@@ -177,7 +174,6 @@ class Lanes(Stream):
         return found
 
     def has_after(self, ms: int, seq: int) -> bool:
-        """See ``EntryLog``."""
         for lane in self._filled:
             if lane.log.has_after(ms, seq):
                 return True
@@ -200,26 +196,23 @@ class Lanes(Stream):
         return count
 
     def count_upto(self, ms: int, seq: int) -> int:
-        """How many live entries have this ID or a lower one."""
+        """Return how many live entries have this ID or a lower one."""
         if ms == ID_MAX and seq == ID_MAX:
             return self.length
         above = following(ms, seq)
         return self.count_before(above[0], above[1])
 
     def around_rank(self, rank: int) -> Stretch:
-        """See ``EntryLog``."""
         only = self._only()
         return around_rank(self._filled, rank) if only is None else only.around_rank(rank)
 
     def is_scattered(self) -> bool:
-        """See ``EntryLog``."""
         for lane in self._filled:
             if lane.log.is_scattered():
                 return True
         return False
 
     def look_ahead(self, all_ms: vec[i64]) -> None:
-        """See ``EntryLog``."""
         for lane in self._filled:
             if lane.log.is_scattered():
                 lane.log.look_ahead(all_ms)
@@ -227,21 +220,18 @@ class Lanes(Stream):
     # Size
 
     def node_count(self) -> int:
-        """See ``EntryLog``."""
         count = 0
         for lane in self._filled:
             count += lane.log.node_count()
         return count
 
     def blocks_bytes(self) -> int:
-        """See ``EntryLog``."""
         total = 0
         for lane in self.lanes:
             total += LANE_BYTES + lane.log.blocks_bytes() + _EARLY_BYTES * len(lane.early)
         return total
 
     def effort(self) -> int:
-        """See ``Stream``."""
         total = super().effort()
         for lane in self.lanes:
             total += lane.log.effort()

@@ -33,7 +33,6 @@ class LanePart(Part):
         self.lane: Final = lane
 
     def until(self, high: int) -> Part:
-        """See ``Part``."""
         return LanePart(self.run, self.dead, self.low, high, self.lane)
 
     def lane_at(self, number: int) -> Lane:
@@ -56,11 +55,9 @@ class MixedPart(LanePart):
         self.kinds: Final = kinds
 
     def until(self, high: int) -> Part:
-        """See ``Part``."""
         return MixedPart(self.run, self.low, high, self.lanes, self.kinds)
 
     def lane_at(self, number: int) -> Lane:
-        """See ``LanePart``."""
         return self.lanes[number]
 
 
@@ -165,7 +162,7 @@ class _Cursor:
         self.seq = self._run.seq[number]
 
     def take(self, other: _Cursor | None, most: int) -> LanePart:
-        """What comes before the next entry of ``other``, of the part at hand.
+        """Return what comes before the next entry of ``other``, of the part at hand.
 
         Args:
             most: the most entries; 0 is all.
@@ -195,7 +192,7 @@ class _Cursor:
         return LanePart(self._run, dead, low, high, self._lane)
 
     def is_short_before(self, other: _Cursor) -> bool:
-        """Whether few entries come before the next one of ``other``."""
+        """Return whether few entries come before the next one of ``other``."""
         place = self._low + _SHORT
         run = self._run
         return place >= self._high or is_below(other.ms, other.seq, run.ms[place], run.seq[place])
@@ -242,7 +239,7 @@ class _Cursor:
         return min(self._high, bound)
 
     def is_used_up(self) -> bool:
-        """Whether nothing is left of the part at hand."""
+        """Return whether nothing is left of the part at hand."""
         return self._low >= self._high
 
     def go_on(self, portion: int) -> bool:
@@ -262,7 +259,7 @@ class _Mix:
         self._width = -1
 
     def takes(self, run: Run) -> bool:
-        """Whether entries of a run may be added: all have to have the same names."""
+        """Return whether entries of a run may be added: all have to have the same names."""
         names = run.names
         if names is None:
             return False
@@ -372,7 +369,7 @@ def reached_by(parts: list[Part]) -> LaneVector:
 
 
 def _is_fine(first: _Cursor, second: _Cursor, mix: _Mix) -> bool:
-    """Whether it pays to copy entries of the two lanes that are read next."""
+    """Return whether it pays to copy entries of the two lanes that are read next."""
     if not (mix.takes(first.run()) and mix.takes(second.run())):
         return False
     if first.run().names != second.run().names:

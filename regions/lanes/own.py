@@ -76,7 +76,6 @@ class OwnLanes(Lanes):
         self._append_own(ms, seq, words, at, limits)
 
     def append_next(self, now_ms: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
-        """See ``EntryLog``."""
         ms, seq = self._free_id(now_ms)
         self._append_own(ms, seq, words, at, limits)
 

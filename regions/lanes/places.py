@@ -104,12 +104,12 @@ class Places(Position):
                 vector.pop(lane, None)
 
     def is_acked(self, lane: bytes, entry_id: ID) -> bool:
-        """Whether an entry is acknowledged, here or elsewhere, for any of the creates."""
+        """Return whether an entry is acknowledged, here or elsewhere, for any of the creates."""
         intervals = self.births.intervals(lane)
         return intervals is not None and intervals.holds(entry_id)
 
     def to_come(self, lane: bytes) -> list[tuple[ID, ID]]:
-        """What of a lane is to be given: first and last ID of each stretch."""
+        """Return what of a lane is to be given: first and last ID of each stretch."""
         floor = self.floor(lane)
         intervals = self.births.intervals(lane)
         if floor >= GREATEST:
@@ -126,7 +126,6 @@ class Places(Position):
     # What a group asks
 
     def has_new(self, log: EntryLog) -> bool:
-        """See ``Position``."""
         for lane in _lanes(log).filled_lanes():
             ranges = self.to_come(lane.name)
             if ranges and _has_any(lane, ranges):
@@ -156,11 +155,9 @@ class Places(Position):
         return merged(sources, count, False, most_bytes)
 
     def with_namesakes(self, log: EntryLog, part: Part) -> list[Part]:
-        """See ``Position``."""
         return _lanes(log).with_namesakes(part)
 
     def deliver(self, parts: list[Part]) -> None:
-        """See ``Position``."""
         reached = reached_by(parts)
         for name in reached:
             self.put(name, reached[name])
@@ -231,12 +228,11 @@ class Places(Position):
         return twin
 
     def used_bytes(self) -> int:
-        """See ``Position``."""
         return _PLACES_BYTES + _PLACE_BYTES * (len(self.place) + len(self.begun))
 
 
 def places_of(group: Group) -> Places:
-    """How far a group of a stream of lanes has read."""
+    """Return how far a group of a stream of lanes has read."""
     places = group.places
     assert places is not None
     return cast("Places", places)
@@ -332,7 +328,7 @@ def _has_any(lane: Lane, ranges: list[tuple[ID, ID]]) -> bool:
 
 
 def _count(lane: Lane, start: ID, end: ID) -> int:
-    """How many live entries of a lane lie from ``start`` to ``end``, both included."""
+    """Return how many live entries of a lane lie from ``start`` to ``end``, both included."""
     log = lane.log
     if end >= log.last_entry_id():
         return log.length - log.count_before(start[0], start[1])

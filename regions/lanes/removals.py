@@ -28,7 +28,7 @@ class Removal:
         self.numbers: Final = numbers
 
     def has_seen(self, dot: Dot) -> bool:
-        """Whether its maker knew a record."""
+        """Return whether its maker knew a record."""
         return covers(self.numbers, dot)
 
 

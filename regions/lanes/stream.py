@@ -162,14 +162,14 @@ class RegionalStream(OwnLanes, Replicated):
         lane.manual = True
 
     def is_manual(self) -> bool:
-        """Whether a lane has such IDs."""
+        """Return whether a lane has such IDs."""
         for lane in self.lanes:
             if lane.manual and not lane.is_covered():
                 return True
         return False
 
     def has_made_ids(self) -> bool:
-        """Whether there may be entries that have been promised to come in order."""
+        """Return whether there may be entries that have been promised to come in order."""
         for lane in self.lanes:
             if not lane.manual and not lane.is_covered():
                 return True
@@ -209,7 +209,7 @@ class RegionalStream(OwnLanes, Replicated):
             self.remove_for(one.winner_lane, one.winner_id, one.lane, one.entry_id)
 
     def is_awaiting(self, one: Awaited) -> bool:
-        """Whether there may be something to be removed then."""
+        """Return whether there may be something to be removed then."""
         lane = self.find_lane(one.lane)
         if lane is None:
             return True
@@ -334,7 +334,7 @@ class RegionalStream(OwnLanes, Replicated):
             self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
 
     def may_have(self, ms: int, seq: int) -> bool:
-        """Whether an entry with an ID has come, or may have, that no deletion covers."""
+        """Return whether an entry with an ID has come, or may have, that no deletion covers."""
         strict = self.region.mode == STRICT
         for lane in self.lanes:
             made_here = strict and lane.key[2] and not lane.manual  # the ID names its region
@@ -411,7 +411,7 @@ class RegionalStream(OwnLanes, Replicated):
         return bool(self.groups)
 
     def is_idle(self) -> bool:
-        """Whether it does not exist, and there is nothing to be remembered of it."""
+        """Return whether it does not exist, and there is nothing to be remembered of it."""
         if self.removals or self.tops or self.awaited or self.groups:
             return False
         if self.ttl.settings or self.limits.settings:
@@ -425,7 +425,7 @@ class RegionalStream(OwnLanes, Replicated):
         return True
 
     def has_garbage(self) -> bool:
-        """Whether there is something that may be forgotten once all regions have seen it."""
+        """Return whether there is something that may be forgotten once all regions have seen it."""
         if self.removals:
             return True
         for births in self.births.values():
@@ -451,7 +451,7 @@ class RegionalStream(OwnLanes, Replicated):
     # Groups
 
     def births_of(self, name: bytes) -> Births:
-        """What is known of the creates of a group."""
+        """Return what is known of the creates of a group."""
         births = self.births.get(name)
         if births is None:
             births = Births()
@@ -521,7 +521,7 @@ class RegionalStream(OwnLanes, Replicated):
         return not self._is_removed(setting) and self.ttl.add(setting)
 
     def deadline_ms(self) -> int:
-        """When the key expires; ``NO_DEADLINE`` when it does not."""
+        """Return when the key expires; ``NO_DEADLINE`` when it does not."""
         setting = self.ttl.winner()
         return NO_DEADLINE if setting is None else setting.first
 
@@ -572,7 +572,6 @@ class RegionalStream(OwnLanes, Replicated):
     # As a value
 
     def used_bytes(self, samples: int) -> int:
-        """See ``Stream``."""
         total = super().used_bytes(samples)
         for births in self.births.values():
             total += births.used_bytes()
@@ -596,7 +595,6 @@ class RegionalStream(OwnLanes, Replicated):
         return plain
 
     def free_some(self, most: int) -> bool:
-        """See ``Stream``."""
         if self.frozen is not None:
             self.frozen.abandon()
             return True
@@ -611,7 +609,6 @@ class RegionalStream(OwnLanes, Replicated):
         return not lanes
 
     def freeze(self) -> FrozenRegionalStream:
-        """See ``Value``."""
         return FrozenRegionalStream(
             self,
             self.tops,

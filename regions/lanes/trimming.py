@@ -45,7 +45,7 @@ class _Head:
         return _LAST if block is None else (block.last_ms, block.last_seq)
 
     def live(self) -> int:
-        """How many entries it has."""
+        """Return how many entries it has."""
         return 0 if self.block is None else self.block.live
 
     def pass_over(self) -> None:
@@ -113,7 +113,7 @@ class _Trimming:
 def lanes_by_length(
     stream: Lanes, most: int, approximate: bool, limit: int, whole_nodes: bool
 ) -> LaneVector:
-    """How far to trim for ``most`` entries to be left; see ``EntryLog.trim_to_length``.
+    """Return how far to trim for ``most`` entries to be left; see ``EntryLog.trim_to_length``.
 
     Complexity: O(nodes that go, times lanes, times log n).
     """
@@ -142,7 +142,7 @@ def _has_small_head(stream: Lanes, excess: int) -> bool:
 
 
 def _is_among_oldest(stream: Lanes, head: _Head, excess: int) -> bool:
-    """Whether all of a node is among the oldest ``excess`` entries."""
+    """Return whether all of a node is among the oldest ``excess`` entries."""
     count = head.passed + head.live()
     if count > excess:
         return False
@@ -204,7 +204,7 @@ def entries_to_trim(stream: Lanes, how: Trim, mode: int) -> list[LaneEntry]:
 
 
 def _is_done(how: Trim, length: int, entry_id: ID) -> bool:
-    """Whether an entry and those after it stay, while there are ``length``."""
+    """Return whether an entry and those after it stay, while there are ``length``."""
     return length <= how.most if how.most >= 0 else entry_id >= how.below
 
 

@@ -53,7 +53,7 @@ def _add_encryption(tool: argparse.ArgumentParser) -> None:
 
 
 def _encryption(arguments: argparse.Namespace) -> Encryption | None:
-    """How connections are encrypted, if they are.
+    """Return how connections are encrypted, if they are.
 
     Raises: OSError where a file cannot be used.
     """

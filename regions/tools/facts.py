@@ -62,7 +62,7 @@ class Facts:
         return int(self._found.get(name, "0"))
 
     def problems(self) -> list[str]:
-        """What needs a person."""
+        """Return what needs a person."""
         found: list[str] = []
         if not self._number("aa_writable"):
             found.append(f"it takes no writes: {self._found['aa_not_writable_because']}")
@@ -88,7 +88,7 @@ class Facts:
         return found + self._warnings
 
     def row(self) -> list[str]:
-        """What stands in the table of regions."""
+        """Return what stands in the table of regions."""
         origin = f"{self.region}.{self._found['aa_epoch']}"
         numbers = self._found["aa_numbers"]
         records = sum([int(pair.partition("=")[2]) for pair in numbers.split(",") if "=" in pair])
@@ -105,7 +105,7 @@ class Facts:
         ]
 
     def link_rows(self) -> list[list[str]]:
-        """What stands in the table of links: this region pulls from each of the others.
+        """Return what stands in the table of links: this region pulls from each of the others.
 
         Why one is refused is left to ``problems``.
         """
@@ -128,7 +128,7 @@ class Facts:
 
 
 def facts_of(asker: Asker, address: str) -> Facts:
-    """What the server at an address says.
+    """Return what the server at an address says.
 
     Raises:
         AskError: it does not answer, or is no region.

@@ -78,7 +78,7 @@ def look_at(addresses: list[Address], encryption: Encryption | None = None) -> L
 
 
 def _strangers(all_facts: list[Facts]) -> list[str]:
-    """Whether these are different regions of one database."""
+    """Return whether these are different regions of one database."""
     found: list[str] = []
     by_number: dict[int, Facts] = {}
     for facts in all_facts:
@@ -151,7 +151,7 @@ def _judge(look: Look, regions: list[tuple[Facts, Asker]], said: list[dict[bytes
 
 
 def lines_of(look: Look) -> list[str]:
-    """What is printed."""
+    """Return what is printed."""
     lines: list[str] = []
     if look.facts:
         head = ["origin", "at", "writes", "records", "log (on disk)", "deleted"]

@@ -49,7 +49,7 @@ class Entry:
         self.updated_ms = now_ms
 
     def is_alike(self, other: Entry) -> bool:
-        """Whether the other one is the same, again."""
+        """Return whether the other one is the same, again."""
         return (
             self.reason == other.reason
             and self.context == other.context

@@ -59,7 +59,7 @@ class CommandBook:
         self._categories[name] = sum([1 << CATEGORIES.index(each) for each in set(categories)])
 
     def has(self, name: bytes) -> bool:
-        """Whether a command is there."""
+        """Return whether a command is there."""
         return name in self._categories
 
     def names(self) -> set[bytes]:
@@ -67,11 +67,11 @@ class CommandBook:
         return set(self._categories)
 
     def knows(self, name: bytes) -> bool:
-        """Whether a rule may name this command, in lower case."""
+        """Return whether a rule may name this command, in lower case."""
         return name in self._categories or name in self._names_of_redis()
 
     def has_children(self, name: bytes) -> bool:
-        """Whether a command consists of subcommands."""
+        """Return whether a command consists of subcommands."""
         if name in self._categories:
             return name in self._children
         return any(other.startswith(name + b"|") for other in self._names_of_redis())
@@ -123,7 +123,7 @@ class UnmatchedError(Exception):
 
 
 def has_spaces(text: bytes) -> bool:
-    """Whether there is a space, a line break or a NUL in a name or a pattern."""
+    """Return whether there is a space, a line break or a NUL in a name or a pattern."""
     return any(char in _SPACES for char in text)
 
 

@@ -72,18 +72,18 @@ class Selector:
     # What may be done
 
     def is_unlimited(self) -> bool:
-        """Whether everything may be done."""
+        """Return whether everything may be done."""
         return self.all_commands and self.all_keys and self.all_channels
 
     def allows_command(self, name: bytes, argv: list[bytes]) -> bool:
-        """Whether a command may be run, whatever its keys and channels are."""
+        """Return whether a command may be run, whatever its keys and channels are."""
         if self.all_commands or name in self.commands:
             return True
         words = self.first_words.get(name)
         return words is not None and len(argv) > 1 and argv[1].lower() in words
 
     def allows_key(self, key: bytes, rights: int) -> bool:
-        """Whether a key may be read, written or, with no rights, be mentioned."""
+        """Return whether a key may be read, written or, with no rights, be mentioned."""
         if self.all_keys:
             return True
         for pattern in self.keys:
@@ -92,7 +92,7 @@ class Selector:
         return False
 
     def allows_every_key(self, rights: int) -> bool:
-        """Whether that goes for each key there may be."""
+        """Return whether that goes for each key there may be."""
         if self.all_keys:
             return True
         return any(each.text == b"*" and each.rights & rights == rights for each in self.keys)
@@ -128,7 +128,7 @@ class Selector:
 
 
 def fits_any(patterns: list[ChannelPattern], channel: bytes, is_pattern: bool) -> bool:
-    """Whether a channel fits one of these, or a pattern is one of them."""
+    """Return whether a channel fits one of these, or a pattern is one of them."""
     for pattern in patterns:
         if pattern.text == channel if is_pattern else pattern.glob.matches(channel):
             return True

@@ -58,7 +58,7 @@ class Users:
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def login_needed(self) -> bool:
-        """Whether a client has to log in before it may do anything."""
+        """Return whether a client has to log in before it may do anything."""
         return not (self.default.enabled and self.default.no_password)
 
     def set_password(self, password: bytes) -> None:

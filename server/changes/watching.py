@@ -84,7 +84,7 @@ class Watches(Listener):
 
     @property
     def key_count(self) -> int:
-        """How many keys are watched."""
+        """Return how many keys are watched."""
         return len(self._watchers)
 
     def watch(self, session: Session, db: Keyspace, key: bytes, now_ms: int) -> None:
@@ -111,7 +111,7 @@ class Watches(Listener):
         self._changes.listen(self, bool(self._watchers))
 
     def has_expired(self, session: Session, now_ms: int) -> bool:
-        """Whether a key has expired since ``session`` began to watch it."""
+        """Return whether a key has expired since ``session`` began to watch it."""
         for (index, key), was_expired in session.watched.items():
             found = self._databases[index].peek(key)
             if found is not None and not was_expired and 0 <= found.expire_ms < now_ms:
@@ -119,7 +119,7 @@ class Watches(Listener):
         return False
 
     def asks_for_events(self) -> bool:
-        """What the change was does not matter."""
+        """Return False: what the change was does not matter."""
         return False
 
     def heard(self, change: Change) -> None:

@@ -46,7 +46,7 @@ CLIENT_TYPES: Final[dict[bytes, bytes]] = {
 
 
 def is_subscriber(session: Session) -> bool:
-    """Whether a client listens to any channel or pattern."""
+    """Return whether a client listens to any channel or pattern."""
     return bool(session.channels or session.patterns or session.shard_channels)
 
 
@@ -67,7 +67,7 @@ def limit_class(session: Session) -> int:
 
 
 def tracking_of(session: Session) -> Tracking | None:
-    """How a client tracks; None where it does not."""
+    """Return how a client tracks; None where it does not."""
     return session.tracking if session.special & TRACKED else None
 
 

@@ -178,7 +178,7 @@ def held_by(session: Session) -> int:
 
 
 def size_of(words: list[bytes]) -> int:
-    """How many bytes they have together."""
+    """Return how many bytes they have together."""
     size = 0
     for word in words:
         size += len(word)
@@ -238,7 +238,7 @@ class Clients:
         return [everybody[number] for number in sorted(everybody)]
 
     def count(self, special: int) -> int:
-        """How many of the sessions are of this kind, such as ``REPLICA``."""
+        """Return how many of the sessions are of this kind, such as ``REPLICA``."""
         return len([each for each in self.sessions.values() if each.special & special])
 
     def take_flushing(self) -> list[Session]:
@@ -248,7 +248,7 @@ class Clients:
         return sessions
 
     def unread_bytes(self) -> int:
-        """What all of them have not read of their replies, replicas left out."""
+        """Return what all of them have not read of their replies, replicas left out."""
         clients = [each for each in self.sessions.values() if not each.special & REPLICA]
         return sum([session.peer.pending_output_bytes() for session in clients])
 
@@ -344,7 +344,7 @@ def put_out(session: Session, caller: Session, users: Users) -> bool:
 
 
 def loses_channels(session: Session, channels: list[ChannelPattern]) -> bool:
-    """Whether a client listens to anything that does not fit these."""
+    """Return whether a client listens to anything that does not fit these."""
     return (
         any(not fits_any(channels, pattern, True) for pattern in session.patterns)
         or any(not fits_any(channels, channel, False) for channel in session.channels)

@@ -109,7 +109,7 @@ class Peer:
         """Close now and forget what is pending."""
 
     def has_left(self) -> bool:
-        """Whether it is known that nothing sent now would arrive."""
+        """Return whether it is known that nothing sent now would arrive."""
         return False
 
     def when_drained(self, call: Callable[[], None]) -> None:
@@ -163,7 +163,7 @@ class ReplicaFacts:
         self.is_valkey = False
 
     def kind(self) -> tuple[bool, bool, bool]:
-        """What its snapshot depends on."""
+        """Return what its snapshot depends on."""
         return self.wants_keys, self.wants_functions, self.is_valkey
 
 
@@ -311,7 +311,7 @@ def allowed_by(setting: bytes, session: Session) -> bool:
 
 
 def is_local(session: Session) -> bool:
-    """Whether a client is on this machine."""
+    """Return whether a client is on this machine."""
     return session.unix_socket or session.address.startswith((b"127.", b"[::1]"))
 
 

@@ -259,22 +259,22 @@ def _not(sources: list[bytes]) -> bytes:
 
 
 def _diff(sources: list[bytes]) -> bytes:
-    """What the first has and none of the others."""
+    """Return what the first has and none of the others."""
     return combine(AND_NOT, sources[0], _or(sources[1:]))
 
 
 def _diff1(sources: list[bytes]) -> bytes:
-    """What one of the others has and not the first."""
+    """Return what one of the others has and not the first."""
     return combine(AND_NOT, _or(sources[1:]), sources[0])
 
 
 def _andor(sources: list[bytes]) -> bytes:
-    """What the first has and one of the others."""
+    """Return what the first has and one of the others."""
     return combine(AND, sources[0], _or(sources[1:]))
 
 
 def _one(sources: list[bytes]) -> bytes:
-    """What exactly one has."""
+    """Return what exactly one has."""
     any_has = sources[0]
     several_have = b""
     for source in sources[1:]:
@@ -348,7 +348,7 @@ class _Operation:
 
 
 def _field_type(word: bytes) -> tuple[bool, int]:
-    """Whether a type such as ``i16`` has a sign, and how many bits."""
+    """Return whether a type such as ``i16`` has a sign, and how many bits."""
     signed = word.startswith(b"i")
     width = parse_integer(word[1:].partition(b"\0")[0])
     if not (signed or word.startswith(b"u")) or width is None:

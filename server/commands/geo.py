@@ -66,7 +66,7 @@ _UNITS: Final[dict[bytes, float]] = {b"M": 1.0, b"KM": 1000.0, b"FT": 0.3048, b"
 
 
 def metres_in(unit: bytes) -> float:
-    """How many metres a unit has; raises CommandError for what is none."""
+    """Return how many metres a unit has; raises CommandError for what is none."""
     metres = _UNITS.get(unit.upper())
     if metres is None:
         raise CommandError(BAD_UNIT)

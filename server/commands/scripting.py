@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def scripting_of(call: Call) -> ScriptEngine:
-    """What runs the scripts of a server. It is imported with the first of them."""
+    """Return what runs the scripts of a server. It is imported with the first of them."""
     server = call.server
     scripting = server.scripting
     return cast("ScriptEngine", server.ready_scripting() if scripting is None else scripting)
@@ -42,7 +42,7 @@ def show(call: Call) -> None:
 
 
 def key_count(call: Call) -> int:
-    """How many of the words are keys. Raises: CommandError."""
+    """Return how many of the words are keys. Raises: CommandError."""
     count = parse_integer(call.argv[2])
     if count is None:
         raise CommandError(NOT_AN_INTEGER)

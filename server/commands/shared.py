@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def has_passed(call: Call, moment_ms: int) -> bool:
-    """Whether a key given this deadline goes at once; while the AOF is loaded it stays.
+    """Return whether a key given this deadline goes at once; while the AOF is loaded it stays.
 
     A key that has this deadline already lives to the end of that millisecond.
     """
@@ -71,7 +71,7 @@ def set_deadline(call: Call, key: bytes, moment_ms: int, record: list[bytes] | N
 
 
 def is_replicated(call: Call, key: bytes) -> bool:
-    """Whether a key holds what other regions have, too."""
+    """Return whether a key holds what other regions have, too."""
     if call.server.data.region is None:
         return False
     found = call.db.peek(key)
@@ -148,7 +148,7 @@ class ElementScan:
         self.all: Final = self._pattern == b"*"
 
     def takes(self, element: bytes) -> bool:
-        """Whether an element, or a field, fits the pattern."""
+        """Return whether an element, or a field, fits the pattern."""
         return self.all or matches(self._pattern, element)
 
 

@@ -75,12 +75,12 @@ def shares_keys(shared: SharedKeys) -> None:
 
 
 def shared_keys() -> SharedKeys:
-    """What commands do with keys in a region; the server is one."""
+    """Return what commands do with keys in a region; the server is one."""
     found = _registered.only
     assert found is not None
     return found
 
 
 def in_region(call: Call) -> bool:
-    """Whether a command is to make effects; what is read from a file makes none."""
+    """Return whether a command is to make effects; what is read from a file makes none."""
     return call.server.data.region is not None and not call.replaying

@@ -59,7 +59,7 @@ class Pattern:
         self._field: Final = field
 
     def of(self, call: Call, element: bytes) -> bytes | None:
-        """Where an element leads, or None. A key that is not there is a miss."""
+        """Return where an element leads, or None. A key that is not there is a miss."""
         if self.is_element:
             return element
         if not self.varies:
@@ -100,14 +100,14 @@ def _key_alone(argv: list[bytes]) -> list[int]:
 
 
 def _may_look_up(call: Call) -> bool:
-    """Whether the client may read any key, because BY and GET can lead to any."""
+    """Return whether the client may read any key, because BY and GET can lead to any."""
     row = call.row
     assert isinstance(row, Command)
     return may_read_all_keys(call.session.user, row, call.argv)
 
 
 def _leaves_slot(call: Call, pattern: Pattern) -> bool:
-    """Whether a pattern may lead to keys of other slots, where that is refused."""
+    """Return whether a pattern may lead to keys of other slots, where that is refused."""
     if not call.server.gate.reasons & STRICT_SLOTS or pattern.is_element:
         return False
     return pattern_slot(pattern.text) != slot_of(call.argv[1])
@@ -163,7 +163,7 @@ class _Request:
             raise CommandError(SYNTAX)
 
     def elements(self, call: Call) -> list[bytes]:
-        """What is answered, before GET leads elsewhere.
+        """Return what is answered, before GET leads elsewhere.
 
         Raises: CommandError.
         """

@@ -250,7 +250,7 @@ class Config:
         return self._asked.get(row.name, self.value(row))
 
     def is_active(self, row: Parameter) -> bool:
-        """Whether the parameter means something here."""
+        """Return whether the parameter means something here."""
         return row.name in self._active
 
     def text(self, name: bytes) -> bytes:
@@ -410,7 +410,7 @@ def sizes(config: Config) -> dict[str, int]:
 
 
 def defaults(config: Config) -> dict[str, int]:
-    """What a value gets where a file says nothing, by the names of parameters."""
+    """Return what a value gets where a file says nothing, by the names of parameters."""
     return _values(config, (*_SIZES, *_IDMP))
 
 

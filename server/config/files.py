@@ -64,7 +64,7 @@ def without_password(line: bytes) -> bytes:
 
 
 def leading_name(text: bytes) -> bytes:
-    """What stands before the first space, quote or ``=`` of a line or an option."""
+    """Return what stands before the first space, quote or ``=`` of a line or an option."""
     found = _NAME.match(text)
     return b"" if found is None else found.group()
 

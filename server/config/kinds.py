@@ -368,7 +368,7 @@ class Directory(Parameter):
         return [(b"dir %b" % quoted(text(value)), True)]
 
     def range_text(self) -> str:
-        """What it must be."""
+        """Return what it must be."""
         return "a folder that exists"
 
 

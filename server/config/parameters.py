@@ -173,6 +173,6 @@ BY_NAME: Final[dict[bytes, Parameter]] = _by_name()
 
 
 def is_sensitive(name: bytes) -> bool:
-    """Whether the value of the parameter ``name`` must stay out of logs and of SLOWLOG."""
+    """Return whether the value of the parameter ``name`` must stay out of logs and of SLOWLOG."""
     row = BY_NAME.get(name.lower())
     return row is not None and bool(row.flags & SENSITIVE)

@@ -162,7 +162,7 @@ class Cron:
             begin_job(self._durability, now_ms // 1000)
 
     def _has_to_evict(self) -> bool:
-        """Whether keys are to be evicted for which there was no time before a command."""
+        """Return whether keys are to be evicted for which there was no time before a command."""
         evicting = self._server.evicting
         return evicting is not None and evicting.has_more
 

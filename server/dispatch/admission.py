@@ -133,7 +133,7 @@ def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command
 
 
 def runs_again(row: Command) -> bool:
-    """Whether a command that stands in a file, or comes from a master, is run.
+    """Return whether a command that stands in a file, or comes from a master, is run.
 
     All are run that may change data, scripts or functions, or tell subscribers something. What acts
     on the server or on a connection is not: a file does not shut down its server.
@@ -142,7 +142,7 @@ def runs_again(row: Command) -> bool:
 
 
 def changes_nothing(row: Command) -> bool:
-    """Whether nothing is lost where a command is not run."""
+    """Return whether nothing is lost where a command is not run."""
     return bool(row.flags & READONLY) or row.name in _NO_CHANGES
 
 
@@ -162,7 +162,7 @@ def _fitting(row: Command, argv: list[bytes]) -> Command:
 
 
 def is_of_http(name: bytes) -> bool:
-    """Whether a name that is no command shows that a browser speaks here, and not a client.
+    """Return whether a name that is no command shows that a browser speaks here, and not a client.
 
     Any page that a browser shows can have it send a request to a server on this machine, and what
     the page put behind the header would be run as commands.
@@ -195,7 +195,7 @@ def drop_replica(session: Session, name: bytes) -> None:
 def admit(
     dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]
 ) -> object | None:
-    """What stands in the way of a request: a reply or ``HELD``; None lets it run."""
+    """Return what stands in the way of a request: a reply or ``HELD``; None lets it run."""
     server = dispatcher.server
     special = session.special
     if special & CLOSING:
@@ -254,7 +254,7 @@ def admit(
 
 
 def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]) -> bool:
-    """Whether a request is to wait for one that is at work in slices, or for newcomers.
+    """Return whether a request is to wait for one that is at work in slices, or for newcomers.
 
     These have sessions in the next turn. A script that keeps the event loop serves only those.
     """
@@ -279,7 +279,7 @@ def flags_of_request(server: Server, session: Session, row: Command, argv: list[
 
 
 def is_stale(server: Server) -> bool:
-    """Whether the data of a replica is old, and may not be read."""
+    """Return whether the data of a replica is old, and may not be read."""
     return bool(server.gate.reasons & LINK_DOWN) and not server.config.replica_serve_stale_data
 
 
@@ -340,17 +340,17 @@ def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
 
 
 def is_out_of_memory(server: Server) -> bool:
-    """Whether no room was to be made before the command at hand."""
+    """Return whether no room was to be made before the command at hand."""
     return bool(server.gate.reasons & MEMORY_LIMITED) and server.ready_evicting().short
 
 
 def is_read_only(server: Server) -> bool:
-    """Whether this is a replica that its clients may not write to."""
+    """Return whether this is a replica that its clients may not write to."""
     return bool(server.gate.reasons & FOLLOWS) and server.config.replica_read_only
 
 
 def lacks_replicas(server: Server) -> bool:
-    """Whether there are fewer replicas than writes need."""
+    """Return whether there are fewer replicas than writes need."""
     return bool(server.gate.reasons & NO_REPLICAS)
 
 
@@ -381,7 +381,7 @@ def _forbidden(server: Server, session: Session, row: Command, argv: list[bytes]
 
 
 def is_of_regions(row: Command) -> bool:
-    """Whether a command is taken at the port for other regions.
+    """Return whether a command is taken at the port for other regions.
 
     What operators ask is not, because ``requirepass`` does not hold there.
     """
@@ -389,12 +389,12 @@ def is_of_regions(row: Command) -> bool:
 
 
 def is_queued(row: Command) -> bool:
-    """Whether a request is queued inside MULTI, and not run there and then."""
+    """Return whether a request is queued inside MULTI, and not run there and then."""
     return row.name not in _UNQUEUED and not row.flags & NO_MULTI
 
 
 def is_queued_unseen(server: Server, row: Command) -> bool:
-    """Whether that goes for every client now, so that ``admit`` need not look."""
+    """Return whether that goes for every client now, so that ``admit`` need not look."""
     if server.gate.reasons or (row.makes_others and server.data.region is not None):
         return False
     return is_queued(row) and not row.flags & ADMIN

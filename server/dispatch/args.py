@@ -67,7 +67,7 @@ class Args:
 
     @property
     def left(self) -> int:
-        """How many words are left."""
+        """Return how many words are left."""
         return len(self.argv) - self.at
 
     def word(self) -> bytes:

@@ -103,7 +103,7 @@ class Call:
 
     @property
     def listened(self) -> bool:
-        """Whether anybody listens to changes; see ``name_parts``."""
+        """Return whether anybody listens to changes; see ``name_parts``."""
         return self.server.changes.has_listeners
 
     def name_parts(self, parts: list[bytes]) -> None:
@@ -138,7 +138,7 @@ class Call:
 
     @property
     def recorded(self) -> bool:
-        """Whether anybody takes records; if not, none need be made."""
+        """Return whether anybody takes records; if not, none need be made."""
         return self.server.changes.recorded
 
     @property
@@ -148,7 +148,7 @@ class Call:
         return changes.recorded or changes.has_listeners
 
     def needs_no_events(self) -> bool:
-        """Whether it is enough to say which requests have changed their keys.
+        """Return whether it is enough to say which requests have changed their keys.
 
         Clients that wait for a key may want more. One that tracks gets the invalidations of its own
         changes behind each reply, unless it has called with NOLOOP.
@@ -177,7 +177,7 @@ class Call:
         return bool(server.changes.expired) or bool(server.key_events.flags & MISSED.kind)
 
     def reply_is_too_long(self, size: int) -> bool:
-        """Whether a reply that has this length so far is more than may wait for its client.
+        """Return whether a reply that has this length so far is more than may wait for its client.
 
         The client is dropped then, and to go on is of no use.
         """

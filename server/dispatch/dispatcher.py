@@ -76,7 +76,7 @@ class Slicing(Work):
 
     @abstractmethod
     def postpones(self, queue: Queue) -> bool:
-        """Whether those who wait for a key that is ready have to wait until this is done."""
+        """Return whether those who wait for a key that is ready have to wait until this is done."""
 
 
 class Dispatcher:

@@ -32,7 +32,6 @@ class OrderlyEnding(Ending):
         self._deadline_ms = 0
 
     def begin(self, wishes: Wishes, on_stay: Callable[[], None] | None = None) -> int:
-        """See ``Ending``."""
         if self._wishes is not None:
             return WAITS
         server = self._server
@@ -52,11 +51,9 @@ class OrderlyEnding(Ending):
         return self._end(wishes)
 
     def await_with(self, session: Session) -> None:
-        """See ``Ending``."""
         self._clients.append(session)
 
     def call_off(self) -> bool:
-        """See ``Ending``."""
         if self._wishes is None:
             return False
         log.info("Shutdown manually aborted.")
@@ -64,7 +61,6 @@ class OrderlyEnding(Ending):
         return True
 
     def tick(self, now_ms: int) -> None:
-        """See ``Ending``."""
         wishes = self._wishes
         replicas = self._server.role.replicas
         if wishes is None or replicas is None:

@@ -179,7 +179,7 @@ def _run_admitted(
 def _admitted_until(
     server: Server, session: Session, row: Command, requests: list[list[bytes]], at: i64, end: i64
 ) -> i64:
-    """Where requests stop that need not be looked at, because the one at ``at`` is admitted.
+    """Return where requests stop that need not be looked at, because the one at ``at`` is admitted.
 
     A limit of memory is far from those that read, and from those that surely fit below it.
     """

@@ -106,14 +106,14 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
 
 
 def _lacks_files(fault: Exception) -> bool:
-    """Whether what is opened with its first use could not be, for want of descriptors."""
+    """Return whether what is opened with its first use could not be, for want of descriptors."""
     if isinstance(fault, OSError):
         return fault.errno in (errno.EMFILE, errno.ENFILE)
     return isinstance(fault, ImportError) and os.strerror(errno.EMFILE) in str(fault)
 
 
 def alike_until(requests: list[list[bytes]], at: i64, end: i64, of_any_key: bool = False) -> i64:
-    """Where requests after ``at`` stop having as many words, the same name and second word.
+    """Return where requests after ``at`` stop having as many words, the same name and second word.
 
     The second word is their key, or a subcommand; it does not matter if they are ``of_any_key``.
     They stop at ``end`` or after ``MOST_ALIKE`` at the latest.
@@ -164,7 +164,7 @@ def run_alike(
 
 
 def _needs_no_guard(server: Server, row: Command) -> bool:
-    """Whether only sizes are kept, and the table of keys sees to them by itself."""
+    """Return whether only sizes are kept, and the table of keys sees to them by itself."""
     return row.replaces and server.data.freezing is None
 
 

@@ -36,7 +36,7 @@ class KeyUse:
 
 
 def has_keys(row: Command) -> bool:
-    """Whether a command takes keys at all."""
+    """Return whether a command takes keys at all."""
     return row.find_keys is not None or any(_NOT_KEY not in spec.flags for spec in row.keys)
 
 
@@ -84,7 +84,7 @@ def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
 
 
 def _is_odd(count: bytes) -> bool:
-    """Whether a number of keys is not spelled as numbers are, such as 01."""
+    """Return whether a number of keys is not spelled as numbers are, such as 01."""
     return parse_integer(count) is None
 
 
@@ -173,14 +173,14 @@ def xread_keys(argv: list[bytes]) -> list[int]:
 
 
 def _set_flags(argv: list[bytes]) -> list[str]:
-    """What SET does with its key: GET returns the old value, a condition looks at it."""
+    """Return what SET does with its key: GET returns the old value, a condition looks at it."""
     if any(word.upper() == b"GET" for word in argv[3:]):
         return ["RW", "ACCESS", "UPDATE"]
     return ["RW", "UPDATE"] if _has_condition(argv[3:]) else ["OW", "UPDATE"]
 
 
 def _delex_flags(argv: list[bytes]) -> list[str]:
-    """What DELEX does with its key: without a condition it looks at nothing."""
+    """Return what DELEX does with its key: without a condition it looks at nothing."""
     return ["RW", "DELETE"] if _has_condition(argv[2:]) else ["RM", "DELETE"]
 
 
@@ -189,7 +189,7 @@ def _has_condition(options: list[bytes]) -> bool:
 
 
 def _bitfield_flags(argv: list[bytes]) -> list[str]:
-    """What BITFIELD does with its key: GET alone changes nothing."""
+    """Return what BITFIELD does with its key: GET alone changes nothing."""
     at = 2
     while at < len(argv):
         words = _WORDS_OF_READER.get(argv[at].upper(), len(argv))
@@ -222,7 +222,7 @@ def slot_of_request(row: Command, argv: list[bytes]) -> int:
 
 
 def crosses_slots(session: Session, row: Command, argv: list[bytes]) -> bool:
-    """Whether a request has keys of several slots; EXEC has those of all that was queued."""
+    """Return whether a request has keys of several slots; EXEC has those of all that was queued."""
     transaction = session.transaction
     if row.name != b"exec" or transaction is None:
         return slot_of_request(row, argv) == SEVERAL_SLOTS

@@ -27,7 +27,7 @@ class KeySet:
         self.parts[hash(key) & (PARTS - 1)].add(key)
 
     def holds(self, key: bytes) -> bool:
-        """Whether a key is among them."""
+        """Return whether a key is among them."""
         return key in self.parts[hash(key) & (PARTS - 1)]
 
 

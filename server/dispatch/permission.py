@@ -95,7 +95,7 @@ class Denial:
 
 
 def denial_of(user: User, row: Command, argv: list[bytes]) -> Denial | None:
-    """What a user may not do of a request; None if it may do it all."""
+    """Return what a user may not do of a request; None if it may do it all."""
     if not user.limited:
         return None
     request = _Request(row, argv)
@@ -112,7 +112,7 @@ def denial_of(user: User, row: Command, argv: list[bytes]) -> Denial | None:
 
 
 def may_read_all_keys(user: User, row: Command, argv: list[bytes]) -> bool:
-    """Whether a user may run a request that reads keys which do not stand in it."""
+    """Return whether a user may run a request that reads keys which do not stand in it."""
     if not user.limited:
         return True
     request = _Request(row, argv)
@@ -154,7 +154,7 @@ def lost_line(server: Server, session: Session, row: Command, argv: list[bytes])
 
 
 def explained(user: User, row: Command, argv: list[bytes]) -> bytes:
-    """What a user may not do of a request, in full; empty if it may do it all."""
+    """Return what a user may not do of a request, in full; empty if it may do it all."""
     denial = denial_of(user, row, argv)
     if denial is None:
         return b""
@@ -223,7 +223,7 @@ class _Request:
         self._uses: list[KeyUse] | None = None
 
     def denied_by(self, selector: Selector) -> Denial | None:
-        """What a selector does not allow."""
+        """Return what a selector does not allow."""
         row = self._row
         argv = self._argv
         if not row.flags & NO_AUTH and not selector.allows_command(row.name, argv):

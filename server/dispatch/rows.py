@@ -229,7 +229,7 @@ class Command(CallCounters):
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed
 
     def arity_fits(self, count: int) -> bool:
-        """Whether a request of ``count`` words, the name included, has the right length."""
+        """Return whether a request of ``count`` words, the name included, has the right length."""
         return count == self.arity if self.arity >= 0 else count >= -self.arity
 
 

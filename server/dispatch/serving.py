@@ -41,7 +41,7 @@ class _Answer:
         self.misses: Final = misses
 
     def fits(self, waiter: Waiter) -> bool:
-        """Whether ``waiter``, of the same database, asks the same in the same way."""
+        """Return whether ``waiter``, of the same database, asks the same in the same way."""
         session = session_of(waiter)
         return (
             session.last_row is self._row
@@ -93,7 +93,7 @@ def serve_ready(dispatcher: Dispatcher) -> None:
 
 
 def _value_at(server: Server, line: Line) -> object | None:
-    """What the key of a line holds."""
+    """Return what the key of a line holds."""
     queue = line.queue
     return server.data.dbs[queue.db_index].get(queue.key, server.clock.now_ns // 1_000_000)
 

@@ -142,7 +142,7 @@ class _Run(Slicing):
         return False
 
     def _concerns(self, row: Command, argv: list[bytes]) -> bool:
-        """Whether a request sees or changes a key of ours, in whichever database."""
+        """Return whether a request sees or changes a key of ours, in whichever database."""
         if row.flags & SCRIPT_RUNNER:
             return True  # it need not name what it touches
         if has_keys(row):
@@ -160,7 +160,7 @@ class _Run(Slicing):
         )
 
     def postpones(self, queue: Queue) -> bool:
-        """Whether those who wait for a key that is ready have to wait until this is done."""
+        """Return whether those who wait for a key that is ready have to wait until this is done."""
         if self._phase != _CHANGING:
             return False
         keys = self._lengthy.keys

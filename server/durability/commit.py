@@ -180,7 +180,7 @@ class Committer:
     # Policy always
 
     def _gather(self, aof: AppendOnlyFile) -> bool:
-        """Whether to draw the turn out, because more requests are on their way."""
+        """Return whether to draw the turn out, because more requests are on their way."""
         server = self._server
         count = len(server.clients.flushing) + len(self._covered)
         nothing = not aof.pending and aof.is_synced()
@@ -242,7 +242,7 @@ class Committer:
         _flush(sessions)
 
     def _is_long_sync(self, aof: AppendOnlyFile) -> bool:
-        """Whether a sync may take long, so that it is to run in the thread."""
+        """Return whether a sync may take long, so that it is to run in the thread."""
         if self._threaded or self._files.job is not None:
             return True
         return aof.size_bytes - aof.synced_bytes >= LARGE_SYNC_BYTES
@@ -435,7 +435,7 @@ class Committer:
             self._arm(max(0.0, self._sync.started_s + SYNC_PERIOD_S - time.monotonic()))
 
     def _may_sync_piece(self) -> bool:
-        """Whether a sync may begin before the period is over."""
+        """Return whether a sync may begin before the period is over."""
         if self.busy or self._files.write_error or not self._may_sync():
             return False
         return time.monotonic() >= self._next_piece_s
@@ -547,7 +547,7 @@ class Committer:
 
     @property
     def busy(self) -> bool:
-        """Whether a write or a sync is under way in a thread."""
+        """Return whether a write or a sync is under way in a thread."""
         return self._sync.busy or self._writer.busy
 
     def sync_soon(self) -> bool:

@@ -103,7 +103,7 @@ def ready_to_end(
 
 
 def _is_recorded(server: Server, committer: Committer) -> bool:
-    """Whether all that was answered is in the append-only file, where there is one.
+    """Return whether all that was answered is in the append-only file, where there is one.
 
     Under ``appendfsync always`` it is, or the server has failed.
     """

@@ -56,11 +56,11 @@ class AofStatus:
         self.loaded_bytes = 0
 
     def loaded_share(self) -> float:
-        """How much has been loaded, in per cent."""
+        """Return how much has been loaded, in per cent."""
         return 100.0 * self.loaded_bytes / self.total_bytes if self.total_bytes else 100.0
 
     def loading_eta_s(self) -> int:
-        """How many seconds loading will still take, as far as is known."""
+        """Return how many seconds loading will still take, as far as is known."""
         elapsed_s = int(time.time()) - self.loading_started_s
         if elapsed_s <= 0:
             return 1
@@ -93,12 +93,12 @@ class SyncWait:
 
     @property
     def over(self) -> bool:
-        """Whether the client waits no more: answered, timed out or gone."""
+        """Return whether the client waits no more: answered, timed out or gone."""
         waiter = self.session.waiter
         return waiter is None or waiter.parked is not self.parked
 
     def is_synced(self, aof: AppendOnlyFile | None) -> bool:
-        """Whether it is there.
+        """Return whether it is there.
 
         If the file cannot be found any more, the base in front of the other one holds its records.
         """
@@ -127,7 +127,7 @@ class Rewriter:
 
     @abstractmethod
     def is_running(self) -> bool:
-        """Whether a base is being written."""
+        """Return whether a base is being written."""
 
     @abstractmethod
     def rewrite_soon(self) -> bool:

@@ -69,7 +69,7 @@ class Rewriting(Rewriter):
 
     @property
     def is_on(self) -> bool:
-        """Whether the append-only file is on, or is being turned on, or recovered."""
+        """Return whether the append-only file is on, or is being turned on, or recovered."""
         recovers = self.recovery.directory is not None
         return self._files.aof is not None or self.first_folder is not None or recovers
 
@@ -147,7 +147,7 @@ class Rewriting(Rewriter):
     # BGREWRITEAOF
 
     def is_running(self) -> bool:
-        """Whether a base is being written."""
+        """Return whether a base is being written."""
         return isinstance(self._files.job, RewriteJob)
 
     def rewrite_soon(self) -> bool:
@@ -224,7 +224,7 @@ class Rewriting(Rewriter):
         return True
 
     def _has_grown(self) -> bool:
-        """Whether the files are long enough, by themselves and beside the base."""
+        """Return whether the files are long enough, by themselves and beside the base."""
         config = self._server.config
         aof = self._files.aof
         percentage = config.auto_aof_rewrite_percentage
@@ -303,7 +303,7 @@ class RewriteJob(SnapshotJob):
         self.begin()
 
     def _has_to_wait(self) -> bool:
-        """Whether the thread has the file, so that a sync here would hold up everybody.
+        """Return whether the thread has the file, so that a sync here would hold up everybody.
 
         What has not been synced for long is synced there first; then there is little left to do.
         """

@@ -76,19 +76,19 @@ class Saving:
 
     @property
     def path(self) -> bytes:
-        """Where the snapshot lies."""
+        """Return where the snapshot lies."""
         config = self._server.config
         path = os.path.join(os.path.abspath(config.dir), config.dbfilename)
         return path if self._server.data.region is None else in_own_form(path)
 
     @property
     def temporary_path(self) -> bytes:
-        """Where a snapshot is written before it has its name."""
+        """Return where a snapshot is written before it has its name."""
         folder = os.path.abspath(self._server.config.dir)
         return os.path.join(folder, TEMPORARY_PREFIX + b"%d.hrs" % os.getpid())
 
     def is_running(self) -> bool:
-        """Whether a snapshot is being written in the background."""
+        """Return whether a snapshot is being written in the background."""
         return isinstance(self._files.job, DumpJob)
 
     # At once
@@ -171,7 +171,7 @@ class Saving:
             job.cancel()
 
     def is_due(self, now_s: int) -> bool:
-        """Whether a save point has come, or a snapshot has been asked for; there is no job.
+        """Return whether a save point has come, or a snapshot has been asked for; there is no job.
 
         Args:
             now_s: of the clock that nobody sets, as all moments that are counted from here.
@@ -260,7 +260,7 @@ def rdb_notes(first: list[bytes], place: StreamPlace | None) -> list[bytes]:
 
 
 def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
-    """What makes a snapshot of the state of this moment."""
+    """Return what makes a snapshot of the state of this moment."""
     now_ms = server.clock.refresh()
     data = server.data
     place = None if is_base else server.role.place()

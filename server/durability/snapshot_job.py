@@ -88,11 +88,11 @@ class SnapshotJob(Job):
     # For subclasses
 
     def encoder(self) -> Encoder:
-        """What makes the file; called at the moment whose state is written."""
+        """Return what makes the file; called at the moment whose state is written."""
         raise NotImplementedError
 
     def keyspaces(self) -> list[Keyspace]:
-        """What is written."""
+        """Return what is written."""
         return self.server.data.keyspaces()
 
     def libraries(self) -> list[bytes]:
@@ -184,7 +184,7 @@ class SnapshotJob(Job):
 
     @property
     def copied_bytes(self) -> int:
-        """What was kept that has changed or gone since, about."""
+        """Return what was kept that has changed or gone since, about."""
         freezing = self._freezing
         return 0 if freezing is None else freezing.copied_bytes()
 
@@ -315,7 +315,7 @@ class SnapshotJob(Job):
         )
 
     def share(self) -> float:
-        """How many of the keys have been encoded, in per cent."""
+        """Return how many of the keys have been encoded, in per cent."""
         return 100.0 * self.keys_done / self.keys_total if self.keys_total else 0.0
 
     # What is reported by the thread, or whoever takes what has been made
@@ -343,7 +343,7 @@ class SnapshotJob(Job):
 
     @property
     def failed(self) -> bool:
-        """Whether what is still to be done for the file can be left out."""
+        """Return whether what is still to be done for the file can be left out."""
         return self.cancelled or bool(self._failure)
 
 

@@ -132,7 +132,7 @@ class AofWorker:
 
     @property
     def busy(self) -> bool:
-        """Whether the work is under way, as far as the event loop knows."""
+        """Return whether the work is under way, as far as the event loop knows."""
         return self._running is not None
 
     def start(self, aof: AppendOnlyFile) -> None:
@@ -186,7 +186,7 @@ class AofWorker:
 
 
 def as_os_error(error: BaseException) -> OSError:
-    """What went wrong, as an error of the file; the traceback of anything else is logged."""
+    """Return what went wrong, as an error of the file; the traceback of anything else is logged."""
     if isinstance(error, OSError):
         return error
     log.error("Internal error while the append-only file is written", exc_info=error)

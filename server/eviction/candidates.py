@@ -87,7 +87,7 @@ class Pool:
         return self._walk(lasting)
 
     def _has_any(self, db: Keyspace, lasting: bool) -> bool:
-        """Whether a database may have a key that could go."""
+        """Return whether a database may have a key that could go."""
         table = db.table
         if self._needs_deadline:
             return db.volatile > 0
@@ -110,7 +110,7 @@ class Pool:
         return _is_to_go(db.table.value_at(slot), lasting)
 
     def _score(self, db: Keyspace, key: bytes, now_ms: int) -> int:
-        """How well a key can be missed: the more, the better."""
+        """Return how well a key can be missed: the more, the better."""
         if self._policy == b"volatile-ttl":
             return -db.deadline_ms(key)
         usage = int(db.table.usage_of(db.table.find(key)))
@@ -189,5 +189,5 @@ def _soonest(dbs: list[Keyspace], lasting: bool) -> Choice | None:
 
 
 def _is_to_go(value: object, lasting: bool) -> bool:
-    """Whether a value may go, among what lasts or among the others."""
+    """Return whether a value may go, among what lasts or among the others."""
     return (isinstance(value, Value) and value.is_lasting()) == lasting

@@ -88,7 +88,6 @@ class RoomMaking(Evicting):
         self._pool: Final = Pool(dispatcher.server)
 
     def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
-        """See ``Evicting``."""
         server = self._server
         if server.gate.reasons & CLIENTS_LIMITED:
             limit = limit_bytes(server.config)
@@ -121,7 +120,6 @@ class RoomMaking(Evicting):
                 self._note_within()
 
     def fits_until(self, requests: list[list[bytes]], at: i64, end: i64) -> i64:
-        """See ``Evicting``."""
         room_bytes: i64 = self.room_bytes
         while at < end:
             room_bytes -= _GROWTH_BYTES
@@ -184,7 +182,7 @@ class RoomMaking(Evicting):
 
 
 def budget_of(tenacity: int) -> int:
-    """How long evicting may hold up a command, in nanoseconds; 0 is no limit."""
+    """Return how long evicting may hold up a command, in nanoseconds; 0 is no limit."""
     if tenacity >= _FOREVER:
         return 0
     if tenacity <= 10:

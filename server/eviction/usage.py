@@ -35,12 +35,12 @@ _MINUTE_MS: Final = 60_000
 
 
 def counts_uses(policy: bytes) -> bool:
-    """Whether a policy asks how often keys are used, and not when."""
+    """Return whether a policy asks how often keys are used, and not when."""
     return policy.endswith(b"-lfu")
 
 
 def last_ms(usage: int) -> int:
-    """When a key was used last, in milliseconds since 1970."""
+    """Return when a key was used last, in milliseconds since 1970."""
     if usage < int(_COUNTED):
         return usage
     return (usage - int(_COUNTED) >> 8) * _MINUTE_MS
@@ -67,11 +67,9 @@ class Frequencies(Usage):
         self._config: Final = config
 
     def of_new(self, now_ms: i64) -> i64:
-        """See ``Usage``."""
         return counted(_FIRST, int(now_ms))
 
     def of_asked(self, usage: i64, now_ms: i64) -> i64:
-        """See ``Usage``."""
         config = self._config
         counter = counter_of(int(usage), int(now_ms), config.lfu_decay_time)
         if counter < COUNTER_MAX:
@@ -89,7 +87,6 @@ class LastWrites(Usage):
     """Notes when keys get other values, and leaves them alone when they are read."""
 
     def of_new(self, now_ms: i64) -> i64:
-        """See ``Usage``."""
         return now_ms
 
     def of_asked(self, usage: i64, now_ms: i64) -> i64:
@@ -97,7 +94,6 @@ class LastWrites(Usage):
         return usage
 
     def of_replaced(self, usage: i64, now_ms: i64) -> i64:
-        """See ``Usage``."""
         return now_ms
 
 
@@ -109,7 +105,7 @@ class WriteClock(Listener):
         self._clock: Final = clock
 
     def asks_for_events(self) -> bool:
-        """What the change was does not matter."""
+        """Return False: what the change was does not matter."""
         return False
 
     def heard(self, change: Change) -> None:

@@ -121,7 +121,7 @@ class Applier:
         return True
 
     def _holds(self, name: bytes) -> bool:
-        """Whether the stream stops before a command, as a client does that is paused."""
+        """Return whether the stream stops before a command, as a client does that is paused."""
         reasons = self._server.gate.reasons
         if reasons & PAUSED_ALL:
             return True

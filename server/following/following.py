@@ -88,7 +88,6 @@ class MasterFollowing(Following, LinkUser):
     # REPLICAOF
 
     def follow(self, host: bytes, port: int, db: int = 0) -> None:
-        """See ``Following``."""
         server = self._server
         self._close()
         if not self.is_on:
@@ -110,7 +109,6 @@ class MasterFollowing(Following, LinkUser):
         self._connect()
 
     def lead(self) -> None:
-        """See ``Following``."""
         server = self._server
         if not self.is_on:
             return
@@ -125,7 +123,6 @@ class MasterFollowing(Following, LinkUser):
         log.info("MASTER MODE enabled")
 
     def stop(self) -> None:
-        """See ``Following``."""
         self._close()
 
     def _unblock_all(self) -> None:
@@ -150,7 +147,6 @@ class MasterFollowing(Following, LinkUser):
         link.connect(self.host, self.port)
 
     def connected(self, link: Link) -> None:
-        """See ``LinkUser``."""
         role = self._server.role
         data_id = role.id if self._knows_stream else b""
         takes_over = role.failover == FAILOVER_UNDER_WAY
@@ -164,7 +160,6 @@ class MasterFollowing(Following, LinkUser):
             self._state = ANSWER
 
     def lost(self, link: Link, reason: str) -> None:
-        """See ``LinkUser``."""
         if link is self._link:
             where = f"{os.fsdecode(self.host)}:{self.port}"
             log.warning("The link with the master, %s, is down: %s", where, reason)
@@ -202,7 +197,6 @@ class MasterFollowing(Following, LinkUser):
     # What comes
 
     def received(self, link: Link, data: bytes) -> None:
-        """See ``LinkUser``."""
         if link is not self._link:
             return
         self._server.statistics.counters.note_replicated(len(data), 0)
@@ -371,7 +365,6 @@ class MasterFollowing(Following, LinkUser):
     # From time to time
 
     def tick(self, now_ms: int) -> None:
-        """See ``Following``."""
         if not self.is_on:
             return
         link = self._link
@@ -393,28 +386,24 @@ class MasterFollowing(Following, LinkUser):
     # What there is to know
 
     def _is_held(self) -> bool:
-        """Whether the stream is not read on, because of CLIENT PAUSE."""
+        """Return whether the stream is not read on, because of CLIENT PAUSE."""
         return self._applier is not None and bool(self._applier.session.special & PAUSED)
 
     def held_bytes(self) -> int:
-        """How much has come of the stream and is not run yet."""
+        """Return how much has come of the stream and is not run yet."""
         return 0 if self._applier is None else self._applier.held_bytes
 
     def link_is_up(self) -> bool:
-        """See ``Following``."""
         return self._state == CONNECTED
 
     def stream_db(self) -> int:
-        """See ``Following``."""
         return self._db if self._applier is None else self._applier.db
 
     def row(self) -> list[object]:
-        """See ``Following``."""
         offset = self._server.role.offset() if self._knows_stream else -1
         return [b"slave", self.host, self.port, _NAMES[self._state], offset]
 
     def info(self) -> list[bytes]:
-        """See ``Following``."""
         now_ms = self._server.clock.monotonic_ms()
         config = self._server.config
         is_up = self._state == CONNECTED
@@ -454,7 +443,7 @@ class MasterFollowing(Following, LinkUser):
         return lines
 
     def _transfer(self, now_ms: int) -> list[bytes]:
-        """How far a full copy has come; how long it is may not be known."""
+        """Return how far a full copy has come; how long it is may not be known."""
         payload = self._payload
         received = 0 if payload is None else payload.received_bytes
         total = 0 if payload is None else payload.total_bytes
@@ -475,19 +464,15 @@ class MasterPeer(Peer):
         self._link: Final = link
 
     def pending_input_bytes(self) -> int:
-        """See ``Peer``."""
         return self._user.held_bytes()
 
     def abort(self) -> None:
-        """See ``Peer``."""
         self._user.lost(self._link, "it was closed here")
 
     def close(self) -> None:
-        """See ``Peer``."""
         self.abort()
 
     def resume_soon(self) -> None:
-        """See ``Peer``."""
         asyncio.get_running_loop().call_soon(self._user.resume, self._link)
 
 

@@ -31,7 +31,6 @@ class MasterLink(Link, asyncio.Protocol):
         self._closed = False
 
     def connect(self, host: bytes, port: int) -> None:
-        """See ``Link``."""
         self._task = asyncio.get_running_loop().create_task(self._connect(host, port))
 
     async def _connect(self, host: bytes, port: int) -> None:
@@ -76,17 +75,14 @@ class MasterLink(Link, asyncio.Protocol):
             self._user.lost(self, reason)
 
     def send(self, wire: bytes) -> None:
-        """See ``Link``."""
         if self._transport is not None and not self._closed:
             self._transport.write(wire)
 
     def describe(self, session: Session) -> None:
-        """See ``Link``."""
         if self._transport is not None:
             describe_endpoints(session, self._transport)
 
     def pause(self, paused: bool) -> None:
-        """See ``Link``."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             if paused:
@@ -95,7 +91,6 @@ class MasterLink(Link, asyncio.Protocol):
                 transport.resume_reading()
 
     def close(self) -> None:
-        """See ``Link``."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()

@@ -62,7 +62,7 @@ class Handshake:
             raise Refused(f"{name.decode()}: {line[1:].decode('utf-8', 'backslashreplace')}")
 
     def is_over(self) -> bool:
-        """Whether PSYNC has been sent."""
+        """Return whether PSYNC has been sent."""
         return not self._requests
 
 

@@ -21,7 +21,7 @@ def all_rows() -> list[Command]:
 
 
 def calls_of_all() -> int:
-    """How many commands have been run."""
+    """Return how many commands have been run."""
     total = 0
     for row in TABLE.values():
         total += row.calls
@@ -31,7 +31,7 @@ def calls_of_all() -> int:
 
 
 def microseconds_of_all() -> int:
-    """How long all commands that have been run took."""
+    """Return how long all commands that have been run took."""
     total_ns = 0
     for row in all_rows():
         total_ns += row.nsec

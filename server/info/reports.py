@@ -91,7 +91,7 @@ def _age(seconds: int) -> bytes:
 
 
 def latency_diagnosis(server: Server) -> bytes:
-    """What was slow, and what may help, in plain words."""
+    """Return what was slow, and what may help, in plain words."""
     monitor = server.statistics.latency
     if not monitor.events:
         if not monitor.threshold_ms:
@@ -135,7 +135,7 @@ _MANY_SCRIPTS: Final = 1000
 
 
 def memory_diagnosis(server: Server, files: Files) -> bytes:
-    """What is odd, and what may help."""
+    """Return what is odd, and what may help."""
     figures = MemoryFigures(server, files)
     if figures.used < _LEAST_BYTES:
         return b"There is too little data here to say anything about its memory.\n"

@@ -68,17 +68,17 @@ class MemoryFigures:
 
     @property
     def fragmentation(self) -> float:
-        """How much larger the process is than what it uses."""
+        """Return how much larger the process is than what it uses."""
         return self.resident / self.used
 
     @property
     def allocated_share(self) -> float:
-        """How much larger it is without what Lua has."""
+        """Return how much larger it is without what Lua has."""
         return self.allocated / self.used
 
     @property
     def overhead_share(self) -> float:
-        """How much larger it is than what its allocator has."""
+        """Return how much larger it is than what its allocator has."""
         return self.resident / self.allocated
 
     @property
@@ -94,7 +94,7 @@ class MemoryFigures:
 
     @property
     def bytes_per_key(self) -> int:
-        """What was added since the start, by key."""
+        """Return what was added since the start, by key."""
         return max(0, self.used - self.startup) // self.keys if self.keys else 0
 
 
@@ -486,7 +486,7 @@ def _expiry(call: Call) -> Lines:
 
 
 def _buffers(call: Call) -> Lines:
-    """What went through the buffers of clients, and whom their limits cut off."""
+    """Return what went through the buffers of clients, and whom their limits cut off."""
     counted = call.server.statistics.counters
     return [
         b"total_reads_processed:%d" % counted.reads,

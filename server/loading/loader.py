@@ -337,7 +337,7 @@ class Loader:
             self._of_region.begin_file(path)
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
-        """What puts the keys of a snapshot into the databases."""
+        """Return what puts the keys of a snapshot into the databases."""
         data = self._server.data
         if self._of_region is None:
             return Decoder(data.dbs, now_ms, drop_before_ms)
@@ -401,7 +401,7 @@ class Loader:
             return None
 
     def _good_bytes(self, reader: AofReader) -> int:
-        """How much of a file is whole; the rest is half done, or damaged."""
+        """Return how much of a file is whole; the rest is half done, or damaged."""
         return reader.offset if self._transaction is None else self._transaction_offset
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
@@ -412,7 +412,7 @@ class Loader:
             self._refuse(reader, argv, offset, line)
 
     def _take_numbered(self, reader: AofReader, argv: list[bytes], offset: int) -> bool:
-        """Whether a command is one of a region's files, and taken.
+        """Return whether a command is one of a region's files, and taken.
 
         Raises:
             PersistenceError: it is, and this server is not that region.

@@ -58,7 +58,7 @@ def load_users(server: Server) -> None:
 
 
 def gives_all_channels(config: Config) -> bool:
-    """Whether a new user may use all channels."""
+    """Return whether a new user may use all channels."""
     return config.acl_pubsub_default == b"allchannels"
 
 
@@ -264,13 +264,13 @@ def dump_to_load(config: Config, own: bytes) -> bytes:
 
 
 def redis_dump(config: Config) -> bytes:
-    """Where Redis would have left its snapshot."""
+    """Return where Redis would have left its snapshot."""
     name = config.dbfilename if config.dbfilename.endswith(RDB_SUFFIX) else REDIS_DUMP
     return os.path.join(os.path.abspath(config.dir), name)
 
 
 def is_newer(path: bytes, other: bytes) -> bool:
-    """Whether a file is there and was written after another one."""
+    """Return whether a file is there and was written after another one."""
     with contextlib.suppress(OSError):
         return os.stat(path).st_mtime_ns > os.stat(other).st_mtime_ns
     return False
@@ -305,7 +305,7 @@ def directory_loader(
     directory: AofDirectory,
     of_region: RegionFiles | None = None,
 ) -> Loader:
-    """What loads an append-only folder."""
+    """Return what loads an append-only folder."""
     files = directory.manifest.to_load()
     paths = [directory.file_path(file) for file in files]
     return Loader(server, durability, paths, directory.size_of(files), False, of_region)

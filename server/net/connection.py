@@ -145,7 +145,7 @@ class Connection(Peer):
         server.clients.sessions[session.id] = session
 
     def _is_one_too_many(self) -> bool:
-        """Whether there is no room for it. Clients leave other regions theirs.
+        """Return whether there is no room for it. Clients leave other regions theirs.
 
         Who has not shown yet that it has the secret makes room for the next one: whoever reaches
         the port could keep the other regions out else.
@@ -256,7 +256,7 @@ class Connection(Peer):
             asyncio.get_running_loop().call_soon(call)
 
     def _is_full(self) -> bool:
-        """Whether so much waits for the peer to read that nothing more is run."""
+        """Return whether so much waits for the peer to read that nothing more is run."""
         return self._stalled and self.pending_output_bytes() >= OUTPUT_AHEAD_BYTES
 
     # Peer
@@ -620,7 +620,7 @@ def refuse(transport: asyncio.Transport, reason: bytes) -> None:
 
 
 def is_remote(transport: asyncio.Transport) -> bool:
-    """Whether the peer is on another machine."""
+    """Return whether the peer is on another machine."""
     peer = transport.get_extra_info("peername")
     if not isinstance(peer, tuple):
         return False
@@ -629,7 +629,7 @@ def is_remote(transport: asyncio.Transport) -> bool:
 
 
 def has_hung_up(fd: int) -> bool:
-    """Whether the peer of a socket will send no more, or the connection was reset."""
+    """Return whether the peer of a socket will send no more, or the connection was reset."""
     _one_socket.register(fd, _HANG_UP)
     try:
         return len(_one_socket.poll(0)) != 0

@@ -63,7 +63,7 @@ class Supervision:
 
 
 def _kind(asked: bytes) -> bytes:
-    """Who supervises, where ``asked`` is the value of ``supervised``."""
+    """Return who supervises, where ``asked`` is the value of ``supervised``."""
     if asked in (b"auto", b"upstart") and os.environ.get(_JOB):
         return b"upstart"
     if asked == b"systemd" or (asked == b"auto" and os.environ.get(_SOCKET)):
@@ -72,7 +72,7 @@ def _kind(asked: bytes) -> bytes:
 
 
 def is_supervised(asked: bytes) -> bool:
-    """Whether somebody supervises: then the process stays in the foreground."""
+    """Return whether somebody supervises: then the process stays in the foreground."""
     return _kind(asked) != b"no"
 
 

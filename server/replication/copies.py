@@ -48,7 +48,7 @@ class Copies(SyncWaiters):
         self._version = 0  # of the form that the next copy begins with; 0 is the lowest
 
     def joined(self, replica: Replica) -> bool:
-        """Whether a snapshot that is being written for another replica will do."""
+        """Return whether a snapshot that is being written for another replica will do."""
         job = self._files.job
         if not isinstance(job, FileSyncJob) or not job.is_for(replica.facts):
             return False
@@ -101,7 +101,6 @@ class Copies(SyncWaiters):
         return longest_ms >= config.repl_diskless_sync_delay * 1000 or 0 < most <= len(waiting)
 
     def begun(self, job: SyncJob) -> None:
-        """See ``SyncWaiters``."""
         self._stream.flush()
         self._stream.select_again()
         self._joined_at = self._stream.offset
@@ -123,7 +122,6 @@ class Copies(SyncWaiters):
         ]
 
     def take(self, job: SocketSyncJob, piece: bytes) -> None:
-        """See ``SyncWaiters``."""
         for replica in self._those(job):
             replica.take(piece, self._has_read)
 
@@ -142,7 +140,6 @@ class Copies(SyncWaiters):
                 job.taken()
 
     def ended(self, job: SyncJob, failure: str) -> None:
-        """See ``SyncWaiters``."""
         those = self._those(job)
         if isinstance(job, SocketSyncJob) and job.rdb is not None:
             self._version = job.rdb.needed

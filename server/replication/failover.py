@@ -33,7 +33,6 @@ class Failover(Failing):
         self._deadline_ms = 0  # 0: there is none
 
     def begin(self, host: bytes, port: int, timeout_ms: int, is_forced: bool) -> None:
-        """See ``Failing``."""
         server = self._server
         if server.role.follows:
             raise CommandError(errors.FAILOVER_AT_REPLICA)
@@ -57,7 +56,6 @@ class Failover(Failing):
         hold_writes(server, HELD_BY_FAILOVER)
 
     def abort(self, reason: str) -> None:
-        """See ``Failing``."""
         state = self._server.role.failover
         if state != NO_FAILOVER:
             log.info("Aborting failover: %s", reason)
@@ -66,7 +64,6 @@ class Failover(Failing):
                 self._lead()
 
     def succeed(self) -> None:
-        """See ``Failing``."""
         if self._server.role.failover == FAILOVER_UNDER_WAY:
             log.info("Failover succeeded.")
             self._end()
@@ -81,7 +78,6 @@ class Failover(Failing):
         release_writes(self._server, HELD_BY_FAILOVER)
 
     def tick(self, now_ms: int) -> None:
-        """See ``Failing``."""
         if self._server.role.failover != FAILOVER_WAITS:
             return
         target = self._replicas.at(self._host, self._port) if self._host else self._any()

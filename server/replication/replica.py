@@ -200,11 +200,11 @@ class Replica:
         self.acked_ms = now_ms
 
     def address(self) -> bytes:
-        """Where it is, as far as it is known."""
+        """Return where it is, as far as it is known."""
         return self.facts.address or self.session.address.rpartition(b":")[0].strip(b"[]")
 
     def heard_ms(self) -> int:
-        """When it gave a sign of life: what it reads of a snapshot is one, too."""
+        """Return when it gave a sign of life: what it reads of a snapshot is one, too."""
         return max(self.acked_ms, self._read_ms)
 
     def note_life(self, now_ms: int) -> None:
@@ -215,5 +215,5 @@ class Replica:
             self._read_ms = now_ms
 
     def lag_s(self, now_ms: int) -> int:
-        """How long it has reported nothing."""
+        """Return how long it has reported nothing."""
         return max(0, now_ms - self.acked_ms) // 1000

@@ -51,7 +51,7 @@ class _Wait:
 
     @property
     def over(self) -> bool:
-        """Whether the client waits no more: answered, timed out or gone."""
+        """Return whether the client waits no more: answered, timed out or gone."""
         waiter = self.session.waiter
         return waiter is None or waiter.parked is not self.parked
 
@@ -121,15 +121,12 @@ class AllReplicas(Replicas, Relay):
     # Who there is
 
     def end_offset(self) -> int:
-        """See ``Replicas``."""
         return self.stream.end
 
     def count(self) -> int:
-        """See ``Replicas``."""
         return len(self._replicas)
 
     def good(self) -> int:
-        """See ``Replicas``."""
         now_ms = self._server.clock.monotonic_ms()
         most_s = self._server.config.min_replicas_max_lag
         found = [
@@ -151,11 +148,10 @@ class AllReplicas(Replicas, Relay):
         return None
 
     def has_all(self, replica: Replica) -> bool:
-        """Whether it has acknowledged the stream up to its end."""
+        """Return whether it has acknowledged the stream up to its end."""
         return replica.state == ONLINE and replica.acked == self.stream.end
 
     def info(self) -> list[bytes]:
-        """See ``Replicas``."""
         now_ms = self._server.clock.monotonic_ms()
         lines: list[bytes] = []
         for number, replica in enumerate(self._replicas.values()):
@@ -170,7 +166,6 @@ class AllReplicas(Replicas, Relay):
         return lines
 
     def rows(self) -> list[object]:
-        """See ``Replicas``."""
         return [
             [replica.address(), b"%d" % replica.facts.port, b"%d" % replica.acked]
             for replica in self._replicas.values()
@@ -178,17 +173,14 @@ class AllReplicas(Replicas, Relay):
         ]
 
     def backlog(self) -> BacklogFigures | None:
-        """See ``Replicas``."""
         self.stream.flush()
         backlog = self._backlog
         return None if backlog is None else BacklogFigures(backlog.first, backlog.size)
 
     def backlog_bytes(self) -> int:
-        """See ``Replicas``."""
         return 0 if self._backlog is None else self._backlog.size
 
     def unread_bytes(self) -> int:
-        """See ``Replicas``."""
         waiting = [
             int(session.waiting_bytes) + session.peer.pending_output_bytes()
             for session in self._replicas
@@ -198,13 +190,11 @@ class AllReplicas(Replicas, Relay):
     # The stream
 
     def feed(self, db: int, record: list[bytes]) -> None:
-        """See ``Replicas``."""
         if self._records:
             self._changes.unfinished = True
             self.stream.append(db, record)
 
     def flush(self) -> None:
-        """See ``Replicas``."""
         self.stream.flush()
 
     def _feed(self, piece: bytes) -> None:
@@ -243,40 +233,33 @@ class AllReplicas(Replicas, Relay):
     # The stream of a master
 
     def stop_recording(self) -> bool:
-        """See ``Relay``."""
         self._record(False)
         return self._backlog is not None
 
     def relay(self, wire: bytes) -> None:
-        """See ``Relay``."""
         self.stream.add(wire)
 
     def go_on(self, data_id: bytes) -> None:
-        """See ``Relay``."""
         if data_id != self._role.id:
             self._role.renamed(data_id, self.stream.offset + 1)
             self.disconnect_all()  # they ask again, and hear of the other name
 
     def stop_relaying(self) -> None:
-        """See ``Relay``."""
         self._backlog = None
         self.disconnect_all()
 
     def begin_at(self, data_id: bytes, offset: int) -> None:
-        """See ``Relay``."""
         self._role.become(data_id)
         self.stream.offset = offset
         self._backlog = Backlog(offset + 1)
 
     def place(self) -> StreamPlace | None:
-        """See ``Replicas``."""
         if self._backlog is None:
             return None
         self.stream.flush()
         return StreamPlace(self._role.id, self.stream.offset, self._role.stream_db())
 
     def resume(self, place: StreamPlace, follows: bool) -> None:
-        """See ``Replicas``."""
         self.begin_at(place.data_id, place.offset)
         if not follows:
             self._role.renamed(new_id(), place.offset + 1)
@@ -284,7 +267,6 @@ class AllReplicas(Replicas, Relay):
             self._record(True)
 
     def lead(self, knows_stream: bool) -> None:
-        """See ``Relay``."""
         if knows_stream and self._backlog is not None:
             self._role.renamed(new_id(), self.stream.offset + 1)
             self.stream.select_again()
@@ -343,7 +325,7 @@ class AllReplicas(Replicas, Relay):
             asyncio.get_running_loop().call_soon(self._copies.begin_if_wanted)
 
     def _lacking(self, data_id: bytes, offset: int) -> list[bytes] | None:
-        """What a replica lacks of the stream; None when that is not known any more."""
+        """Return what a replica lacks of the stream; None when that is not known any more."""
         role = self._role
         backlog = self._backlog
         if backlog is None or not backlog.holds(offset):
@@ -386,7 +368,6 @@ class AllReplicas(Replicas, Relay):
             self._waits.look()
 
     def acknowledged(self, offset: int, on_disk: bool) -> int:
-        """See ``Replicas``."""
         count = 0
         for replica in self._replicas.values():
             reached = replica.on_disk if on_disk else replica.acked
@@ -394,25 +375,21 @@ class AllReplicas(Replicas, Relay):
         return count
 
     def lagging(self, offset: int) -> int:
-        """See ``Replicas``."""
         those = [each for each in self._replicas.values() if each.acknowledges]
         return len([each for each in those if each.acked < offset])
 
     def wait_for(
         self, client: Sleeper, parked: Parked, wanted: int, local: int, offset: int
     ) -> None:
-        """See ``Replicas``."""
         self._waits.add(client, parked, wanted, local, offset)
         if wanted and not self._asks_acks:
             self._asks_acks = True
             asyncio.get_running_loop().call_soon(self.ask_for_acks)
 
     def synced(self, client: Sleeper) -> None:
-        """See ``Replicas``."""
         self._waits.synced(client)
 
     def ask_for_acks(self) -> None:
-        """See ``Replicas``."""
         self._asks_acks = False
         if self._replicas and not self._role.follows and self._role.failover == NO_FAILOVER:
             self.stream.say(_GET_ACK)
@@ -420,7 +397,6 @@ class AllReplicas(Replicas, Relay):
     # From time to time
 
     def tick(self, now_ms: int) -> None:
-        """See ``Replicas``."""
         self._copies.begin_if_wanted()
         if self._role.failing is not None:
             self._role.failing.tick(now_ms)
@@ -457,7 +433,6 @@ class AllReplicas(Replicas, Relay):
                 self._server.session_closed(session)
 
     def settings_changed(self) -> str | None:
-        """See ``Replicas``."""
         backlog = self._backlog
         if backlog is not None:
             backlog.trim(self._server.config.repl_backlog_size)

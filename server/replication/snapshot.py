@@ -91,11 +91,11 @@ class SyncJob(SnapshotJob):
         self.rdb: RisingRdbEncoder | None = None
 
     def is_for(self, facts: ReplicaFacts) -> bool:
-        """Whether it is what such a replica wants."""
+        """Return whether it is what such a replica wants."""
         return facts.kind() == self.facts.kind()
 
     def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
-        """What makes the bytes; see ``RisingRdbEncoder``."""
+        """Return what makes the bytes; see ``RisingRdbEncoder``."""
         raise NotImplementedError
 
     def keyspaces(self) -> list[Keyspace]:
@@ -107,7 +107,7 @@ class SyncJob(SnapshotJob):
         return super().libraries() if self.facts.wants_functions else []
 
     def encoder(self) -> Encoder:
-        """What makes an RDB file of the present moment."""
+        """Return what makes an RDB file of the present moment."""
         self.waiters.begun(self)
         first = [b"redis-ver", REDIS_VERSION.encode()]
         version = 0
@@ -121,7 +121,6 @@ class SyncJob(SnapshotJob):
         return encoder
 
     def ended(self, failure: str) -> None:
-        """See ``SnapshotJob``."""
         self.waiters.ended(self, failure)
 
 

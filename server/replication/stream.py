@@ -29,7 +29,7 @@ class Backlog:
 
     @property
     def size(self) -> int:
-        """How many bytes are kept."""
+        """Return how many bytes are kept."""
         return self.end - self.first
 
     def add(self, piece: bytes, most_bytes: int) -> None:
@@ -87,7 +87,7 @@ class CommandStream(Log):
 
     @property
     def end(self) -> int:
-        """How long the stream is, with what has not left yet."""
+        """Return how long the stream is, with what has not left yet."""
         return self.offset + self._out_bytes
 
     def select_again(self) -> None:
@@ -95,11 +95,9 @@ class CommandStream(Log):
         self._db = _NO_DATABASE
 
     def is_of_replicas(self) -> bool:
-        """See ``Log``."""
         return True
 
     def append(self, db: int, record: list[bytes]) -> bool:
-        """See ``Log``."""
         if _is_ours(record):
             return False
         first = self._first
@@ -116,7 +114,6 @@ class CommandStream(Log):
         return False
 
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
-        """See ``Log``."""
         self.end_command()
         self._select(db)
         for part in parts:
@@ -125,7 +122,6 @@ class CommandStream(Log):
         return False
 
     def end_command(self) -> bool:
-        """See ``Log``."""
         first = self._first
         if first is not None:
             self._first = None
@@ -138,7 +134,6 @@ class CommandStream(Log):
         return True
 
     def note_end(self, written: Written) -> None:
-        """See ``Log``."""
         written.stream_end = self.offset + self._out_bytes
 
     def stamp_next(self) -> None:
@@ -187,5 +182,5 @@ class CommandStream(Log):
 
 
 def _is_ours(record: list[bytes]) -> bool:
-    """Whether Redis has no such command."""
+    """Return whether Redis has no such command."""
     return len(record) == 6 and record[0].lower() == b"xgroup" and record[1].lower() == b"setmode"

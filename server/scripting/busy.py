@@ -114,7 +114,7 @@ class Busy:
                 self.serving.end()
 
     def is_to_end(self, *_: object) -> bool:
-        """Whether the script is to end now; others are served in here."""
+        """Return whether the script is to end now; others are served in here."""
         run = self.run
         if run is None:
             return False

@@ -273,7 +273,7 @@ class ScriptCalls:
             transaction.size_bytes = after
 
     def text_of(self, raised: object) -> tuple[bytes, bool, bool, bool]:
-        """What an error is that was raised on this side.
+        """Return what an error is that was raised on this side.
 
         Returns: its text, whether it is of Lua's kind, whether the statistics have it, and whether
             the script has to end.
@@ -352,7 +352,7 @@ class ScriptCalls:
 
 
 def allows_all(server: Server) -> bool:
-    """Whether scripts may call what is not for scripts: tests ask for that by DEBUG."""
+    """Return whether scripts may call what is not for scripts: tests ask for that by DEBUG."""
     return server.scripting is not None and server.scripting.allows_all
 
 

@@ -94,7 +94,7 @@ class _World:
         self.calls.builders = None
 
     def memory_bytes(self) -> int:
-        """What the interpreter holds."""
+        """Return what the interpreter holds."""
         return 0 if self._interpreter is None else self._interpreter.memory_bytes()
 
 
@@ -155,7 +155,6 @@ class ScriptEngine(Scripting):
             self._server.statistics.counters.evicted_scripts += 1
 
     def holds_scripts(self) -> bool:
-        """See ``Scripting``."""
         return len(self._scripts) > len(self._evaluated)
 
     def forget_all(self) -> None:
@@ -255,7 +254,6 @@ class ScriptEngine(Scripting):
         return reply
 
     def flags_of(self, flags: int, name: bytes, argv: list[bytes]) -> int:
-        """See ``Scripting``."""
         said = self._said_by(name, argv)
         if said & COMPATIBLE:
             return flags
@@ -342,7 +340,7 @@ class ScriptEngine(Scripting):
     # What INFO says
 
     def figures(self) -> ScriptFigures:
-        """What INFO and MEMORY say of scripts and functions."""
+        """Return what INFO and MEMORY say of scripts and functions."""
         figures = ScriptFigures()
         figures.scripts = len(self._scripts)
         figures.functions = len(self.libraries.functions)

@@ -59,7 +59,7 @@ _CONSTANTS: Final = {
 
 
 def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[..., object]]:
-    """What scripts call as ``redis.call`` and so on."""
+    """Return what scripts call as ``redis.call`` and so on."""
     functions: dict[bytes, Callable[..., object]] = {
         b"call": calls.call,
         b"log": calls.log,
@@ -95,7 +95,7 @@ def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
 
 
 def _matching(busy: Busy) -> dict[bytes, Callable[..., object]]:
-    """What matches patterns that may take very long."""
+    """Return what matches patterns that may take very long."""
     matching = Matching(busy)
     return {b"find": matching.find, b"matcher": matching.matcher}
 
@@ -207,7 +207,7 @@ class Interpreter:
         self._memory.forget()
 
     def memory_bytes(self) -> int:
-        """What it holds."""
+        """Return what it holds."""
         return self._memory.used_bytes()
 
     def compile(self, source: bytes) -> Any:
@@ -286,7 +286,7 @@ class Interpreter:
 
 
 def is_name(name: bytes) -> bool:
-    """Whether libraries and functions may be called so."""
+    """Return whether libraries and functions may be called so."""
     return _NAME.fullmatch(name) is not None
 
 

@@ -42,12 +42,12 @@ class Memory:
         self._used_bytes = None
 
     def used_bytes(self) -> int:
-        """What it holds."""
+        """Return what it holds."""
         used: int = self._used_bytes()
         return used
 
     def is_exceeded(self) -> bool:
-        """Whether the running script has to end."""
+        """Return whether the running script has to end."""
         if self.used_bytes() > LIMIT_BYTES:
             self.exceeded = True
         return self.exceeded

@@ -265,11 +265,11 @@ class Matching:
         self._busy: Final = busy
 
     def find(self, text: bytes, part: bytes, at: int) -> int:
-        """Where a part of a text is, from a place on, both counted from 0; -1: nowhere."""
+        """Return where a part of a text is, from a place on, both counted from 0; -1: nowhere."""
         return text.find(part, at)
 
     def matcher(self, text: bytes, pattern: bytes) -> object:
-        """What looks for a pattern in a text; see ``Matcher.search``."""
+        """Return what looks for a pattern in a text; see ``Matcher.search``."""
         return Matcher(text, pattern, self._busy).search
 
 
@@ -327,7 +327,7 @@ class Matcher:
         return tuple(found)
 
     def _match(self, start: i64) -> i64:
-        """Where a match that begins at ``start`` ends, or ``_FAILED``."""
+        """Return where a match that begins at ``start`` ends, or ``_FAILED``."""
         items = self._items
         count: i64 = len(items)
         self._height = 0
@@ -351,7 +351,7 @@ class Matcher:
         return at
 
     def _matched(self, item: Item, following: i64, at: i64) -> i64:
-        """Where an item ends that begins at ``at``; ``_FAILED`` where it does not match."""
+        """Return where an item ends that begins at ``at``; ``_FAILED`` where it does not match."""
         text = self._text
         kind = item.kind
         if kind == ONE:

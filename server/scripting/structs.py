@@ -69,7 +69,7 @@ class _Format:
         return number if self._at > start else default
 
     def padding(self, option: str, size: int, at: int) -> int:
-        """How many bytes stand before an option, so that it is aligned.
+        """Return how many bytes stand before an option, so that it is aligned.
 
         A size that is no power of two gets what C's masks make of it.
         """
@@ -127,7 +127,7 @@ def pack(words: tuple[Any, ...]) -> bytes:
 
 
 def _unsigned(number: float) -> int:
-    """What C makes of a double where it wants 64 bits without a sign."""
+    """Return what C makes of a double where it wants 64 bits without a sign."""
     if number >= 1 << 63:
         return (whole(number - float(1 << 63)) ^ (1 << 63)) & _MASK
     return whole(number) & _MASK
@@ -210,7 +210,7 @@ def _read_integer(part: bytes, little: bool, signed: bool) -> int | float:
 
 
 def size(words: tuple[Any, ...]) -> int:
-    """How long the values of a format are."""
+    """Return how long the values of a format are."""
     layout = _Format(words)
     total = 0
     while not layout.ends():

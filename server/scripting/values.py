@@ -77,7 +77,7 @@ def refused(index: int, why: str) -> LibraryError:
 
 
 def kind_of(words: tuple[Any, ...], index: int) -> str:
-    """What Lua calls that which stands at a place."""
+    """Return what Lua calls that which stands at a place."""
     if index >= len(words):
         return "no value"
     word = words[index]
@@ -326,7 +326,7 @@ class Builders:
 
 
 def _is_quick(items: list[Any], size_bytes: int) -> bool:
-    """Whether values that are so long together are few or short enough for one call."""
+    """Return whether values that are so long together are few or short enough for one call."""
     count = len(items)
     return count <= _AT_ONCE or (count < _MOST_VALUES and size_bytes < _LONG_BYTES * count)
 

@@ -130,7 +130,7 @@ class HotKeys:
 
     @property
     def is_active(self) -> bool:
-        """Whether it goes on."""
+        """Return whether it goes on."""
         return self._took_ms < 0
 
     def stop(self, monotonic_ms: int) -> None:
@@ -138,7 +138,7 @@ class HotKeys:
         self._took_ms = monotonic_ms - self._began_at_ms
 
     def is_over(self, monotonic_ms: int) -> bool:
-        """Whether it has gone on for as long as it was to."""
+        """Return whether it has gone on for as long as it was to."""
         duration_ms = self.search.duration_s * 1000
         return 0 < duration_ms <= monotonic_ms - self._began_at_ms
 

@@ -101,7 +101,7 @@ class KeySizes:
         return self._shown
 
     def is_under_way(self) -> bool:
-        """Whether there are keys to look at."""
+        """Return whether there are keys to look at."""
         return self._round is not None
 
     def step(self) -> bool:

@@ -46,7 +46,7 @@ def system_bytes() -> int:
 
 
 def anonymous_huge_bytes() -> int:
-    """How much of this process is in transparent huge pages; 0 when it is not known."""
+    """Return how much of this process is in transparent huge pages; 0 when it is not known."""
     try:
         with open("/proc/self/smaps_rollup", "rb") as file:
             for line in file:
@@ -91,7 +91,7 @@ class _Allocator:
             self._trim(0)
 
     def heap(self) -> _Heap:
-        """How much of the heap is in use; nothing where it is not known."""
+        """Return how much of the heap is in use; nothing where it is not known."""
         if self._info is None:
             return _Heap(0, 0, 0)
         info = self._info()

@@ -123,7 +123,7 @@ class Counters:
         self.expired_parts_actively = 0  # parts of values that it met
 
     def busy_us(self) -> int:
-        """What the thread that runs everything has taken of a processor."""
+        """Return what the thread that runs everything has taken of a processor."""
         return thread_us() - self._busy_before_us
 
     def excess_ms(self, now_ms: int) -> int:
@@ -219,7 +219,7 @@ class Rates:
         self.busy_us = Rate()
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether the last sample is old enough for a new one."""
+        """Return whether the last sample is old enough for a new one."""
         return now_ms - self.sampled_ms >= SAMPLE_MS or now_ms < self.sampled_ms
 
     def sample(self, commands: int, counted: Counters, now_ms: int) -> None:

@@ -22,7 +22,7 @@ _CODES: Final = (
 
 
 def parser() -> argparse.ArgumentParser:
-    """What understands the words of all subcommands."""
+    """Return what understands the words of all subcommands."""
     top = argparse.ArgumentParser(prog="headrace", epilog=_CODES)
     tools = top.add_subparsers(dest="tool", required=True, metavar="TOOL")
     _add_checks(tools)

@@ -157,12 +157,10 @@ class _Both(KeyTaker):
         self._second: Final = second
 
     def take_library(self, code: bytes) -> None:
-        """See ``KeyTaker``."""
         self._first.take_library(code)
         self._second.take_library(code)
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``."""
         self._first.take(db, key, value, expire_ms)
         return self._second.take(db, key, value, expire_ms)
 
@@ -181,7 +179,7 @@ def _loaded(source: Source) -> Workspace:
 
 
 def _notes(for_server: str) -> list[bytes]:
-    """Who writes an RDB file, for people and for servers that look."""
+    """Return who writes an RDB file, for people and for servers that look."""
     first = [b"redis-ver", REDIS_VERSION.encode()]
     if for_server == VALKEY:
         first = [b"valkey-ver", b"9.0.0"]

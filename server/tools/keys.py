@@ -79,7 +79,6 @@ class LibrarySieve(KeyTaker):
         self._trial: Final = LibraryTrial()
 
     def take_library(self, code: bytes) -> None:
-        """See ``KeyTaker``."""
         refusal = self._trial.refusal_of(code)
         if refusal:
             note_left(self._left, refusal)
@@ -87,7 +86,6 @@ class LibrarySieve(KeyTaker):
             self._taker.take_library(code)
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``."""
         return self._taker.take(db, key, value, expire_ms)
 
 
@@ -214,7 +212,6 @@ class Survey(KeyTaker):
                 self._parts[form.plural()] = 0
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``."""
         self.keys += 1
         form = form_of(value)
         version = form.rdb_version(value)
@@ -237,14 +234,13 @@ class Survey(KeyTaker):
         return True
 
     def take_library(self, code: bytes) -> None:
-        """See ``KeyTaker``."""
         super().take_library(code)
         if self._needed < FUNCTIONS_SINCE:
             self._needed = FUNCTIONS_SINCE
             self._why = ", because of functions that it holds"
 
     def totals(self) -> str:
-        """How much there is."""
+        """Return how much there is."""
         totals = [f"{self.keys} keys"]
         if self.libraries:
             totals.append(f"{len(self.libraries)} libraries of functions")
@@ -255,7 +251,7 @@ class Survey(KeyTaker):
         return ", ".join(totals)
 
     def lacking_elsewhere(self) -> list[str]:
-        """What only some servers can read, each in a sentence."""
+        """Return what only some servers can read, each in a sentence."""
         found: list[str] = []
         for form in forms():
             counts = self._lacking.get(form.plural())

@@ -119,7 +119,6 @@ class Workspace(Keys):
         return reader.end
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """See ``Keys``."""
         progress = Progress(what, self.keys, " keys")
         done = 0
         for code in self.server.libraries():

@@ -37,7 +37,6 @@ class KeyWriter(KeyTaker):
         encoder.begin()
 
     def take_library(self, code: bytes) -> None:
-        """See ``KeyTaker``."""
         self._encoder.add_library(code)
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:

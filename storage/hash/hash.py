@@ -72,7 +72,7 @@ class Hash(Collection):
     # Reading
 
     def size(self) -> int:
-        """How many fields there are, those that have expired included."""
+        """Return how many fields there are, those that have expired included."""
         rep = self.rep
         if isinstance(rep, bytes):
             return count_of(rep)
@@ -164,7 +164,6 @@ class Hash(Collection):
         return cursor, found
 
     def scattered_table(self) -> Table | None:
-        """See ``Collection``."""
         rep = self.rep
         return rep if isinstance(rep, Table) and rep.count >= _SCATTERED else None
 
@@ -254,7 +253,7 @@ class Hash(Collection):
     # Deadlines
 
     def is_timed(self) -> bool:
-        """Whether a field has, or has had, a deadline."""
+        """Return whether a field has, or has had, a deadline."""
         rep = self.rep
         return not isinstance(rep, bytes) and not isinstance(rep, Table)  # with a tuple: slower
 
@@ -269,7 +268,7 @@ class Hash(Collection):
         return rep.first_ms() if isinstance(rep, Timed) else NEVER
 
     def has_deadlines(self) -> bool:
-        """Whether any field has a deadline, in a frozen hash, too."""
+        """Return whether any field has a deadline, in a frozen hash, too."""
         rep = self.rep
         return isinstance(rep, Timed) and rep.has_deadlines()
 
@@ -283,7 +282,6 @@ class Hash(Collection):
         return self._timed()
 
     def first_part_ms(self) -> int:
-        """See ``Value``."""
         return self.first_ms()
 
     def take_due(self, now_ms: int, most: int) -> list[bytes]:
@@ -299,16 +297,14 @@ class Hash(Collection):
     # The face
 
     def type_name(self) -> bytes:
-        """See ``Value``."""
         return HASH
 
     def is_small(self) -> bool:
-        """Whether it is in one piece."""
+        """Return whether it is in one piece."""
         rep = self.rep
         return isinstance(rep, bytes) or isinstance(rep, TimedPiece)  # noqa: SIM101 (slower)
 
     def encoding(self, key: bytes) -> bytes:
-        """See ``Value``."""
         rep = self.rep
         if isinstance(rep, bytes):
             return b"listpack"
@@ -324,7 +320,6 @@ class Hash(Collection):
         return _OBJECT_BYTES + self._timed().used_bytes()
 
     def copy(self) -> Hash:
-        """See ``Collection``."""
         twin = Hash()
         rep = self.rep
         if isinstance(rep, Table):
@@ -343,7 +338,6 @@ class Hash(Collection):
         return twin
 
     def effort(self) -> int:
-        """See ``Value``."""
         rep = self.rep
         if isinstance(rep, bytes):
             return 0
@@ -352,14 +346,12 @@ class Hash(Collection):
         return rep.table.effort() if isinstance(rep, TimedTable) else 0
 
     def free_some(self, most: int) -> bool:
-        """See ``Freeable``."""
         rep = self.rep
         if isinstance(rep, TimedTable):
             return rep.free_some(most)
         return not isinstance(rep, Table) or rep.free_some(most)
 
     def add_to(self, digest: Digest) -> None:
-        """See ``Value``."""
         digest.mix_type(_DIGEST_NUMBER)
         for piece in self.read(BOTH, NEVER).pieces:
             at: i64 = 0
@@ -395,7 +387,7 @@ _LAST_MS: Final = (1 << 46) - 1
 
 
 def flaw(value: Hash) -> str:
-    """What is wrong with a hash; empty if nothing is. Complexity: O(fields)."""
+    """Return what is wrong with a hash; empty if nothing is. Complexity: O(fields)."""
     rep = value.rep
     if isinstance(rep, bytes):
         return _flaw_of_piece(rep, False)

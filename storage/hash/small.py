@@ -66,14 +66,14 @@ _HEADS: Final = [bytes((count & _BYTE, count >> 8)) for count in range(1025)]
 
 
 def head(count: i64) -> bytes:
-    """What stands in front of so many fields."""
+    """Return what stands in front of so many fields."""
     if count <= 1024:
         return _HEADS[count]
     return bytes((int(count) & _BYTE, int(count) >> 8))
 
 
 def count_of(piece: bytes) -> i64:
-    """How many fields there are."""
+    """Return how many fields there are."""
     return i64(read_i16_le(piece, 0)) & MOST
 
 

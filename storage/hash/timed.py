@@ -53,7 +53,7 @@ class Timed:
 
     @abstractmethod
     def count(self) -> i64:
-        """How many fields there are, those that have expired included."""
+        """Return how many fields there are, those that have expired included."""
         raise NotImplementedError
 
     @abstractmethod
@@ -91,7 +91,7 @@ class Timed:
 
     @abstractmethod
     def has_deadlines(self) -> bool:
-        """Whether any field has a deadline; a copy without order knows, too."""
+        """Return whether any field has a deadline; a copy without order knows, too."""
         raise NotImplementedError
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Timed:
 
 
 def has_passed(deadline_ms: i64, now_ms: i64) -> bool:
-    """Whether what has this deadline has expired."""
+    """Return whether what has this deadline has expired."""
     return deadline_ms != NEVER and deadline_ms < now_ms
 
 
@@ -139,16 +139,13 @@ class TimedPiece(Timed):
         self.piece = piece
 
     def count(self) -> i64:
-        """See ``Timed``."""
         return count_of(self.piece)
 
     def get(self, field: bytes) -> bytes | None:
-        """See ``Timed``."""
         place = self._find(field)
         return None if place == NOWHERE else string_at(self.piece, next_at(self.piece, place))
 
     def put(self, field: bytes, value: bytes, keeps: bool) -> bool:
-        """See ``Timed``."""
         place = self._find(field)
         if place == NOWHERE:
             self._insert(field, packed_string(value), NEVER)
@@ -164,7 +161,6 @@ class TimedPiece(Timed):
         return False
 
     def remove(self, field: bytes) -> bool:
-        """See ``Timed``."""
         place = self._find(field)
         if place == NOWHERE:
             return False
@@ -172,12 +168,10 @@ class TimedPiece(Timed):
         return True
 
     def deadline_ms(self, field: bytes) -> i64:
-        """See ``Timed``."""
         place = self._find(field)
         return NEVER if place == NOWHERE else read_i64_le(self.piece, _rest(self.piece, place))
 
     def expire_at(self, field: bytes, deadline_ms: i64) -> None:
-        """See ``Timed``."""
         place = self._find(field)
         if place == NOWHERE:
             return
@@ -187,16 +181,13 @@ class TimedPiece(Timed):
         self._insert(field, value, deadline_ms)
 
     def first_ms(self) -> i64:
-        """See ``Timed``."""
         piece = self.piece
         return NEVER if len(piece) == HEAD else read_i64_le(piece, _rest(piece, HEAD))
 
     def has_deadlines(self) -> bool:
-        """See ``Timed``."""
         return self.first_ms() != NEVER
 
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
-        """See ``Timed``."""
         found: list[bytes] = []
         piece = self.piece
         at = HEAD
@@ -213,7 +204,6 @@ class TimedPiece(Timed):
         return found
 
     def read(self, what: i64, now_ms: i64) -> Reading:
-        """See ``Timed``."""
         out = BytesWriter()
         count: i64 = 0
         piece = self.piece
@@ -249,11 +239,9 @@ class TimedPiece(Timed):
         return found
 
     def copy(self) -> TimedPiece:
-        """See ``Timed``."""
         return TimedPiece(self.piece)
 
     def used_bytes(self) -> int:
-        """See ``Timed``."""
         return 32 + 33 + len(self.piece)
 
     def _find(self, field: bytes) -> i64:
@@ -305,7 +293,7 @@ class TimedPiece(Timed):
 
 
 def timed_piece(pairs: bytes) -> TimedPiece:
-    """What a small hash without deadlines is with them; none of its fields has one yet."""
+    """Return what a small hash without deadlines is with them; none of its fields has one yet."""
     out = BytesWriter()
     out.write(pairs[:HEAD] if len(pairs) else EMPTY)
     never = packed_deadline(NEVER)
@@ -341,7 +329,7 @@ def packed_deadline(deadline_ms: i64) -> bytes:
 
 
 def _rest(piece: bytes, place: i64) -> i64:
-    """Where the deadline of the field at a place stands."""
+    """Return where the deadline of the field at a place stands."""
     return next_at(piece, place, _TWO)
 
 
@@ -362,7 +350,6 @@ class FieldOrder(DueOrder):
         self._times: Final = times
 
     def moment_of(self, name: bytes) -> i64:
-        """See ``DueOrder``."""
         moment_ms = self._times.score(name)
         return i64(int(moment_ms)) if moment_ms == moment_ms else NOTHING
 
@@ -382,31 +369,25 @@ class TimedTable(Timed):
         self._order: Final = FieldOrder(times, pairs)
 
     def count(self) -> i64:
-        """See ``Timed``."""
         return self.table.count
 
     def get(self, field: bytes) -> bytes | None:
-        """See ``Timed``."""
         return self.table.get(field)
 
     def put(self, field: bytes, value: bytes, keeps: bool) -> bool:
-        """See ``Timed``."""
         if not keeps:
             self.times.remove(field)
         return self.table.put(field, value)
 
     def remove(self, field: bytes) -> bool:
-        """See ``Timed``."""
         self.times.remove(field)
         return self.table.remove(field)
 
     def deadline_ms(self, field: bytes) -> i64:
-        """See ``Timed``."""
         deadline_ms = self.times.score(field)
         return i64(int(deadline_ms)) if deadline_ms == deadline_ms else NEVER
 
     def expire_at(self, field: bytes, deadline_ms: i64) -> None:
-        """See ``Timed``."""
         if deadline_ms == NEVER:
             self.times.remove(field)
             return
@@ -414,18 +395,15 @@ class TimedTable(Timed):
         self._order.add(field, deadline_ms, self.times.count)
 
     def first_ms(self) -> i64:
-        """See ``Timed``."""
         if not self.times.count:
             return NEVER
         first_ms = self._order.next_ms()
         return NEVER if first_ms == NOTHING else first_ms
 
     def has_deadlines(self) -> bool:
-        """See ``Timed``."""
         return self.times.count > 0
 
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
-        """See ``Timed``."""
         found: list[bytes] = []
         order = self._order
         looks = most + STALE_AT_ONCE
@@ -441,7 +419,6 @@ class TimedTable(Timed):
         return found
 
     def read(self, what: i64, now_ms: i64) -> Reading:
-        """See ``Timed``."""
         first_ms = self.first_ms()
         if not has_passed(first_ms, now_ms):
             return read_table(self.table, what)
@@ -470,7 +447,6 @@ class TimedTable(Timed):
         return out.getvalue()
 
     def copy(self) -> TimedTable:
-        """See ``Timed``."""
         return TimedTable(self.table.copy(), self.times.copy(), self._order.pairs.copy())
 
     def without_order(self) -> TimedTable:
@@ -486,13 +462,12 @@ class TimedTable(Timed):
         )
 
     def used_bytes(self) -> int:
-        """See ``Timed``."""
         order = (PAIR_BYTES + _FIELD_BYTES) * int(self._order.pairs.size)
         return self.table.used_bytes() + self.times.used_bytes() + order
 
 
 def timed_table(table: Table) -> TimedTable:
-    """What a large hash without deadlines is with them; none of its fields has one yet."""
+    """Return what a large hash without deadlines is with them; none of its fields has one yet."""
     return TimedTable(table, Table(SCORES, new_seed()), Heap())
 
 

@@ -35,12 +35,12 @@ _COUNTS: Final = [bytes([number]) for number in range(MOST_ELEMENTS + 1)]
 
 
 def count_of(small: bytes) -> i64:
-    """How many elements there are."""
+    """Return how many elements there are."""
     return small[0]
 
 
 def takes(small: bytes, added_bytes: i64, added: i64) -> bool:
-    """Whether so many elements, and bytes of them, may be added."""
+    """Return whether so many elements, and bytes of them, may be added."""
     size = len(small) + added_bytes + _STRING_BYTES * added
     return size <= MOST_BYTES and count_of(small) + added <= MOST_ELEMENTS
 
@@ -167,20 +167,18 @@ class List(Collection):
     # Its face
 
     def type_name(self) -> bytes:
-        """See ``Value``."""
         return LIST
 
     def encoding(self, key: bytes) -> bytes:
-        """See ``Value``."""
         rep = self.rep
         return QUICKLIST if isinstance(rep, Row) and not rep.is_listpack else LISTPACK
 
     def size(self) -> int:
-        """How many elements there are."""
+        """Return how many elements there are."""
         return int(self.length())
 
     def length(self) -> i64:
-        """How many elements there are."""
+        """Return how many elements there are."""
         rep = self.rep
         if isinstance(rep, Row):
             return rep.count
@@ -204,14 +202,12 @@ class List(Collection):
         return twin
 
     def effort(self) -> int:
-        """See ``Value``."""
         rep = self.rep
         if isinstance(rep, Row) and len(rep.pieces) > _FREED_AT_ONCE:
             return len(rep.pieces)
         return 0
 
     def free_some(self, most: int) -> bool:
-        """See ``Freeable``."""
         rep = self.rep
         if not isinstance(rep, Row):
             return True
@@ -219,7 +215,6 @@ class List(Collection):
         return not rep.pieces
 
     def add_to(self, digest: Digest) -> None:
-        """See ``Value``."""
         digest.mix_type(_DIGEST_NUMBER)
         for string in self.strings():
             digest.mix(string)
@@ -439,7 +434,7 @@ class List(Collection):
     # Its two forms
 
     def _stays_small(self, rep: bytes, added_bytes: i64, added: i64, limits: NodeLimits) -> bool:
-        """Whether a tiny list stays one when so many elements come, or one is replaced."""
+        """Return whether a tiny list stays one when so many elements come, or one is replaced."""
         return takes(rep, added_bytes, added) and count_of(rep) + added <= limits.most_elements
 
     def _become_row(self, limits: NodeLimits) -> Row:

@@ -52,7 +52,7 @@ class NodeLimits:
         self.most_elements: Final[i64] = max(fill, 1) if fill >= 0 else _NO_LIMIT
 
     def are_exceeded(self, size: i64, count: i64) -> bool:
-        """Whether a node of ``size`` bytes and ``count`` elements would be too large."""
+        """Return whether a node of ``size`` bytes and ``count`` elements would be too large."""
         return size > self.most_bytes or count > self.most_elements
 
     def is_alone(self, string: bytes) -> bool:
@@ -68,11 +68,11 @@ class NodeLimits:
         return not self.are_exceeded(size + len(string) + _ESTIMATED_BYTES, count + 1)
 
     def let_merge(self, size: i64, other_size: i64, count: i64) -> bool:
-        """Whether two nodes may become one with ``count`` elements."""
+        """Return whether two nodes may become one with ``count`` elements."""
         return not self.are_exceeded(size + other_size - EMPTY_BYTES, count)
 
     def make_listpack(self, size: i64, count: i64, shrinking: bool) -> bool:
-        """Whether the only node of a list is so small that the list is that alone.
+        """Return whether the only node of a list is so small that the list is that alone.
 
         Args:
             shrinking: the list has become shorter: it has to be half as large.

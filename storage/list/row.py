@@ -105,11 +105,11 @@ class Row:
     # What Redis has in its place, and files
 
     def nodes(self) -> int:
-        """How many nodes Redis has."""
+        """Return how many nodes Redis has."""
         return len(self.pieces) - int(self.low)
 
     def content_bytes(self) -> i64:
-        """What the elements take in Redis's nodes; of very many nodes some stand for all."""
+        """Return what the elements take in Redis's nodes; of very many nodes some stand for all."""
         nodes: i64 = len(self.pieces) - self.low
         looked_at = min(nodes, _SUMMED)
         total: i64 = 0
@@ -122,12 +122,12 @@ class Row:
         return total * nodes // looked_at
 
     def node_bytes(self, place: i64) -> int:
-        """What Redis's node takes, of a string that is alone its length."""
+        """Return what Redis's node takes, of a string that is alone its length."""
         size = self.sizes[place]
         return int(size) if size != ALONE else len(self.get(self._start(place) - self.base))
 
     def node_count(self, place: i64) -> int:
-        """How many elements a node has."""
+        """Return how many elements a node has."""
         return int(self._end(place) - self._start(place))
 
     def grow(self, limits: NodeLimits, added_bytes: i64, added: i64) -> None:
@@ -225,7 +225,7 @@ class Row:
         return string
 
     def _has_room(self, place: i64, string: bytes) -> bool:
-        """Whether the first or the last node takes one more."""
+        """Return whether the first or the last node takes one more."""
         size = self.sizes[place]
         if size == ALONE or not self.count:
             return False
@@ -576,7 +576,7 @@ class Row:
                 self._merge_around(place + 1)
 
     def _takes(self, place: i64, string: bytes) -> bool:
-        """Whether there is a node at a place that takes one more."""
+        """Return whether there is a node at a place that takes one more."""
         return self.low <= place < len(self.pieces) and self._has_room(place, string)
 
     def _insert_into(self, place: i64, position: i64, string: bytes) -> None:

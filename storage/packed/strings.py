@@ -90,7 +90,7 @@ def write_string(out: BytesWriter, string: bytes) -> None:
 
 
 def header(size: int) -> bytes:
-    """What stands in front of a string of ``size`` bytes."""
+    """Return what stands in front of a string of ``size`` bytes."""
     return _HEADERS[size] if size < 1024 else b"$%d\r\n" % size
 
 
@@ -135,7 +135,7 @@ def unpack(piece: bytes) -> list[bytes]:
 
 
 def length_at(piece: bytes, at: i64) -> i64:
-    """How long the string at a place is."""
+    """Return how long the string at a place is."""
     size: i64 = piece[at + 1] - _ZERO
     at += 2
     digit: i64 = piece[at]
@@ -147,7 +147,7 @@ def length_at(piece: bytes, at: i64) -> i64:
 
 
 def header_bytes(size: i64) -> i64:
-    """How many bytes stand in front of a string of ``size`` bytes."""
+    """Return how many bytes stand in front of a string of ``size`` bytes."""
     if size < 10:
         return 4
     if size < 100:
@@ -162,7 +162,7 @@ def header_bytes(size: i64) -> i64:
 
 
 def packed_bytes(size: i64) -> i64:
-    """How many bytes a string of ``size`` bytes takes."""
+    """Return how many bytes a string of ``size`` bytes takes."""
     return header_bytes(size) + size + END_BYTES
 
 
@@ -199,7 +199,7 @@ def next_at(piece: bytes, at: i64, count: i64 = 1) -> i64:
 
 
 def count(piece: bytes) -> i64:
-    """How many strings there are. Complexity: O(strings)."""
+    """Return how many strings there are. Complexity: O(strings)."""
     found: i64 = 0
     at: i64 = 0
     end: i64 = len(piece)
@@ -242,7 +242,7 @@ def sound_end(piece: bytes, at: i64) -> i64:
 
 
 def is_sound(piece: bytes) -> bool:
-    """Whether a piece from a stranger consists of packed strings and nothing else."""
+    """Return whether a piece from a stranger consists of packed strings and nothing else."""
     at: i64 = 0
     end: i64 = len(piece)
     while at != NOWHERE and at < end:

@@ -158,7 +158,7 @@ class Table:
         self._mine = vec[i64]()  # of each directory: 1 where it may be written to; later ones: 0
 
     def has(self, key: bytes) -> bool:
-        """Whether there is an element with this key."""
+        """Return whether there is an element with this key."""
         number = self._number(self._hash(key))
         return find_element(self._bucket(number), key, self.kind) >= 0
 
@@ -575,19 +575,19 @@ def table_of(
 
 
 def element_end(bucket: bytes, at: i64, kind: i64) -> i64:
-    """Where the element at a place ends: there the next one begins."""
+    """Return where the element at a place ends: there the next one begins."""
     return _end_of_rest(bucket, next_at(bucket, at), kind)
 
 
 def _end_of_rest(bucket: bytes, at: i64, kind: i64) -> i64:
-    """Where an element ends whose key ends at ``at``."""
+    """Return where an element ends whose key ends at ``at``."""
     if kind == PAIRS:
         return next_at(bucket, at)
     return at + SCORE_BYTES if kind == SCORES else at
 
 
 def elements(bucket: bytes, kind: i64) -> i64:
-    """How many elements a bucket has. Complexity: O(elements)."""
+    """Return how many elements a bucket has. Complexity: O(elements)."""
     found: i64 = 0
     at: i64 = 0
     end: i64 = len(bucket)
@@ -611,7 +611,7 @@ def keys_of(bucket: bytes, kind: i64) -> list[bytes]:
 
 
 def is_sound_bucket(bucket: bytes, kind: i64) -> bool:
-    """Whether a bucket from a stranger consists of elements of a kind and nothing else."""
+    """Return whether a bucket from a stranger consists of elements of a kind and nothing else."""
     at: i64 = 0
     end: i64 = len(bucket)
     while at < end:
@@ -628,7 +628,7 @@ def is_sound_bucket(bucket: bytes, kind: i64) -> bool:
 
 
 def _next_cursor(number: i64, bits: i64) -> i64:
-    """What comes behind a bucket when one counts with bits reversed; 0 behind the last one.
+    """Return what comes behind a bucket when one counts with bits reversed; 0 behind the last one.
 
     Args:
         bits: a mask of the bits of hashes that all keys of the bucket have in common.
@@ -692,7 +692,7 @@ def find_element(bucket: bytes, key: bytes, kind: i64, at: i64 = 0) -> i64:
 
 
 def _same_before_tail(bucket: bytes, start: i64, key: bytes) -> bool:
-    """Whether a key of more than four bytes stands there, whose last four bytes do."""
+    """Return whether a key of more than four bytes stands there, whose last four bytes do."""
     left = i64(len(key)) - 4
     at: i64 = 0
     while left >= 8:

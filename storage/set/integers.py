@@ -79,12 +79,12 @@ def integer_of(text: bytes) -> i64:
 
 
 def text_of(number: i64) -> bytes:
-    """How an integer is spelled."""
+    """Return how an integer is spelled."""
     return _DECIMALS[number] if 0 <= number < 1000 else b"%d" % int(number)
 
 
 def count_of(numbers: bytes) -> i64:
-    """How many there are."""
+    """Return how many there are."""
     return (i64(len(numbers)) - _HEAD) // _width(numbers)
 
 
@@ -140,7 +140,7 @@ def packed(numbers: bytes) -> bytes:
 
 
 def longest_text(numbers: bytes) -> i64:
-    """How many bytes the longest spelling of one of them has; 0 without numbers."""
+    """Return how many bytes the longest spelling of one of them has; 0 without numbers."""
     count = count_of(numbers)
     if not count:
         return 0
@@ -148,7 +148,7 @@ def longest_text(numbers: bytes) -> i64:
 
 
 def is_sound(numbers: bytes) -> bool:
-    """Whether what a stranger says are integers, and has two bytes at least, is so."""
+    """Return whether what a stranger says are integers, and has two bytes at least, is so."""
     mark = read_i16_le(numbers, 0)
     if not _OF_TWO_BYTES <= mark < 0 or (len(numbers) - 2) % _width(numbers):
         return False
@@ -160,7 +160,7 @@ def is_sound(numbers: bytes) -> bool:
 
 
 def _width(numbers: bytes) -> i64:
-    """How many bytes a number takes."""
+    """Return how many bytes a number takes."""
     return 16 >> -i64(read_i16_le(numbers, 0))
 
 

@@ -39,7 +39,7 @@ class Set(Collection):
     # Members
 
     def has(self, member: bytes) -> bool:
-        """Whether it is in the set."""
+        """Return whether it is in the set."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.has(member)
@@ -48,7 +48,6 @@ class Set(Collection):
         return spells_integer(member) and integers.find(rep, integer_of(member)) >= 0
 
     def scattered_table(self) -> Table | None:
-        """See ``Collection``."""
         rep = self.rep
         return rep if isinstance(rep, Table) and rep.count >= _SCATTERED else None
 
@@ -199,18 +198,15 @@ class Set(Collection):
     # The face
 
     def type_name(self) -> bytes:
-        """See ``Value``."""
         return SET
 
     def encoding(self, key: bytes) -> bytes:
-        """See ``Value``."""
         rep = self.rep
         if isinstance(rep, Table):
             return HASHTABLE
         return LISTPACK if read_i16_le(rep, 0) >= 0 else INTSET
 
     def size(self) -> int:
-        """See ``Value``."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.count
@@ -225,22 +221,18 @@ class Set(Collection):
         return _OBJECT_BYTES + _BYTES_HEADER + len(rep)
 
     def copy(self) -> Set:
-        """See ``Collection``."""
         rep = self.rep
         return Set(rep.copy() if isinstance(rep, Table) else rep)
 
     def effort(self) -> int:
-        """See ``Value``."""
         rep = self.rep
         return rep.effort() if isinstance(rep, Table) else 0
 
     def free_some(self, most: int) -> bool:
-        """See ``Freeable``."""
         rep = self.rep
         return rep.free_some(most) if isinstance(rep, Table) else True
 
     def add_to(self, digest: Digest) -> None:
-        """See ``Value``."""
         digest.mix_type(_DIGEST_NUMBER)
         for member in self.members():
             digest.toggle(member)
@@ -297,7 +289,7 @@ def _small_piece(rep: bytes) -> bytes:
 
 
 def _is_full(count: i64, limits: SetLimits) -> bool:
-    """Whether a small set with so many members takes no other one."""
+    """Return whether a small set with so many members takes no other one."""
     return count >= limits.elements or count >= small.MOST
 
 
@@ -397,7 +389,7 @@ def stored_difference(sets: list[Set | None], limits: SetLimits) -> Set:
 
 
 def looks_up_in_others(sets: list[Set | None]) -> bool:
-    """Whether a difference looks for each member of the first set in the others.
+    """Return whether a difference looks for each member of the first set in the others.
 
     Otherwise it takes the members of the others out. The first way is thought to cost half of what
     it does at worst.
@@ -412,7 +404,7 @@ def looks_up_in_others(sets: list[Set | None]) -> bool:
 
 
 def are_integers(sets: list[Set]) -> bool:
-    """Whether all of them hold integers in order, and so does what is made of them."""
+    """Return whether all of them hold integers in order, and so does what is made of them."""
     return all(each.encoding(b"") == INTSET for each in sets)
 
 

@@ -26,7 +26,7 @@ _COUNTS: Final = [number.to_bytes(2, "little") for number in range(513)]
 
 
 def count_of(small: bytes) -> i64:
-    """How many members there are."""
+    """Return how many members there are."""
     return i64(read_i16_le(small, 0))
 
 

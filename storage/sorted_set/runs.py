@@ -42,7 +42,7 @@ _HEADS: Final = [size.to_bytes(2, "little") for size in range(256)]
 
 
 def size_of(run: bytes) -> i64:
-    """How many members there are."""
+    """Return how many members there are."""
     return i64(run[0]) | i64(run[1]) << 8
 
 
@@ -52,7 +52,7 @@ def score_at(run: bytes, number: i64) -> float:
 
 
 def first_place(run: bytes) -> i64:
-    """Where the members begin."""
+    """Return where the members begin."""
     return HEAD_BYTES + SCORE_BYTES * size_of(run)
 
 
@@ -62,7 +62,7 @@ def place_of(run: bytes, number: i64) -> i64:
 
 
 def compare_at(run: bytes, place: i64, member: bytes) -> i64:
-    """How the member at a place compares with another one: below 0, 0 or above 0."""
+    """Return how the member at a place compares with another one: below 0, 0 or above 0."""
     length = length_at(run, place)
     size: i64 = len(member)
     start = place + header_bytes(length)
@@ -118,7 +118,7 @@ def number_of(run: bytes, member: bytes) -> i64:
 
 
 def above_score(run: bytes, score: float, inclusive: bool) -> i64:
-    """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
+    """Return how many members have a lower score, or, if ``inclusive``, a lower one or this one."""
     low: i64 = 0
     left = size_of(run)
     # A step takes half of what is left, whichever way it goes: nothing to guess for the processor.

@@ -201,7 +201,7 @@ class LexRange:
         self.high: Final = high
 
     def is_empty(self) -> bool:
-        """Whether nothing can be in it."""
+        """Return whether nothing can be in it."""
         low = self.low
         high = self.high
         if low.kind != high.kind:
@@ -312,11 +312,11 @@ class SortedSet(Collection):
     # Looking
 
     def is_large(self) -> bool:
-        """Whether it has turned large."""
+        """Return whether it has turned large."""
         return not isinstance(self.rep, bytes)
 
     def size(self) -> int:
-        """How many members there are."""
+        """Return how many members there are."""
         rep = self.rep
         if isinstance(rep, bytes):
             return int(size_of(rep))
@@ -333,7 +333,7 @@ class SortedSet(Collection):
         return rep.table.score(member)
 
     def rank(self, member: bytes, score: float) -> i64:
-        """How many members stand before one that is there, with this score."""
+        """Return how many members stand before one that is there, with this score."""
         rep = self.rep
         if isinstance(rep, bytes):
             return number_of(rep, member)
@@ -411,7 +411,6 @@ class SortedSet(Collection):
         return rep.scan(cursor, least, found), found
 
     def scattered_table(self) -> Table | None:
-        """See ``Collection``."""
         rep = self.rep
         table = rep.table if isinstance(rep, Large) else None
         return table if table is not None and table.count >= _SCATTERED else None
@@ -466,7 +465,7 @@ class SortedSet(Collection):
         return CHANGED
 
     def is_spread(self) -> bool:
-        """Whether it is so large that ``put_all`` takes less time than ``put`` for each."""
+        """Return whether it is so large that ``put_all`` takes less time than ``put`` for each."""
         rep = self.rep
         return isinstance(rep, Large) and rep.table.count >= _SCATTERED
 
@@ -516,15 +515,12 @@ class SortedSet(Collection):
     # As a value
 
     def type_name(self) -> bytes:
-        """See ``Value``."""
         return SORTED_SET
 
     def encoding(self, key: bytes) -> bytes:
-        """See ``Value``."""
         return b"listpack" if isinstance(self.rep, bytes) else b"skiplist"
 
     def used_bytes(self, samples: int) -> int:
-        """See ``Value``."""
         rep = self.rep
         if isinstance(rep, bytes):
             return _SMALL_BYTES + len(rep)
@@ -532,7 +528,6 @@ class SortedSet(Collection):
         return _SMALL_BYTES + rep.used_bytes(samples)
 
     def copy(self) -> SortedSet:
-        """See ``Value``."""
         twin = SortedSet()
         rep = self.rep
         if isinstance(rep, Large):
@@ -541,17 +536,14 @@ class SortedSet(Collection):
         return twin
 
     def effort(self) -> int:
-        """See ``Value``."""
         rep = self.rep
         return rep.effort() if isinstance(rep, Large) else 0
 
     def free_some(self, most: int) -> bool:
-        """See ``Freeable``."""
         rep = self.rep
         return rep.free_some(most) if isinstance(rep, Large) else True
 
     def add_to(self, digest: Digest) -> None:
-        """See ``Value``."""
         digest.mix_type(_DIGEST_NUMBER)
         for run in self.runs(0, self.size()):
             for member, score in pairs_of(run):

@@ -167,7 +167,7 @@ class Node:
 
 
 def _begins_by(run: bytes, member: bytes) -> bool:
-    """Whether the first member of a run is this one or a lower one."""
+    """Return whether the first member of a run is this one or a lower one."""
     return compare_at(run, first_place(run), member) <= 0
 
 
@@ -190,7 +190,7 @@ class Tree:
     # Looking
 
     def rank(self, score: float, member: bytes) -> i64:
-        """How many members stand before that of this name and score, which is there."""
+        """Return how many members stand before that of this name and score, which is there."""
         at = self._node_for(score, member)
         node = self.nodes[at]
         run = node.run_for(score, member)
@@ -316,7 +316,7 @@ class Tree:
             at += 1
 
     def _before(self, at: i64, run: i64) -> i64:
-        """How many members stand before a run of a node."""
+        """Return how many members stand before a run of a node."""
         node = self.nodes[at]
         sizes = node.sizes
         total: i64 = 0
@@ -361,7 +361,7 @@ class Tree:
         return at, self.nodes[at].run_for(score, member)
 
     def _is_for(self, at: i64, number: i64, score: float) -> bool:
-        """Whether a run begins below a score, and the next one above it."""
+        """Return whether a run begins below a score, and the next one above it."""
         nodes: i64 = len(self.nodes)
         if at >= nodes:
             return False

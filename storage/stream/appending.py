@@ -57,7 +57,7 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
 
 
 def size_of(words: list[bytes], at: i64) -> int:
-    """How many bytes the fields and values ``words[at:]`` have."""
+    """Return how many bytes the fields and values ``words[at:]`` have."""
     size: i64 = 0
     end: i64 = len(words)
     while at < end:
@@ -168,7 +168,7 @@ def append_alike(
 
 
 def span_of(step: i64, count: int) -> int:
-    """How far ``count`` steps go; nearly always they are of 1, and nothing is multiplied."""
+    """Return how far ``count`` steps go; nearly always they are of 1, and nothing is multiplied."""
     return count if step == 1 else int(step) * count
 
 

@@ -62,11 +62,11 @@ class Block:
         self.node_bytes = 0
 
     def is_open(self) -> bool:
-        """Whether entries can be appended."""
+        """Return whether entries can be appended."""
         return not self.payload
 
     def is_below(self, ms: int, seq: int) -> bool:
-        """Whether every ID the block ever held is below (ms, seq)."""
+        """Return whether every ID the block ever held is below (ms, seq)."""
         return is_below(self.last_ms, self.last_seq, ms, seq)
 
     def entries(self) -> Run:
@@ -149,7 +149,7 @@ class Block:
         return self.number_in(self.entries(), ms, seq)
 
     def count_before(self, ms: int, seq: int) -> int:
-        """How many of its live entries have an ID below (ms, seq)."""
+        """Return how many of its live entries have an ID below (ms, seq)."""
         high = self.entries().position(ms, seq)
         return high if self.dead is None else self.dead.count(0, 0, high)
 
@@ -225,7 +225,7 @@ class Block:
         self.live -= count
 
     def _size(self) -> int:
-        """How many entries the run or the payload holds."""
+        """Return how many entries the run or the payload holds."""
         if self.run is not None:
             return len(self.run.ms)
         return count_ids(self.payload)

@@ -31,7 +31,7 @@ class Claim:
 
 
 def has_new(stream: Stream, group: Group) -> bool:
-    """Whether the group can be given an entry that it has not been given."""
+    """Return whether the group can be given an entry that it has not been given."""
     if group.places is not None:
         return group.places.has_new(stream) and group.room() != 0
     return stream.has_after(group.last_ms, group.last_seq) and group.room() != 0
@@ -93,7 +93,7 @@ def _hand_out_of_lanes(
 
 
 def _counts_on(stream: Stream, group: Group) -> bool:
-    """Whether the position of the next entry is one more than the group's."""
+    """Return whether the position of the next entry is one more than the group's."""
     if group.entries_read == UNKNOWN:
         return False
     first_ms, first_seq = stream.first_id()
@@ -136,7 +136,7 @@ def claimable(
 
 
 def claimable_since(stream: Stream, group: Group) -> int:
-    """When the first entry to be claimed was delivered; 0 if it was released.
+    """Return when the first entry to be claimed was delivered; 0 if it was released.
 
     Returns:
         ``NEVER`` when nothing is pending whose entry is still there.

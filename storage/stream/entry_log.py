@@ -304,7 +304,7 @@ class EntryLog(Value):
         return block is not None and block.number_of(ms, seq) >= 0
 
     def has_after(self, ms: int, seq: int) -> bool:
-        """Whether a live entry has an ID above (ms, seq)."""
+        """Return whether a live entry has an ID above (ms, seq)."""
         if not self.length or not is_below(ms, seq, self.last_ms, self.last_seq):
             return False
         last_ms, last_seq = self.last_entry_id()
@@ -321,7 +321,7 @@ class EntryLog(Value):
         return block if block is not None and block.live else None
 
     def one(self, ms: int, seq: int) -> Part | None:
-        """Where the live entry with this ID is to be found; None when there is none."""
+        """Return where the live entry with this ID is to be found; None when there is none."""
         block = self.block_for(ms, seq)
         if block is None:
             return None
@@ -329,7 +329,7 @@ class EntryLog(Value):
         return part_with(block, run, ms, seq)
 
     def count_before(self, ms: int, seq: int) -> int:
-        """How many live entries have an ID below (ms, seq). Complexity: O(log n)."""
+        """Return how many live entries have an ID below (ms, seq). Complexity: O(log n)."""
         place = self.index.find(ms, seq)
         count = self.index.count_before(place)
         block = self._block_at(place)
@@ -358,7 +358,7 @@ class EntryLog(Value):
         reverse: bool,
         most_bytes: int = 0,
     ) -> list[Part]:
-        """Where the live entries from ``start`` to ``end``, both included, are to be found.
+        """Return where the live entries from ``start`` to ``end``, both included, are to be found.
 
         Args:
             count: the most entries; 0 or less is all of them.
@@ -407,7 +407,7 @@ class EntryLog(Value):
             place = index.next_live(place + 1)
 
     def is_scattered(self) -> bool:
-        """Whether most of the entries are in no cache, so that it pays to ``look_ahead``."""
+        """Return whether most of the entries are in no cache, so that it pays to ``look_ahead``."""
         return len(self.index.blocks) >= SCATTERED_BLOCKS
 
     def look_ahead(self, all_ms: vec[i64]) -> None:
@@ -561,7 +561,7 @@ class EntryLog(Value):
         return self._block_at(place), place
 
     def head_live(self) -> int:
-        """How many entries the first node has."""
+        """Return how many entries the first node has."""
         block, _ = self._head()
         return 0 if block is None else block.live
 
@@ -577,7 +577,7 @@ class EntryLog(Value):
     # Blocks
 
     def node_count(self) -> int:
-        """How many nodes Redis would have."""
+        """Return how many nodes Redis would have."""
         return self.index.live_blocks + (1 if self.tail is not None else 0)
 
     def block_from(self, ms: int, seq: int) -> Block | None:

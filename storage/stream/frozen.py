@@ -136,11 +136,11 @@ class FrozenGroup(NackKeeper):
         return found
 
     def is_unread(self) -> bool:
-        """Whether ``next_pending`` has more."""
+        """Return whether ``next_pending`` has more."""
         return bool(self._chunks)
 
     def copied_bytes(self) -> int:
-        """How much was kept because of changes so far, about, in bytes."""
+        """Return how much was kept because of changes so far, about, in bytes."""
         return _KEPT_NACK_BYTES * len(self._kept)
 
     def free_some(self, most: int) -> bool:
@@ -188,11 +188,11 @@ class FrozenProducers(ProducerKeeper):
         return self._kept.pop(id(producer), producer)
 
     def is_unread(self) -> bool:
-        """Whether ``next_producer`` has more."""
+        """Return whether ``next_producer`` has more."""
         return bool(self._unread)
 
     def copied_bytes(self) -> int:
-        """How much was kept because of changes so far, about, in bytes."""
+        """Return how much was kept because of changes so far, about, in bytes."""
         return sum([producer.used_bytes() for producer in self._kept.values()])
 
     def free_some(self, most: int) -> bool:
@@ -252,7 +252,6 @@ class FrozenStream(Frozen, BlockKeeper):
         self._kept_bytes = 0 if self.tail is None else self.tail.node_bytes
 
     def type_name(self) -> bytes:
-        """See ``Frozen``."""
         return STREAM
 
     def register(self) -> None:
@@ -338,7 +337,7 @@ class FrozenStream(Frozen, BlockKeeper):
         return None if self._producers is None else self._producers.next_producer()
 
     def copied_bytes(self) -> int:
-        """How much was kept or copied because of changes so far, about, in bytes."""
+        """Return how much was kept or copied because of changes so far, about, in bytes."""
         total = self._kept_bytes
         for group in self.groups:
             total += group.copied_bytes()
@@ -347,7 +346,7 @@ class FrozenStream(Frozen, BlockKeeper):
         return total
 
     def _holds_much(self) -> bool:
-        """Whether there may be much to free that only this one holds."""
+        """Return whether there may be much to free that only this one holds."""
         if self._kept or self._places is not self.live.index.blocks:
             return True
         for group in self.groups:

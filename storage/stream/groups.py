@@ -66,15 +66,15 @@ class Position:
     """
 
     def has_new(self, log: EntryLog) -> bool:
-        """Whether there is an entry that the group has not been given."""
+        """Return whether there is an entry that the group has not been given."""
         raise NotImplementedError
 
     def lag(self, log: EntryLog) -> int:
-        """How many entries the group has not been given yet."""
+        """Return how many entries the group has not been given yet."""
         raise NotImplementedError
 
     def parts(self, log: EntryLog, count: int, most_bytes: int = 0) -> list[Part]:
-        """Where the next entries to be given are; see ``EntryLog.parts``."""
+        """Return where the next entries to be given are; see ``EntryLog.parts``."""
         raise NotImplementedError
 
     def with_namesakes(self, log: EntryLog, part: Part) -> list[Part]:
@@ -86,7 +86,7 @@ class Position:
         raise NotImplementedError
 
     def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
-        """Whether the group has still to be given an entry that is there."""
+        """Return whether the group has still to be given an entry that is there."""
         raise NotImplementedError
 
     def elsewhere(self, log: EntryLog) -> int:
@@ -357,14 +357,14 @@ def _id(nack: Nack) -> tuple[int, int]:
 
 
 def has_tombstone_after(log: EntryLog, ms: int, seq: int) -> bool:
-    """Whether an entry at or after (ms, seq) may have been deleted."""
+    """Return whether an entry at or after (ms, seq) may have been deleted."""
     if not log.length or (log.max_deleted_ms == 0 and log.max_deleted_seq == 0):
         return False
     return not is_below(log.max_deleted_ms, log.max_deleted_seq, ms, seq)
 
 
 def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
-    """How many entries had been added up to (ms, seq); ``UNKNOWN`` where no counter says it.
+    """Return how many entries had been added up to (ms, seq); ``UNKNOWN`` where no counter says it.
 
     Source: t_stream.c, streamEstimateDistanceFromFirstEverEntry.
     """
@@ -391,7 +391,7 @@ def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
 
 
 def lag(log: EntryLog, group: Group) -> int:
-    """How many live entries stand after the group's last ID: it has not been given them yet.
+    """Return how many live entries stand after the group's last ID: it has not been given them yet.
 
     Counters do not give it, because the position can be set without them. Complexity: O(log n).
     """

@@ -107,7 +107,7 @@ class IdmpMap(Freeable, Owner):
             producer.due_s = self._expiring.watch(producer, self, due_ms)
 
     def _due_ms(self, producer: Producer) -> int:
-        """When the oldest iid of a producer expires."""
+        """Return when the oldest iid of a producer expires."""
         return int(producer.added_ms(producer.oldest()) + self.duration_ms)
 
     def expire_part(self, part: object, now_ms: int, most: int) -> int:

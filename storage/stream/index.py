@@ -107,7 +107,7 @@ class BlockIndex(Reach):
         return self.blocks[number].is_below(major, minor)
 
     def count_before(self, place: int) -> int:
-        """How many entries stand in the blocks before ``place``."""
+        """Return how many entries stand in the blocks before ``place``."""
         sums = self._sums
         total: i64 = 0
         number: i64 = place

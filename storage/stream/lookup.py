@@ -24,7 +24,7 @@ class Lookup:
         self._run = Run(None)
 
     def part_of(self, nack: Nack) -> Part | None:
-        """Where its entry is to be found; None when that was deleted."""
+        """Return where its entry is to be found; None when that was deleted."""
         ms = nack.ms
         seq = nack.seq
         block = self._block

@@ -226,7 +226,7 @@ def _with_columns(
 
 
 def _is_any(lengths: list[int]) -> bool:
-    """Whether some field has a length."""
+    """Return whether some field has a length."""
     for length in lengths:
         if length:
             return True
@@ -246,7 +246,7 @@ def _in_turn(shared: list[int], own: list[int]) -> list[int]:
 def _split(
     values: list[object], shared: list[int], own: list[int]
 ) -> tuple[list[bytes], list[object]]:
-    """What ``texts`` hold of the values in a row, and the values that are not in there."""
+    """Return what ``texts`` hold of the values in a row, and the values that are not in there."""
     texts: list[bytes] = []
     others: list[object] = []
     for column, same in enumerate(shared):

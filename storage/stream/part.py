@@ -23,13 +23,13 @@ class Part:
         self.high: Final = high
 
     def live(self) -> int:
-        """How many entries it has."""
+        """Return how many entries it has."""
         dead = self.dead
         size = self.high - self.low
         return size if dead is None else dead.count(0, self.low, self.high)
 
     def least_bytes(self) -> int:
-        """What its entries take in a reply, or less. Complexity: O(values)."""
+        """Return what its entries take in a reply, or less. Complexity: O(values)."""
         run = self.run
         dead = self.dead
         names = run.names
@@ -82,7 +82,7 @@ def part_with(block: Block, run: Run, ms: int, seq: int) -> Part | None:
 def part_of(
     block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
 ) -> Part | None:
-    """What of ``block`` lies between the bounds; at most ``wanted`` entries, 0 for all."""
+    """Return what of ``block`` lies between the bounds; at most ``wanted`` entries, 0 for all."""
     starts_inside = is_below(block.first_ms, block.first_seq, start[0], start[1])
     ends_inside = is_below(end[0], end[1], block.last_ms, block.last_seq)
     most = wanted if 0 < wanted < block.total else block.total

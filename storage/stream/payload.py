@@ -116,7 +116,7 @@ def unpack_ids(payload: bytes, ids_bytes: int, run: Run) -> None:
 
 
 def count_ids(payload: bytes) -> int:
-    """How many entries a payload holds."""
+    """Return how many entries a payload holds."""
     return int(_array(payload, 0)[0]) // 2
 
 
@@ -337,7 +337,7 @@ def _take_from(
 
 
 def _array(payload: bytes, at: i64) -> tuple[i64, i64]:
-    """How many values the array at ``at`` has, and where the first one stands."""
+    """Return how many values the array at ``at`` has, and where the first one stands."""
     head: i64 = payload[at]
     if head < NIL:
         return head - FIX_ARRAY, at + 1

@@ -83,7 +83,7 @@ class Chunk:
         return nack
 
     def holds(self, place: i64, nack: Nack) -> bool:
-        """Whether an entry is at a place, which may be behind the last."""
+        """Return whether an entry is at a place, which may be behind the last."""
         return place < len(self.slots) and self.slots[place] is nack
 
     def entry_from(self, place: i64) -> i64:
@@ -217,7 +217,7 @@ class _Chunks(Reach):
             chunks.append(Chunk([nack]))
 
     def _has(self, at: i64, place: i64, nack: Nack) -> bool:
-        """Whether an entry stands at a place of a chunk; both may be behind the last."""
+        """Return whether an entry stands at a place of a chunk; both may be behind the last."""
         return at < len(self.chunks) and self.chunks[at].holds(place, nack)
 
     def remove_found(self) -> None:
@@ -371,11 +371,11 @@ class _Chunks(Reach):
     # What an order says of itself: methods that each of the two has to have.
 
     def _key(self, nack: Nack) -> tuple[int, int]:
-        """What the list is ordered by."""
+        """Return what the list is ordered by."""
         raise NotImplementedError
 
     def _is_before(self, one: Nack, other: Nack) -> bool:
-        """Whether the key of ``one`` is below that of ``other``."""
+        """Return whether the key of ``one`` is below that of ``other``."""
         raise NotImplementedError
 
 
@@ -521,7 +521,7 @@ class NacksByTime(_Chunks):
         super().add(nack)
 
     def last_order_ms(self) -> i64:
-        """Where the last entry stands by time; ``IN_ZONE`` without entries."""
+        """Return where the last entry stands by time; ``IN_ZONE`` without entries."""
         return self.chunks[-1].last().order_ms if self.chunks else IN_ZONE
 
     def delivered_by(self, latest_ms: int, most: int) -> list[Nack] | None:

@@ -54,7 +54,7 @@ def iid_made_of(first: i64, last: i64, size: i64, text: bytes) -> Iid:
 
 
 def text_of(iid: Iid) -> bytes:
-    """How ``iid`` is written."""
+    """Return how ``iid`` is written."""
     size = int(iid[2])
     if size > SHORT_BYTES:
         return iid[3]
@@ -165,7 +165,7 @@ class Producer:
         return self._slots[slot * _WORDS + _REST] == 0
 
     def added_ms(self, slot: i64) -> i64:
-        """When the iid in ``slot`` was added."""
+        """Return when the iid in ``slot`` was added."""
         return self._slots[slot * _WORDS + _ADDED]
 
     def entry_id(self, slot: i64) -> tuple[int, int]:

@@ -30,7 +30,7 @@ class Share:
 
 
 def count_between(log: EntryLog, start: ID, end: ID) -> int:
-    """How many live entries lie from ``start`` to ``end``, both included.
+    """Return how many live entries lie from ``start`` to ``end``, both included.
 
     Complexity: O(log n).
     """

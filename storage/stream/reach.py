@@ -106,7 +106,7 @@ class Reach:
 
 
 def evenly(low: i64, high: i64, first: i64, last: i64, wanted: i64) -> i64:
-    """Where ``wanted`` stands if all from ``first`` to ``last`` have equal distances.
+    """Return where ``wanted`` stands if all from ``first`` to ``last`` have equal distances.
 
     Args:
         low, high: where ``first`` and ``last`` stand.

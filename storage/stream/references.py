@@ -64,7 +64,7 @@ def drop_left_behind(stream: Stream) -> bool:
 
 
 def pending_count(stream: Stream) -> int:
-    """How many entries are pending in all groups together."""
+    """Return how many entries are pending in all groups together."""
     count = 0
     for group in stream.groups.values():
         count += group.pel.size
@@ -72,7 +72,7 @@ def pending_count(stream: Stream) -> int:
 
 
 def is_held_back(stream: Stream) -> bool:
-    """Whether a group waits for pending entries to go before it is given more."""
+    """Return whether a group waits for pending entries to go before it is given more."""
     for group in stream.groups.values():
         if group.max_pending:
             return True
@@ -109,13 +109,13 @@ class Trim:
         self.to_the_end: Final = to_the_end
 
     def is_done(self, stream: Stream, ms: int, seq: int) -> bool:
-        """Whether the entry (ms, seq) and those after it stay."""
+        """Return whether the entry (ms, seq) and those after it stay."""
         if self.most >= 0:
             return stream.length <= self.most
         return (ms, seq) >= self.below
 
     def goes_whole(self, stream: Stream, block: Block) -> bool:
-        """Whether nothing of ``block`` needs to stay."""
+        """Return whether nothing of ``block`` needs to stay."""
         if self.most >= 0:
             return self.to_the_end or stream.length - block.live >= self.most
         return block.is_below(self.below[0], self.below[1])

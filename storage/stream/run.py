@@ -125,7 +125,7 @@ def names_of(words: list[bytes], at: int) -> list[bytes]:
 
 
 def has_names(words: list[bytes], at: i64, names: list[bytes]) -> bool:
-    """Whether the entry ``words[at:]`` has these field names in this order."""
+    """Return whether the entry ``words[at:]`` has these field names in this order."""
     if i64(len(words)) - at != 2 * len(names):
         return False
     for name in names:

@@ -21,7 +21,6 @@ class Stream(Contents):
     """
 
     def type_name(self) -> bytes:
-        """See ``Value``."""
         return STREAM
 
     def encoding(self, key: bytes) -> bytes:
@@ -79,7 +78,6 @@ class Stream(Contents):
         return twin
 
     def freeze(self) -> FrozenStream:
-        """See ``Value``."""
         return FrozenStream(self)
 
     def add_to(self, digest: Digest) -> None:

@@ -77,7 +77,7 @@ def set_bit(data: bytearray, offset: i64, bit: int) -> int:
 
 
 def count_bits(data: bytes | bytearray, start: int, end: int) -> int:
-    """How many bits are set in the bytes from ``start`` up to ``end``, which lie within."""
+    """Return how many bits are set in the bytes from ``start`` up to ``end``, which lie within."""
     if isinstance(data, bytes):
         if _COMPILED:
             return int(_count(data, start, end))
@@ -219,7 +219,7 @@ def _without_front(byte: int, count: int, passed: int) -> int:
 
 
 def _first_other(data: bytes | bytearray, at: int, end: int, passed: int) -> int:
-    """Where the first byte stands that is not ``passed``; ``end`` for none."""
+    """Return where the first byte stands that is not ``passed``; ``end`` for none."""
     alike = _SET if passed else _CLEAR
     while at + _ALIKE_BYTES <= end and data[at : at + _ALIKE_BYTES] == alike:
         at += _ALIKE_BYTES

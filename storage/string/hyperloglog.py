@@ -422,14 +422,14 @@ _ZEROS: Final = vec[i64]([0] * REGISTERS)  # never written to: a part of it is a
 
 
 def is_sketch(value: bytes | bytearray) -> bool:
-    """Whether a string looks like one; a sparse one is looked through when it is read."""
+    """Return whether a string looks like one; a sparse one is looked through when it is read."""
     head = bytes(value[: _FORM + 1])
     size = len(value)
     return (head == _SPARSE_HEAD and size >= HEADER) or (head == _DENSE_HEAD and size == DENSE_SIZE)
 
 
 def is_dense(sketch: bytes | bytearray) -> bool:
-    """Whether it has the dense form."""
+    """Return whether it has the dense form."""
     return sketch[_FORM] == _DENSE
 
 
@@ -529,7 +529,7 @@ class Union:
                 registers[index] = count
 
     def estimate(self) -> int:
-        """How many different elements they have seen."""
+        """Return how many different elements they have seen."""
         return estimate(self.registers)
 
     def write(self, sketch: bytearray, most: int) -> None:

@@ -47,11 +47,9 @@ class String(Value):
         self._value: Final = value
 
     def type_name(self) -> bytes:
-        """See ``Value``."""
         return STRING
 
     def encoding(self, key: bytes) -> bytes:
-        """See ``Value``."""
         value = self._value
         if isinstance(value, int):
             return b"int"
@@ -92,7 +90,6 @@ class String(Value):
         return True
 
     def add_to(self, digest: Digest) -> None:
-        """See ``Value``."""
         digest.mix_type(_DIGEST_NUMBER)
         digest.mix(string_bytes(self._value) or b"")
 

@@ -31,12 +31,12 @@ class Match:
         self.second_end: Final = second_start
 
     def length(self) -> int:
-        """How many bytes."""
+        """Return how many bytes."""
         return self.first_end - self.first_start + 1
 
 
 def common_length(first: bytes, second: bytes) -> int:
-    """How long the longest common subsequence is."""
+    """Return how long the longest common subsequence is."""
     return _Rows(first, second, False).length
 
 

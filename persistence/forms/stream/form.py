@@ -34,47 +34,37 @@ class StreamForm(Form):
     """Streams."""
 
     def type_name(self) -> bytes:
-        """See ``Form``."""
         return STREAM
 
     def plural(self) -> str:
-        """See ``Form``."""
         return "streams"
 
     def record_kinds(self) -> dict[int, str]:
-        """See ``Form``."""
         return NAMES
 
     def writer(self, records: Records) -> StreamWriter:
-        """See ``Form``."""
         return StreamWriter(records)
 
     def reader(self, intake: Intake) -> StreamReader:
-        """See ``Form``."""
         return StreamReader(intake)
 
     def check(self, value: object) -> None:
-        """See ``Form``."""
         check_stream(cast("Stream", value))
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> StreamRewrite:
-        """See ``Form``."""
         return StreamRewrite(commands, key, cast("FrozenStream", value))
 
     def rdb_types(self) -> list[int]:
-        """See ``RdbValues``."""
         return list(KINDS)
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """See ``RdbValues``."""
         duration_s = defaults.get("stream-idmp-duration", IDMP_DURATION_S)
         maxsize = defaults.get("stream-idmp-maxsize", IDMP_MAXSIZE)
         return read_stream(source, number, duration_s, maxsize)
 
     def take_note(self, value: object, name: bytes, source: RdbSource) -> None:
-        """See ``RdbValues``."""
         stream = cast("Stream", value)
         if name == MAX_PENDING:
             take_max_pending(stream, source)
@@ -82,7 +72,6 @@ class StreamForm(Form):
             take_iid_times(stream, source)
 
     def rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         stream = cast("Contents", value)
         for group in stream.groups.values():
             if group.zone:
@@ -91,7 +80,6 @@ class StreamForm(Form):
         return VERSION_8_6 if has_iids or not stream.has_default_limits() else VERSION_7_0
 
     def frozen_rdb_version(self, value: object) -> int:
-        """See ``Form``."""
         stream = cast("FrozenStream", value)
         for group in stream.groups:
             if group.zone:
@@ -100,25 +88,20 @@ class StreamForm(Form):
         return VERSION_8_6 if has_iids or not stream.has_default_limits else VERSION_7_0
 
     def rdb_type(self, value: object, version: int) -> int:
-        """See ``Form``."""
         return stream_type(version)
 
     def write_rdb(self, output: RdbOutput, value: object) -> StreamRdb:
-        """See ``Form``."""
         return StreamRdb(output, cast("FrozenStream", value))
 
     def part_names(self) -> list[str]:
-        """See ``Form``."""
         return ["entries", "groups", "pending entries"]
 
     def part_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         stream = cast("Stream", value)
         pending = sum([group.pel.size for group in stream.groups.values()])
         return [stream.length, len(stream.groups), pending]
 
     def lacking_counts(self, value: object) -> list[int]:
-        """See ``Form``."""
         released = 0
         limited = 0
         for group in cast("Stream", value).groups.values():
@@ -127,7 +110,6 @@ class StreamForm(Form):
         return [released, limited]
 
     def lacking_elsewhere(self, counts: list[int]) -> list[str]:
-        """See ``Form``."""
         released, limited = counts
         found: list[str] = []
         if released:

@@ -394,7 +394,6 @@ class StreamRdb(Walk):
         output.length(stream.blocks + (0 if self._tail is None else 1))
 
     def step(self) -> bool:
-        """See ``Walk``."""
         stream = self._stream
         if self._entries_left:
             blocks = stream.next_blocks(BLOCKS_AT_ONCE)

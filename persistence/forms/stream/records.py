@@ -333,7 +333,6 @@ class StreamWriter(Writer):
         self.parts: Final = StreamRecords(records)
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """See ``Writer``."""
         stream = cast("FrozenStream", value)
         self.parts.stream(key, expire_ms, stream)
         return StreamWalk(self.parts, stream)
@@ -367,12 +366,10 @@ class StreamReader(Reader):
         return kind != STREAM
 
     def entries_met(self) -> int:
-        """See ``Reader``."""
         log = self._log
         return self._entries if log is None else self._entries + log.index.entries
 
     def read(self, kind: int, table: list[int]) -> None:
-        """See ``Reader``."""
         if kind == BLOCKS:
             self._blocks(table)
         elif kind == PENDING:
@@ -415,7 +412,6 @@ class StreamReader(Reader):
         self._group = None
 
     def finish(self) -> None:
-        """See ``Reader``."""
         intake = self.intake
         stream = self._stream
         if stream is None:
@@ -459,7 +455,7 @@ class StreamReader(Reader):
         return self._stream
 
     def _log_at_hand(self) -> Stream:
-        """What the entries of the record at hand go to."""
+        """Return what the entries of the record at hand go to."""
         intake = self.intake
         if self._log is None:
             raise intake.malformed("a stream before its parts")

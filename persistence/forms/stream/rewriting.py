@@ -43,7 +43,6 @@ class StreamRewrite(Walk):
             commands.add([b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"])
 
     def step(self) -> bool:
-        """See ``Walk``."""
         stream = self._stream
         if self._entries_left:
             blocks = stream.next_blocks(BLOCKS_AT_ONCE)

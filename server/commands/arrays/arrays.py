@@ -219,7 +219,7 @@ def slots_of(mask: int, reverse: bool) -> list[int]:
 
 
 def limit_of(word: bytes) -> int:
-    """How many elements LIMIT allows."""
+    """Return how many elements LIMIT allows."""
     limit = parse_integer(word)
     if limit is None:
         raise CommandError(NOT_AN_INTEGER)

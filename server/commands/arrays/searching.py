@@ -37,7 +37,7 @@ class Predicate:
 
     @abstractmethod
     def holds(self, string: bytes) -> bool:
-        """Whether it is."""
+        """Return whether it is."""
         raise NotImplementedError
 
 
@@ -118,7 +118,7 @@ class _Options:
         return Text(word, name == b"EXACT", self._ignore_case)
 
     def hold(self, string: bytes) -> bool:
-        """Whether one of the predicates holds, or all."""
+        """Return whether one of the predicates holds, or all."""
         for predicate in self.predicates:
             if predicate.holds(string) != self.all:
                 return not self.all
@@ -187,12 +187,10 @@ class _Count(_Sum):
         self._count = 0
 
     def take(self, string: bytes) -> None:
-        """See ``_Sum``."""
         if self._wanted is None or string == self._wanted:
             self._count += 1
 
     def result(self) -> object:
-        """See ``_Sum``."""
         return self._count
 
 
@@ -205,7 +203,6 @@ class _Bits(_Sum):
         self._any = False
 
     def take(self, string: bytes) -> None:
-        """See ``_Sum``."""
         value = long_double.parse(string)
         if value is None or value.infinite:
             return
@@ -223,7 +220,6 @@ class _Bits(_Sum):
             self._bits ^= number
 
     def result(self) -> object:
-        """See ``_Sum``."""
         return self._bits if self._any else None
 
 
@@ -237,7 +233,6 @@ class _Numbers(_Sum):
         self._nan = False  # infinities of both signs were added
 
     def take(self, string: bytes) -> None:
-        """See ``_Sum``."""
         value = long_double.parse(string)
         if value is None:
             return
@@ -261,7 +256,6 @@ class _Numbers(_Sum):
         return long_double.exceeds(value, before)
 
     def result(self) -> object:
-        """See ``_Sum``."""
         if self._nan:
             return b"nan"
         if self._minus_zero:

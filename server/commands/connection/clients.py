@@ -72,7 +72,7 @@ class ClientFilter:
         self.skip_me = True
 
     def fits(self, session: Session, now_ms: int) -> bool:
-        """Whether ``session`` is meant, ``skip_me`` left out."""
+        """Return whether ``session`` is meant, ``skip_me`` left out."""
         return (
             (self.address is None or session.address == self.address)
             and (self.local_address is None or session.local_address == self.local_address)
@@ -351,7 +351,7 @@ def client_tracking(call: Call) -> object:
 
 
 def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
-    """What a request asks for, and the prefixes that it names."""
+    """Return what a request asks for, and the prefixes that it names."""
     args = Args(call.argv, 3)
     asked = Tracking(call.session.id)
     prefixes: list[bytes] = []

@@ -496,7 +496,7 @@ def hsetex(call: Call) -> object:
 def _condition_holds(
     call: Call, value: Hash, existence: bytes, fields: list[bytes], expired: dict[bytes, None]
 ) -> bool:
-    """Whether FNX or FXX allow to set fields; those that have expired join ``expired``."""
+    """Return whether FNX or FXX allow to set fields; those that have expired join ``expired``."""
     for field in fields:
         if (living(call, value, field, expired) is None) != (existence == b"FNX"):
             return False

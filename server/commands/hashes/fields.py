@@ -107,7 +107,7 @@ def living(call: Call, value: Hash, field: bytes, expired: dict[bytes, None]) ->
 
 
 def has_same_deadline(value: Hash, field: bytes, moment_ms: int) -> bool:
-    """Whether a large hash has this deadline for a field: Redis leaves that field as it is.
+    """Return whether a large hash has this deadline for a field: Redis leaves that field as it is.
 
     It shows in the last millisecond of the field's life, in which another one goes.
     """

@@ -53,7 +53,7 @@ RESTORED: Final = Event(b"restore", EVENT_GENERIC, touches=True, wakes=True)
 
 
 def counts_frequency(call: Call) -> bool:
-    """Whether the policy of eviction asks how often keys are used, and not when."""
+    """Return whether the policy of eviction asks how often keys are used, and not when."""
     return counts_uses(call.server.config.maxmemory_policy)
 
 
@@ -131,7 +131,7 @@ class _Deletion(Lengthy):
         self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
-        """How many were there."""
+        """Return how many were there."""
         if self._deleted:
             self.record(call, self._name)
         return self._deleted
@@ -476,7 +476,7 @@ def _conditions(argv: list[bytes]) -> int:
 
 
 def _allowed(conditions: int, current_ms: int, moment_ms: int) -> bool:
-    """Whether a key may get a new deadline; one without a deadline lives for ever."""
+    """Return whether a key may get a new deadline; one without a deadline lives for ever."""
     if current_ms == NO_EXPIRY:
         return not conditions & (_XX | _GT)
     if conditions & _NX:

@@ -277,7 +277,7 @@ _WORDS_OF_LOGIN: Final = {b"AUTH": 1, b"AUTH2": 2}
 
 @finds_keys("MIGRATE")
 def _keys(argv: list[bytes]) -> list[int]:
-    """Where the keys stand; nowhere if there is one besides those behind KEYS."""
+    """Return where the keys stand; nowhere if there is one besides those behind KEYS."""
     at = _OPTIONS_AT
     while at + 1 < len(argv):
         option = argv[at].upper()

@@ -88,12 +88,12 @@ def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:
 
 
 def limits(call: Call) -> NodeLimits:
-    """How large a node of Redis's may become."""
+    """Return how large a node of Redis's may become."""
     return call.server.data.list_limits
 
 
 def is_right(word: bytes) -> bool:
-    """Whether LEFT or RIGHT is RIGHT; raises a syntax error for anything else."""
+    """Return whether LEFT or RIGHT is RIGHT; raises a syntax error for anything else."""
     end = word.upper()
     if end == b"RIGHT":
         return True
@@ -112,7 +112,7 @@ def report_pop(
 
 
 def positive(word: bytes) -> int:
-    """How many elements a request is about; at least one."""
+    """Return how many elements a request is about; at least one."""
     count = parse_integer(word)
     if count is None or count < 1:
         raise CommandError(COUNT_BELOW_ONE)

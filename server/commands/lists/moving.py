@@ -100,11 +100,11 @@ class Batch:
         self.one_by_one = order == b"OBO"
 
     def words(self, count: int) -> list[bytes]:
-        """What asks for as many as there were, in the same order."""
+        """Return what asks for as many as there were, in the same order."""
         return [b"EXACTLY", b"%d" % count, b"OBO" if self.one_by_one else b"BULK"]
 
     def how_many(self, source: List | None) -> int:
-        """How many elements may be moved now; 0 if that is not enough."""
+        """Return how many elements may be moved now; 0 if that is not enough."""
         there = 0 if source is None else source.size()
         return 0 if self.exactly and there < self.count else min(there, self.count)
 
@@ -163,7 +163,7 @@ class ElementsOfList(ElementOf):
         super().__init__(LIST, List, least)
 
     def how_many(self, value: object) -> int:
-        """How long the list is."""
+        """Return how long the list is."""
         return value.size() if isinstance(value, List) else 0
 
 

@@ -27,7 +27,7 @@ def accept(call: Call) -> object:
 
 
 def answer(call: Call) -> object:
-    """What the node answers. Raises: as ``accept``."""
+    """Return what the node answers. Raises: as ``accept``."""
     node = call.server.cluster
     if node is None:
         raise CommandError(NO_CLUSTER_SUPPORT)

@@ -50,7 +50,7 @@ def _range(first_word: bytes, last_word: bytes) -> list[int]:
 
 
 def _order(argv: list[bytes]) -> tuple[bool, int]:
-    """Whether the largest come first, and how many of them are asked for."""
+    """Return whether the largest come first, and how many of them are asked for."""
     if argv[3].lower() != _KEY_COUNT:
         raise CommandError(errors.NO_METRIC)
     args = Args(argv, 4)

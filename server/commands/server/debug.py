@@ -225,7 +225,7 @@ def _table(value: object) -> Table | None:
 
 
 def _distribution(table: Table) -> list[bytes]:
-    """How many buckets have how many elements."""
+    """Return how many buckets have how many elements."""
     buckets_of: dict[int, int] = {}
     for directory in table.directories:
         for bucket in directory:

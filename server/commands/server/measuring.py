@@ -74,7 +74,7 @@ def latency_reset(call: Call) -> object:
 
 
 def latency_histogram(call: Call) -> object:
-    """How long commands took: all that were called where none is named.
+    """Return how long commands took: all that were called where none is named.
 
     Reply: map of a command to a map of ``calls`` and ``histogram_usec``, which says for powers of
         two how many calls took less microseconds. A container stands for its subcommands.
@@ -263,7 +263,7 @@ _ANSWERS: Final = "headrace.server.commands.server.hotkeys_answers"
 
 
 def answer(call: Call) -> object:
-    """What the subcommand answers."""
+    """Return what the subcommand answers."""
     answers = importlib.import_module(_ANSWERS)  # late, because few servers are asked for them
     reply: object = answers.ANSWERS[call.name()](call)
     return reply

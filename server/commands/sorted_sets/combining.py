@@ -60,7 +60,7 @@ class Source:
         self.weight = 1.0
 
     def size(self) -> int:
-        """How many members there are."""
+        """Return how many members there are."""
         return 0 if self.value is None else self.value.size()
 
     def pairs(self) -> list[tuple[bytes, float]]:
@@ -158,7 +158,7 @@ class Combining:
         return pairs
 
     def count(self) -> int:
-        """How many members the intersection has, up to the limit."""
+        """Return how many members the intersection has, up to the limit."""
         sources = sorted(self._sources, key=_size)
         found = 0
         for member in sources[0].members():

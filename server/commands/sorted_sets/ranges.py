@@ -204,7 +204,7 @@ class Bounds:
         )
 
     def _is_empty(self) -> bool:
-        """Whether no score can be in the range."""
+        """Return whether no score can be in the range."""
         low = self._low
         high = self._high
         return low > high or (low == high and (self._without_low or self._without_high))
@@ -358,7 +358,7 @@ class Range:
 
 
 def any_range(argv: list[bytes]) -> Range:
-    """What a ZRANGE asks for; raises CommandError if it is not well formed."""
+    """Return what a ZRANGE asks for; raises CommandError if it is not well formed."""
     return Range(argv, 1, _ANY, _ANY, False)
 
 

@@ -229,7 +229,7 @@ def integer(text: bytes) -> int:
 
 
 def stand_at(argv: list[bytes], at: i64, words: list[bytes]) -> bool:
-    """Whether ``words`` are those of ``argv`` from ``at`` on, which has as many there."""
+    """Return whether ``words`` are those of ``argv`` from ``at`` on, which has as many there."""
     for word in words:
         if argv[at] != word:
             return False
@@ -392,7 +392,7 @@ def add_entries(
 
 
 def count_entries(parts: list[Part]) -> int:
-    """How many live entries ``parts`` hold."""
+    """Return how many live entries ``parts`` hold."""
     count = 0
     for part in parts:
         count += part.live()

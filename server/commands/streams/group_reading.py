@@ -89,7 +89,7 @@ class _Reading:
         return _tighter(self.options.count or NO_LIMIT, self.entries_left)
 
     def is_full(self) -> bool:
-        """Whether a limit on the whole reply is reached."""
+        """Return whether a limit on the whole reply is reached."""
         if self.size is not None and self.size.is_reached():
             return True
         return self.taken > 0 and self.entries_left == 0

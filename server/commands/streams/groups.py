@@ -120,7 +120,7 @@ class GroupReaders(ExclusiveLine):
                     alarm.is_set = False
 
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Return whether nobody waits."""
         return not self._arrivals.waiters
 
     def waiters(self) -> list[Waiter]:
@@ -132,7 +132,7 @@ class GroupReaders(ExclusiveLine):
         return {_interest(waiter).consumer for waiter in self._arrivals.waiters.values()}
 
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
-        """Who is to be served next; None when the group has nothing to give."""
+        """Return who is to be served next; None when the group has nothing to give."""
         stream = value if isinstance(value, Stream) else None
         group = None if stream is None else stream.groups.get(self._group)
         if stream is None or group is None or has_new(stream, group):
@@ -145,7 +145,7 @@ class GroupReaders(ExclusiveLine):
         return None if since_ms == NEVER else self._first_claimer(now_ms - since_ms)
 
     def _first_claimer(self, idle_ms: int) -> Waiter | None:
-        """Who came first of those that take what has been idle for ``idle_ms``."""
+        """Return who came first of those that take what has been idle for ``idle_ms``."""
         found: Waiter | None = None
         if self._claimers is not None:
             for claim_ms, same in self._claimers.items():
@@ -156,7 +156,7 @@ class GroupReaders(ExclusiveLine):
         return found
 
     def ripens(self) -> bool:
-        """Whether somebody waits for what is pending to be old enough to be claimed."""
+        """Return whether somebody waits for what is pending to be old enough to be claimed."""
         return bool(self._claimers)
 
     def new_alarms(self, value: object | None, now_ms: int) -> list[Alarm]:

@@ -164,7 +164,7 @@ def _add_position(out: Packer, stream: Stream, group: Group) -> None:
 
 
 def _modes(group: Group) -> int:
-    """How many pairs ``_add_mode`` adds."""
+    """Return how many pairs ``_add_mode`` adds."""
     return (1 if group.max_pending else 0) + (2 if group.places is not None else 0)
 
 

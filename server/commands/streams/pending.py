@@ -131,7 +131,7 @@ class _Acknowledgement(LengthyIds):
         self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
-        """How many were pending."""
+        """Return how many were pending."""
         group = self._group
         if group is not None and self._acknowledged:
             room = group.max_pending != 0

@@ -107,7 +107,7 @@ class Readers(SharedLine):
                     self._order = None
 
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Return whether nobody waits."""
         return not self.by_id
 
     def waiters(self) -> list[Waiter]:
@@ -115,7 +115,7 @@ class Readers(SharedLine):
         return [waiter for same in self.by_id.values() for waiter in same.values()]
 
     def candidates(self, value: object | None) -> list[Waiter]:
-        """Who may be served now, first come first. Complexity: O(found)."""
+        """Return who may be served now, first come first. Complexity: O(found)."""
         if not isinstance(value, Stream):
             return []
         found: list[Waiter] = []
@@ -321,7 +321,7 @@ def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
 
 
 def parts_after(stream: Stream, after: tuple[int, int], count: int, most_bytes: int) -> list[Part]:
-    """Where the entries after an ID are; 0 is all. See ``EntryLog.parts``."""
+    """Return where the entries after an ID are; 0 is all. See ``EntryLog.parts``."""
     ms, seq = after
     last_ms = stream.last_ms
     last_seq = stream.last_seq

@@ -31,12 +31,12 @@ class SharedStreams:
 
     @abstractmethod
     def new(self, call: Call, key: bytes) -> Stream:
-        """What XADD and XGROUP CREATE begin with where there is no key."""
+        """Return what XADD and XGROUP CREATE begin with where there is no key."""
         raise NotImplementedError
 
     @abstractmethod
     def finds_seq(self, call: Call, word: bytes, next_seq: bool) -> bool:
-        """Whether the sequence of the ID that a caller of XADD gave is to be found.
+        """Return whether the sequence of the ID that a caller of XADD gave is to be found.
 
         Args:
             word: the ID.
@@ -184,7 +184,7 @@ class SharedStreams:
     def parts_up_to(
         self, stream: Stream, after: ID, bound: ID, count: int, most_bytes: int
     ) -> list[Part]:
-        """Where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
+        """Return where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
         raise NotImplementedError
 
     @abstractmethod
@@ -221,7 +221,7 @@ def shares_streams(shared: SharedStreams) -> None:
 
 
 def shared_streams() -> SharedStreams:
-    """What commands of streams do in a region; the server is one."""
+    """Return what commands of streams do in a region; the server is one."""
     found = _registered.only
     assert found is not None
     return found

@@ -55,7 +55,7 @@ def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple
 
 
 def _added_ms(id_ms: int, call: Call) -> int:
-    """When an iid was added, as far as a record says.
+    """Return when an iid was added, as far as a record says.
 
     The ID of its entry says it to the millisecond, unless the stream's last ID was ahead of the
     clock, or the entry was an older one: then the record was stamped with its second.
@@ -195,7 +195,7 @@ def _id_wanted(word: bytes) -> tuple[int, int, bool]:
 
 
 def _finds_seq(call: Call, word: bytes, ms: int, seq: int, next_seq: bool) -> bool:
-    """Whether the sequence of an ID that was given is to be found.
+    """Return whether the sequence of an ID that was given is to be found.
 
     Raises:
         CommandError: no entry can have the ID.
@@ -419,7 +419,7 @@ class _Deletion(LengthyIds):
         self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
-        """How many were there."""
+        """Return how many were there."""
         if self._deleted:
             self.record(call, b"XDEL")
             call.changed(self.argv[1], XDELETED, None, count=self._deleted)

@@ -91,7 +91,7 @@ class StringOptions:
 
     @property
     def compares(self) -> bool:
-        """Whether the condition looks at the value, and not only whether there is one."""
+        """Return whether the condition looks at the value, and not only whether there is one."""
         return self.condition > IF_THERE
 
     def take_ttl(self, args: Args, option: bytes, alone: bytes) -> bool:
@@ -141,7 +141,7 @@ class StringOptions:
         return deadline_ms(call, self.ttl, self.time) if self.ttl in _EXPIRY else -1
 
     def has_passed(self, call: Call, moment_ms: int) -> bool:
-        """Whether the moment was given as an absolute one and is over."""
+        """Return whether the moment was given as an absolute one and is over."""
         return self.ttl in (b"EXAT", b"PXAT") and has_passed(call, moment_ms)
 
 
@@ -181,7 +181,7 @@ def digest_of(value: bytes) -> bytes:
 
 
 def holds(found: Entry | None, condition: int, expected: bytes, wrong_type: bytes) -> bool:
-    """Whether the string of an entry meets IFEQ, IFNE, IFDEQ or IFDNE.
+    """Return whether the string of an entry meets IFEQ, IFNE, IFDEQ or IFDNE.
 
     Without an entry the negative ones do.
 

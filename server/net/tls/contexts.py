@@ -47,7 +47,7 @@ def has_name(certificate: dict[str, object], expected: bytes) -> bool:
 
 
 def _fits(host: str, name: str) -> bool:
-    """Whether a name of a certificate, which may begin with ``*.``, is that of a host."""
+    """Return whether a name of a certificate, which may begin with ``*.``, is that of a host."""
     if host.startswith("*."):
         label, _, rest = name.partition(".")
         return bool(label) and "." in rest and rest == host[2:]
@@ -152,7 +152,7 @@ class Contexts:
 
 
 def words_of(error: Exception) -> str:
-    """What went wrong, without what only OpenSSL's authors understand."""
+    """Return what went wrong, without what only OpenSSL's authors understand."""
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
         return error.strerror or str(error)
     text = str(error.args[1]) if len(error.args) > 1 else str(error)

@@ -48,14 +48,12 @@ class ClientDoor(Door):
         return False
 
     def opened(self, transport: TlsTransport) -> None:
-        """See ``Door``."""
         self._connection.connection_made(transport)  # type: ignore[arg-type]  # by its methods
         session = self._connection.session
         if not session.closed and self._server.config.tls_auth_clients_user == _BY_COMMON_NAME:
             self._log_in(session, common_name(transport.certificate()))
 
     def refused(self, transport: TlsTransport, reason: str) -> None:
-        """See ``Door``."""
         note_refusal(transport, reason)
 
     def _log_in(self, session: Session, name: bytes) -> None:
@@ -87,7 +85,6 @@ class RegionDoor(Door):
         return not self._server.stopping
 
     def opened(self, transport: TlsTransport) -> None:
-        """See ``Door``."""
         if not has_name(transport.certificate(), self._server.config.tls_expected_peer_name):
             transport.write(encode(ErrorReply(AA_STRANGER)))  # it hears why, too
             transport.give_up(STRANGER)
@@ -95,7 +92,6 @@ class RegionDoor(Door):
         self._connection.connection_made(transport)  # type: ignore[arg-type]  # by its methods
 
     def refused(self, transport: TlsTransport, reason: str) -> None:
-        """See ``Door``."""
         if reason == LOST:
             note_refusal(transport, reason)
             return
@@ -127,14 +123,12 @@ class CallingDoor(Door):
         self._failed: Final = failed
 
     def opened(self, transport: TlsTransport) -> None:
-        """See ``Door``."""
         if not has_name(transport.certificate(), self._server.config.tls_expected_peer_name):
             transport.give_up(STRANGER)
             return
         self._opened(transport)
 
     def refused(self, transport: TlsTransport, reason: str) -> None:
-        """See ``Door``."""
         if reason == NO_TLS:
             reason += ", so that region does not encrypt (aa-tls)"
         self._failed(f"TLS: {reason}" if reason != LOST else reason)
@@ -181,19 +175,19 @@ class Factory:
         return self._clients.all()
 
     def for_client(self, connection: Connection) -> TlsTransport:
-        """What carries a client's connection."""
+        """Return what carries a client's connection."""
         door = ClientDoor(self._server, connection, self._clients)
         return _accepted(connection, door, self._contexts.clients, self._clients)
 
     def for_region(self, connection: Connection) -> TlsTransport:
-        """What carries the connection of another region that calls here."""
+        """Return what carries the connection of another region that calls here."""
         door = RegionDoor(self._server, connection, self._regions)
         return _accepted(connection, door, self._contexts.regions, self._regions)
 
     def for_call(
         self, link: asyncio.Protocol, host: str, failed: Callable[[str], None]
     ) -> TlsTransport:
-        """What carries a connection to another region.
+        """Return what carries a connection to another region.
 
         Args:
             failed: called with the reason where there will be none.
@@ -205,7 +199,7 @@ class Factory:
 def _accepted(
     connection: Connection, door: Door, context: ssl.SSLContext, handshakes: Handshakes
 ) -> TlsTransport:
-    """What carries a connection that was opened elsewhere."""
+    """Return what carries a connection that was opened elsewhere."""
     protocol: Any = connection  # by its methods
     return TlsTransport(protocol, door, context, handshakes, True)
 

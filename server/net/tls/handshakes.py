@@ -47,7 +47,7 @@ class Handshakes:
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._under_way)
 
     def begin(self, connection: Handshaking) -> None:

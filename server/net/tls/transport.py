@@ -40,7 +40,7 @@ class Door:
     """What becomes of a connection."""
 
     def admits(self) -> bool:
-        """Whether there is room for one more, of which nothing is known yet."""
+        """Return whether there is room for one more, of which nothing is known yet."""
         return True
 
     def opened(self, transport: TlsTransport) -> None:
@@ -149,7 +149,6 @@ class TlsTransport(Handshaking):
     # The handshake
 
     def step(self) -> None:
-        """See ``Handshaking``."""
         self.step_only()
         self._catch_up()
 
@@ -180,7 +179,6 @@ class TlsTransport(Handshaking):
             self._wire.write(data)
 
     def give_up(self, reason: str) -> None:
-        """See ``Handshaking``."""
         self._handshakes.end(self)
         self._is_closing = True
         if not self._is_over:
@@ -239,7 +237,7 @@ class TlsTransport(Handshaking):
             return words_of(error)
 
     def read_now(self, fd: int) -> bytes:
-        """What the peer has sent, while the event loop is kept from it."""
+        """Return what the peer has sent, while the event loop is kept from it."""
         if self._wire is None or self._is_closing:
             return b""
         self._incoming.write(read_now(self._wire, fd))
@@ -374,11 +372,11 @@ class TlsTransport(Handshaking):
     # As other transports
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or will be."""
+        """Return whether it is closed, or will be."""
         return self._is_closing or self._wire is None or self._wire.is_closing()
 
     def get_write_buffer_size(self) -> int:
-        """How many bytes wait to be sent."""
+        """Return how many bytes wait to be sent."""
         if self._wire is None:
             return 0
         return self._backlog_bytes + self._wire.get_write_buffer_size()
@@ -410,7 +408,7 @@ class TlsTransport(Handshaking):
         return found
 
     def certificate(self) -> dict[str, object]:
-        """What the certificate of the peer says; empty where it has shown none."""
+        """Return what the certificate of the peer says; empty where it has shown none."""
         try:
             return dict(self._tls.getpeercert() or {})
         except ValueError:  # there are bytes in it that are no text
