@@ -74,13 +74,10 @@ class _Known:
         self.leading_bytes = 0
 
     def take(self, chunk: bytes, total: i64, at: i64, taken: i64) -> i64:
-        """Make it the request that stands in ``chunk``; where that ends.
+        """Make it the request of as many words in ``chunk`` from ``total`` on; return its end.
 
-        Args:
-            total: where the request stands, of as many words as this one.
-            at: where its word ``taken`` stands, the first that is not known to be the same.
-
-        Returns: -1 where it is not one or not whole; nothing is known then.
+        At ``at`` stands its word ``taken``, the first that is not known to be the same. Returns -1,
+        and knows nothing then, where it is no such request or not whole.
         """
         size: i64 = len(chunk)
         words = self.words
@@ -135,8 +132,7 @@ class _Known:
             at = end + 2
             taken += 1
         self.wire = chunk
-        self.began = total
-        self.ended = at
+        self.began, self.ended = total, at
         return at
 
     def detach(self, chunk: bytes) -> None:
