@@ -16,7 +16,7 @@ from headrace.server.acl.users import UsersError
 from headrace.server.active_active import RegionAtWork
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.config.config import Config
-from headrace.server.cron.cron import Cron
+from headrace.server.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.ending import OrderlyEnding
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
@@ -101,7 +101,7 @@ class App(Host):
 
     def _make_evicting(self) -> Evicting:
         # Likewise: many servers have no limit.
-        from headrace.server.eviction.evicting import RoomMaking
+        from headrace.server.eviction import RoomMaking
 
         return RoomMaking(self.dispatcher)
 

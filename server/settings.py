@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace.server.clients.clients import settle_all
 from headrace.server.config.config import Config
-from headrace.server.eviction.usage import Frequencies, LastWrites, WriteClock, counts_uses
+from headrace.server.eviction import Frequencies, LastWrites, WriteClock, counts_uses
 from headrace.server.gate import CLIENTS_LIMITED, MEMORY_LIMITED, NO_REPLICAS, STRICT_SLOTS
 from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server

@@ -102,8 +102,7 @@ KNOW_A_TYPE = {
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
     "headrace.regions.files.region_form": "what lies in the graves of a region",
     "headrace.regions.wing": "all that regions register",
-    "headrace.server.cron.cron": "consumers that are idle, and fields whose time is over, go",
-    "headrace.server.cron.clock_steps": "deliveries that seem to come, when the clock goes back",
+    "headrace.server.cron": "idle consumers and fields go, and the clock steps",
 }
 OF_A_TYPE = (
     *TYPES[:-1],

@@ -14,7 +14,7 @@ import headrace.server.commands.families  # noqa: F401  (importing it fills the 
 from headrace.server.clients.session import NOBODY, Session
 from headrace.server.commands.streams.reading import MANY_IDS, EntryAfter, Readers
 from headrace.server.config.config import Config
-from headrace.server.cron.cron import Cron
+from headrace.server.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.serving import serve_ready

@@ -22,7 +22,7 @@ from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.server.clients.session import BLOCKED, CLOSING, HOLD, Peer, Session
 from headrace.server.config.config import Config
 from headrace.server.config.parameters import BY_NAME
-from headrace.server.cron.cron import Cron
+from headrace.server.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters

@@ -39,7 +39,7 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import lengthy
-from headrace.server.eviction.usage import counted, counter_of, counts_uses, last_ms
+from headrace.server.eviction import counted, counter_of, counts_uses, last_ms
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace

@@ -49,7 +49,7 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import redacted
 from headrace.server.dispatch.rows import finds_keys
-from headrace.server.eviction.usage import COUNTER_MAX
+from headrace.server.eviction import COUNTER_MAX
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import frozen_key
 from headrace.storage.sharing import Replicated

@@ -11,6 +11,7 @@ from headrace.compat.errors import (
     INVALID_FIRST_DB,
     INVALID_SECOND_DB,
     MONITOR_IN_MULTI,
+    NO_MODULE_COMMAND,
     NO_SHUTDOWN,
     NOT_POSITIVE,
     OTHER_JOB_IN_PROGRESS,
@@ -49,6 +50,16 @@ from headrace.server.state import PARAMETERS, STAYS, WAITS, Wishes
 from headrace.server.waiting import Parked
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated
+
+
+def module_list(call: Call) -> object:
+    """Reply: an empty list."""
+    return []
+
+
+def refuse(call: Call) -> object:
+    """Raises: the error of a Redis in which no command may load modules."""
+    raise CommandError(NO_MODULE_COMMAND)
 
 
 def info(call: Call) -> object:

@@ -46,7 +46,7 @@ from headrace.protocol.replies import (
 from headrace.server.clients.session import allowed_by
 from headrace.server.config.files import rewrite
 from headrace.server.dispatch.call import Call
-from headrace.server.eviction.usage import last_ms
+from headrace.server.eviction import last_ms
 from headrace.server.loading.starting import reload_aof, reload_snapshot, user_lines
 from headrace.storage.digest import DIGEST_BYTES, Digest
 from headrace.storage.entry import NO_EXPIRY, Entry

@@ -15,7 +15,7 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.rows import TABLE, WRITE
 from headrace.server.durability.durability import Durability
-from headrace.server.eviction.evicting import RoomMaking
+from headrace.server.eviction import RoomMaking
 from headrace.server.settings import Settings
 from headrace.server.state import Server
 from support.all_types import NEWER, VALUES

@@ -1,1 +1,0 @@
-"""What happens from time to time, not because a client asked."""

@@ -1,0 +1,461 @@
+"""Evicting keys: how they are used, which goes first, and how much is freed before a command."""
+
+from __future__ import annotations
+
+import logging
+from bisect import insort
+from typing import Final
+
+from librt.random import randrange
+from mypy_extensions import i64
+
+from headrace.server.changes.changes import Change, Listener
+from headrace.server.changes.events import EVICTED
+from headrace.server.clients.session import NO_EVICT, REPLICA, Session
+from headrace.server.clock import Clock
+from headrace.server.config.config import Config
+from headrace.server.data import HELD_BY_MASTER
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import finish_own
+from headrace.server.dispatch.serving import serve_ready
+from headrace.server.gate import (
+    CLIENTS_LIMITED,
+    HALF_JOINED,
+    LENGTHY_AT_WORK,
+    LOADING_DATA,
+    MEMORY_LIMITED,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    SCRIPT_AT_WORK,
+)
+from headrace.server.state import Evicting, Server
+from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, Usage
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import Value
+
+COUNTER_MAX: Final = 255
+_FIRST: Final = 5  # the counter of a new key
+_COUNTED: Final[i64] = 0x1000000000000000
+_MINUTE_MS: Final = 60_000
+
+
+def counts_uses(policy: bytes) -> bool:
+    """Return whether a policy asks how often keys are used, and not when."""
+    return policy.endswith(b"-lfu")
+
+
+def last_ms(usage: int) -> int:
+    """Return when a key was used last, in milliseconds since 1970."""
+    if usage < int(_COUNTED):
+        return usage
+    return (usage - int(_COUNTED) >> 8) * _MINUTE_MS
+
+
+def counted(counter: int, now_ms: int) -> int:
+    """The usage of a key that has this counter now."""
+    return int(_COUNTED) + (max(0, now_ms) // _MINUTE_MS << 8) + counter
+
+
+def counter_of(usage: int, now_ms: int, decay_minutes: int) -> int:
+    """The counter of a key by now."""
+    counter = usage & COUNTER_MAX if usage >= int(_COUNTED) else _FIRST
+    if not decay_minutes:
+        return counter
+    minutes = (now_ms - last_ms(usage)) // _MINUTE_MS
+    return max(0, counter - max(0, minutes) // decay_minutes)
+
+
+class Frequencies(Usage):
+    """Counts how often keys are used."""
+
+    def __init__(self, config: Config) -> None:
+        self._config: Final = config
+
+    def of_new(self, now_ms: i64) -> i64:
+        return counted(_FIRST, int(now_ms))
+
+    def of_asked(self, usage: i64, now_ms: i64) -> i64:
+        config = self._config
+        counter = counter_of(int(usage), int(now_ms), config.lfu_decay_time)
+        if counter < COUNTER_MAX:
+            above = max(0, counter - _FIRST)
+            if not above or not randrange(above * config.lfu_log_factor + 1):
+                counter += 1
+        return counted(counter, int(now_ms))
+
+    def of_replaced(self, usage: i64, now_ms: i64) -> i64:
+        """Another value does not make another key."""
+        return self.of_asked(usage, now_ms)
+
+
+class LastWrites(Usage):
+    """Notes when keys get other values, and leaves them alone when they are read."""
+
+    def of_new(self, now_ms: i64) -> i64:
+        return now_ms
+
+    def of_asked(self, usage: i64, now_ms: i64) -> i64:
+        """Whoever reads a key does not change it."""
+        return usage
+
+    def of_replaced(self, usage: i64, now_ms: i64) -> i64:
+        return now_ms
+
+
+class WriteClock(Listener):
+    """Notes when keys change in place, as most values do."""
+
+    def __init__(self, databases: list[Keyspace], clock: Clock) -> None:
+        self._databases: Final = databases
+        self._clock: Final = clock
+
+    def asks_for_events(self) -> bool:
+        """Return False: what the change was does not matter."""
+        return False
+
+    def heard(self, change: Change) -> None:
+        """A key has changed."""
+        if change.event.touches:
+            self.touched(change.db, change.key)
+
+    def touched(self, db: int, key: bytes) -> None:
+        """As ``heard``."""
+        table = self._databases[db].table
+        slot = table.find(key)
+        if slot != NO_SLOT:
+            table.use(slot, self._clock.now_ns // 1_000_000)
+
+    def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
+        """The keys bring their times with them."""
+
+
+POOL: Final = 16
+_SOON: Final = 64  # of the keys with deadlines, so many of the next ones are looked at
+_ROUNDS: Final = 8  # for something that is no stream, before it is looked for one by one
+_WALKED: Final = 20_000  # keys that are passed at once, when it is
+
+Choice = tuple[Keyspace, bytes]
+
+
+class Pool:
+    """The best candidates so far, by one policy.
+
+    Attributes:
+        looks_on: none was found yet, though there may be one: it pays to ask again.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._policy = b""
+        self._needs_deadline = False
+        self._best: list[tuple[int, int, bytes]] = []  # (score, database, key), the best last
+        self._next_db = 0
+        self._walk_db = 0
+        self._walk_at: i64 = 0
+        self._walked = 0  # places since one was found
+        self.looks_on = False
+
+    def choose(self, policy: bytes, now_ms: int) -> Choice | None:
+        """The key that is to go by a policy other than ``noeviction``; None where there is none."""
+        self.looks_on = False
+        if policy != self._policy:
+            self._policy = policy
+            self._needs_deadline = policy.startswith(b"volatile-")
+            self._best = []
+        found = self._choose(False, now_ms)
+        if found is not None or self.looks_on or self._server.data.region is not None:
+            return found  # other regions have a copy of what lasts
+        return self._choose(True, now_ms)
+
+    def _choose(self, lasting: bool, now_ms: int) -> Choice | None:
+        """As ``choose``, among what lasts or among the others."""
+        dbs = [db for db in self._server.data.dbs if self._has_any(db, lasting)]
+        if not dbs:
+            return None
+        if self._policy == b"volatile-ttl":
+            found = _soonest(dbs, lasting)
+            if found is not None:
+                return found
+        by_chance = self._policy.endswith(b"-random")
+        for _ in range(_ROUNDS):
+            if by_chance:
+                self._next_db += 1
+                db = dbs[self._next_db % len(dbs)]
+                for key in self._sample(db, lasting):
+                    return db, key
+            else:
+                for db in dbs:
+                    for key in self._sample(db, lasting):
+                        self._add(self._score(db, key, now_ms), db, key)
+                found = self._take(lasting, now_ms)
+                if found is not None:
+                    return found
+        return self._walk(lasting)
+
+    def _has_any(self, db: Keyspace, lasting: bool) -> bool:
+        """Return whether a database may have a key that could go."""
+        table = db.table
+        if self._needs_deadline:
+            return db.volatile > 0
+        return table.lasting > 0 if lasting else table.count > table.lasting
+
+    def _sample(self, db: Keyspace, lasting: bool) -> list[bytes]:
+        """Some keys of a database, by chance: as many as ``maxmemory-samples`` were looked at."""
+        found: list[bytes] = []
+        places = self._places(db)
+        for _ in range(self._server.config.maxmemory_samples if places else 0):
+            key = self._key_at(db, randrange(places))
+            if self._may_go(db, key, lasting):
+                found.append(key)
+        return found
+
+    def _may_go(self, db: Keyspace, key: bytes, lasting: bool) -> bool:
+        slot = db.table.find(key)
+        if slot == NO_SLOT or (self._needs_deadline and db.table.deadline_ms(slot) == NO_EXPIRY):
+            return False
+        return _is_to_go(db.table.value_at(slot), lasting)
+
+    def _score(self, db: Keyspace, key: bytes, now_ms: int) -> int:
+        """Return how well a key can be missed: the more, the better."""
+        if self._policy == b"volatile-ttl":
+            return -db.deadline_ms(key)
+        usage = int(db.table.usage_of(db.table.find(key)))
+        if counts_uses(self._policy):
+            decay_minutes = self._server.config.lfu_decay_time
+            return COUNTER_MAX - counter_of(usage, now_ms, decay_minutes)
+        return now_ms - last_ms(usage)
+
+    def _add(self, score: int, db: Keyspace, key: bytes) -> None:
+        best = self._best
+        if len(best) >= POOL and score <= best[0][0]:
+            return
+        candidate = (score, db.index, key)
+        for other in best:
+            if other[2] == key and other[1] == db.index:
+                return
+        insort(best, candidate)
+        if len(best) > POOL:
+            del best[0]
+
+    def _take(self, lasting: bool, now_ms: int) -> Choice | None:
+        """The best of the pool that is as good as it was."""
+        best = self._best
+        while best:
+            score, index, key = best.pop()
+            db = self._server.data.dbs[index]
+            if self._may_go(db, key, lasting) and self._score(db, key, now_ms) >= score:
+                return db, key
+        return None
+
+    def _walk(self, lasting: bool) -> Choice | None:
+        """The next key that can go, where those that can are so few that chance finds none."""
+        dbs = self._server.data.dbs
+        total = sum([self._places(db) for db in dbs])
+        for _ in range(min(_WALKED, total + len(dbs))):
+            db = dbs[self._walk_db % len(dbs)]
+            if self._walk_at >= self._places(db):
+                self._walk_db += 1
+                self._walk_at = 0
+                continue
+            key = self._key_at(db, self._walk_at)
+            self._walked += 1
+            if self._may_go(db, key, lasting):
+                self._walked = 0
+                return db, key
+            self._walk_at += 1
+        self.looks_on = self._walked < total
+        if not self.looks_on:
+            self._walked = 0
+        return None
+
+    def _places(self, db: Keyspace) -> int:
+        """Among how many places the keys of a database stand."""
+        return int(db.order.pairs.size if self._needs_deadline else db.table.count)
+
+    def _key_at(self, db: Keyspace, place: i64) -> bytes:
+        """The key at one of them; its deadline may be gone."""
+        return db.order.name_at(place) if self._needs_deadline else db.table.key_at(place)
+
+
+def _soonest(dbs: list[Keyspace], lasting: bool) -> Choice | None:
+    """The key with the nearest deadline, if it is not behind many that may not go."""
+    found: Choice | None = None
+    found_ms: i64 = 0
+    for db in dbs:
+        table = db.table
+        for key in db.order.fresh(_SOON):
+            slot = table.find(key)
+            if slot == NO_SLOT or not _is_to_go(table.value_at(slot), lasting):
+                continue
+            deadline_ms = table.deadline_ms(slot)
+            if found is None or deadline_ms < found_ms:
+                found = (db, key)
+                found_ms = deadline_ms
+    return found
+
+
+def _is_to_go(value: object, lasting: bool) -> bool:
+    """Return whether a value may go, among what lasts or among the others."""
+    return (isinstance(value, Value) and value.is_lasting()) == lasting
+
+
+log: Final = logging.getLogger("headrace")
+_STAY: Final = NO_EVICT | REPLICA
+_LEAST_BYTES: Final = 128 * 1024  # with less nobody could talk to the server any more
+
+
+def limit_bytes(config: Config) -> int:
+    """How much that is; 0 is no limit. A percentage, which is kept below zero, is of maxmemory."""
+    limit = config.maxmemory_clients
+    if limit < 0:
+        limit = config.maxmemory * -limit // 100
+    return max(limit, _LEAST_BYTES) if limit else 0
+
+
+def evict_clients(server: Server, limit: int, at_hand: Session | None, argv_bytes: int) -> None:
+    """Disconnect clients, the largest first, until the others keep within the limit.
+
+    Args:
+        at_hand: the client that is being served, with a request of ``argv_bytes``.
+    """
+    account = server.account
+    if account.clients_bytes() <= limit:
+        return
+    clients = server.clients
+    clients.weigh_all()
+    if at_hand is not None:
+        clients.weigh(at_hand, argv_bytes)
+    candidates = [each for each in clients.sessions.values() if not each.special & _STAY]
+    candidates.sort(key=_held)
+    while candidates and account.clients_bytes() > limit:
+        session = candidates.pop()
+        log.info("client id=%d closed: maxmemory-clients reached", session.id)
+        server.statistics.counters.evicted_clients += 1
+        session.peer.abort()
+        server.session_closed(session)
+
+
+def _held(session: Session) -> int:
+    return session.held_bytes
+
+
+NOT_NOW: Final = (
+    LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | LENGTHY_AT_WORK | SCRIPT_AT_WORK | HALF_JOINED
+)
+_GROWTH_BYTES: Final[i64] = 16384  # the most that a command adds to a value, beside its words
+_KEYS_AT_ONCE: Final = 16  # between two looks at the clock
+_BASE_NS: Final = 50_000  # for each point of tenacity up to 10
+_GROWTH: Final = 1.15  # by each point above
+_FOREVER: Final = 100
+
+
+class RoomMaking(Evicting):
+    """Evicts clients and keys."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        super().__init__()
+        self._dispatcher: Final = dispatcher
+        self._server: Final = dispatcher.server
+        self._pool: Final = Pool(dispatcher.server)
+
+    def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
+        server = self._server
+        if server.gate.reasons & CLIENTS_LIMITED:
+            limit = limit_bytes(server.config)
+            if limit:
+                if 0 < server.config.maxmemory < server.account.used():
+                    server.clients.weigh_all()  # before keys go in their place
+                evict_clients(server, limit, at_hand, argv_bytes)
+        if server.gate.reasons & MEMORY_LIMITED:
+            self._make_room_by_keys()
+
+    def _make_room_by_keys(self) -> None:
+        server = self._server
+        held_back = bool(server.gate.reasons & NOT_NOW | server.data.expiry_held & ~HELD_BY_MASTER)
+        if server.role.follows and server.config.replica_ignore_maxmemory:
+            held_back = True  # it has what its master has
+        if held_back:
+            self.short = False
+            self.has_more = False
+            self.room_bytes = 0
+            return
+        if not server.data.sized:
+            server.account.keep(True)
+        self.room_bytes = server.config.maxmemory - server.account.used()
+        if self.room_bytes >= 0:
+            self._note_within()
+        else:
+            self._note_exceeded()
+            self.short = not self._evict()
+            if not self.short and not self.has_more:
+                self._note_within()
+
+    def fits_until(self, requests: list[list[bytes]], at: i64, end: i64) -> i64:
+        room_bytes: i64 = self.room_bytes
+        while at < end:
+            room_bytes -= _GROWTH_BYTES
+            for word in requests[at]:  # as ``size_of``, without a call for each request
+                room_bytes -= len(word)
+            at += 1
+            if room_bytes < 0:
+                break
+        return at
+
+    def _note_exceeded(self) -> None:
+        if not self._server.statistics.counters.over_since_ms:
+            self._server.statistics.counters.over_since_ms = self._server.clock.monotonic_ms()
+
+    def _note_within(self) -> None:
+        self.short = False
+        self.has_more = False
+        counters = self._server.statistics.counters
+        if counters.over_since_ms:
+            counters.end_excess(self._server.clock.monotonic_ms())
+
+    def _evict(self) -> bool:
+        """Evict keys until there is room or the time is up; False where there are none to go."""
+        server = self._server
+        policy = server.config.maxmemory_policy
+        self.has_more = False
+        if policy == b"noeviction":
+            return False
+        limit = server.config.maxmemory
+        started_ns = server.clock.read_ns()
+        now_ms = started_ns // 1_000_000
+        budget_ns = budget_of(server.config.maxmemory_eviction_tenacity)
+        found_all = True
+        count = 0
+        while server.account.used() > limit:
+            choice = self._pool.choose(policy, now_ms)
+            if choice is None and not self._pool.looks_on:
+                found_all = False
+                break
+            if choice is not None:
+                self._remove(choice[0], choice[1])
+                count += 1
+            is_late = choice is None or count % _KEYS_AT_ONCE == 0
+            if is_late and budget_ns and abs(server.clock.read_ns() - started_ns) > budget_ns:
+                self.has_more = True
+                break
+        finish_own(server)
+        if server.blocking.ready:
+            serve_ready(self._dispatcher)
+        server.statistics.note_latency(b"eviction-cycle", max(0, server.clock.now_ns - started_ns))
+        return found_all
+
+    def _remove(self, db: Keyspace, key: bytes) -> None:
+        server = self._server
+        server.data.free_later(db.remove(key))
+        name = b"UNLINK" if server.config.lazyfree_lazy_eviction else b"DEL"
+        server.changes.report(db.index, key, EVICTED, [name, key], count=0, wakes=False)
+        server.changes.end_command()
+        server.statistics.counters.evicted_keys += 1
+
+
+def budget_of(tenacity: int) -> int:
+    """Return how long evicting may hold up a command, in nanoseconds; 0 is no limit."""
+    if tenacity >= _FOREVER:
+        return 0
+    if tenacity <= 10:
+        return max(1, _BASE_NS * tenacity)
+    return int(10 * _BASE_NS * _GROWTH ** (tenacity - 10))
