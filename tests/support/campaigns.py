@@ -74,7 +74,7 @@ CAMPAIGNS: Final = {
         ("tests/persistence/test_rdb_notes.py::test_export_and_import_*", 2),
         ("tests/persistence/test_rdb_pieces.py::test_a_file_that_is_cut_or_broken_*", 2),
         ("tests/regions/test_docs.py::test_tables*", 3),
-        ("tests/server/test_departed_readers.py::test_a_reader_that_has_left_*", 3),
+        ("tests/server/commands/test_streams_departed_readers.py::test_a_reader_that_has_*", 3),
         ("tests/server/test_strange_files.py::test_what_is_no_file*", 2),
         ("tests/server/test_tools.py::test_a_damaged_end*", 3),
         ("tests/spark/test_jobs.py::test_an_archive_that_is_not_whole*", 0),
