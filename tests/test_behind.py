@@ -26,8 +26,8 @@ pytestmark = pytest.mark.once
 # A process that starts behind.py as `make run` does: beside itself, and then it becomes the server.
 SERVER = """\
 import os, signal, subprocess, sys, time
-for number in (signal.SIGHUP, signal.SIGINT):  # which the tests may have been told to ignore
-    signal.signal(number, signal.SIG_DFL)
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)  # the tests may have been told to ignore it
 subprocess.Popen([sys.executable, "-P", sys.argv[1], str(os.getpid()), *sys.argv[2:]])
 time.sleep(600)
 """

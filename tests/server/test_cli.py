@@ -295,11 +295,11 @@ def limited(soft: int, wanted: int) -> int:
     """What ``clients_possible`` answers in a process with that limit, which cannot be raised."""
     code = (
         "import resource, sys\n"
-        "from headrace.server.process import file_limit\n"
+        "from headrace.server.process import system\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {soft}))\n"
         "def refuse(*words): raise ValueError\n"
         "sys.addaudithook(lambda event, _: refuse() if event == 'resource.setrlimit' else None)\n"
-        f"print(file_limit.clients_possible({wanted}))\n"
+        f"print(system.clients_possible({wanted}))\n"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],

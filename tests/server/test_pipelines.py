@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import signal
 import socket
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from conftest import Factory
 from headrace.server.app import App
 from headrace.server.config.config import Config
 from headrace.server.net.connection import Connection
+from headrace.server.process.signals import ENDING, IGNORED
 from support.client import RawClient, encode
 from support.process import Pair, ServerProcess, free_port
 from support.waiting import DEADLINE_S
@@ -206,9 +208,12 @@ def test_a_connection_leaves_no_cycles() -> None:
         return left
 
     thresholds = gc.get_threshold()
+    handlers = {number: signal.getsignal(number) for number in (*ENDING, *IGNORED)}
     try:
         assert asyncio.run(run()) == [0] * len(ENDINGS)
     finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         gc.enable()
         gc.set_threshold(*thresholds)
         gc.unfreeze()
