@@ -1,4 +1,14 @@
-"""A file of keys, a snapshot of ours or of Redis's, gone through once from front to end."""
+"""A file of keys, a snapshot of ours or of Redis's, gone through once from front to end.
+
+Tells whether a file names a key twice, without holding all names in memory.
+
+Of each key there is a fingerprint and where it stands in the file. They are sorted into parts by
+their first byte, and parts that grow go to a temporary file bit by bit. At the end each part is
+looked through by itself. What goes to the temporary file is looked through before, so that a file
+of nothing but one name is not read to its end.
+
+Only one value at a time is in memory, so a file may be larger than the memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What takes the records of changes: the append-only file, and whatever else wants them."""
+"""What takes the records of changes: the append-only file, and whatever else wants them.
+
+What takes the records of changes: the append-only file, and whatever else wants all of them.
+
+A record is the deterministic command that repeats a change. What one command did is one unit,
+however many records it has left: whoever repeats it repeats all of them or none.
+"""
 
 from __future__ import annotations
 

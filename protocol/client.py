@@ -1,4 +1,14 @@
-"""Requests to another server, and the replies that come back: bytes in, values out."""
+"""Requests to another server, and the replies that come back: bytes in, values out.
+
+Replies as a client of another server reads them: bytes in, values out, nothing taken on trust.
+
+The other side may be anybody who has taken a port over. So whatever it sends is bounded: strings,
+the number of items, the depth, and all of one reply together. Nothing is made room for before it
+has arrived.
+
+A reply becomes ``bytes``, ``int``, a list, or ``ReplyError``; a status is ``bytes``. RESP2 has no
+more, except that something is missing, which nobody here is answered with.
+"""
 
 from __future__ import annotations
 

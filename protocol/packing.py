@@ -1,4 +1,16 @@
-"""Packed replies: values of many parts, made part by part with no object for each."""
+"""Packed replies: values of many parts, made part by part with no object for each.
+
+A command says which parts there are, in order; how they look on the wire is known here alone:
+
+    out = Packer(resp3)
+    out.array(2)
+    out.id(5, 1)
+    out.text(b"consumer")
+    return out.packed()
+
+What follows ``array``, ``set`` and ``map`` are their items, as many as was said. ``unpacking``
+reads it all back as plain values.
+"""
 
 from __future__ import annotations
 

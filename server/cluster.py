@@ -1,4 +1,10 @@
-"""The only node of a cluster: who it is, where it is reached, and the file that keeps that."""
+"""The only node of a cluster: who it is, where it is reached, and the file that keeps that.
+
+The file that keeps who the node is, ``cluster-config-file``: Redis's nodes.conf.
+
+It has a line for each node, in the notation of CLUSTER NODES, and one of variables. A real Redis
+starts from ours, and this server from the one of a Redis that was the only node of its cluster.
+"""
 
 from __future__ import annotations
 

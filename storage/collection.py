@@ -1,4 +1,11 @@
-"""What all values that consist of elements have in common, and up to which size they are small."""
+"""What all values that consist of elements have in common, and up to which size they are small.
+
+What all values that consist of elements have in common.
+
+They hold what never changes: ``bytes``, in directories that are copied before they are written to
+if anybody else may hold them. So a copy costs little, however many elements there are, and a frozen
+value is simply a copy that nobody changes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What a keyspace shows of a key, and what becomes of all that it held."""
+"""What a keyspace shows of a key, and what becomes of all that it held.
+
+When parts of values expire: of each key that has some, the first deadline.
+
+Whoever changes a value notifies the keyspace, which has one of these. It goes where the keys go,
+when databases are swapped or emptied.
+"""
 
 from __future__ import annotations
 

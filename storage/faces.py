@@ -1,4 +1,10 @@
-"""Where the face of a value is found, and what a key with its value takes in memory."""
+"""Where the face of a value is found, and what a key with its value takes in memory.
+
+What a key takes in memory: its name, its place in the table, its value and its deadline.
+
+These are figures of the server's own making, so that the same data always comes to the same sum.
+They were measured with a million keys, and say what the objects take, as they are allocated.
+"""
 
 from __future__ import annotations
 

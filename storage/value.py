@@ -1,4 +1,18 @@
-"""The face of every value: all that the server asks of one without knowing its type."""
+"""The face of every value: all that the server asks of one without knowing its type.
+
+Parts of values that expire by themselves, whatever keys and databases their values move to.
+
+A part is looked at when its second has come and not before. ``Expiring`` knows neither what a part
+is nor what expires of it: its owner does.
+
+A type is a class that answers every question here; mypy refuses to make an object of one that
+leaves a question open. Strings are the exception: they stand in the keyspace as plain ``bytes``,
+``int`` or ``bytearray``, and ``storage.faces`` finds their face.
+
+A value that changes while it is written out is frozen first. ``freeze`` gives what it is now. That
+may be a copy, where copies cost little. Else it is a ``Frozen``: from ``register`` on the value
+keeps for that whatever it changes, until ``thaw``.
+"""
 
 from __future__ import annotations
 

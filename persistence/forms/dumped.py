@@ -1,4 +1,16 @@
-"""What DUMP and FUNCTION DUMP answer, and what RESTORE takes."""
+"""What DUMP and FUNCTION DUMP answer, and what RESTORE takes.
+
+What FUNCTION DUMP answers and FUNCTION RESTORE takes: libraries of functions, packed for it.
+
+For each library a mark and its code, then the footer that every payload has.
+
+What DUMP answers and RESTORE takes: one value as Redis packs it.
+
+The number of its type, the value as it stands in an RDB file, the version of that form in two
+bytes, and CRC-64 of all before in eight. Notes of ours may stand behind the value, as in a file:
+other servers do not look there. A payload of Valkey has a version of its own. What servers of ours
+answered before they did this is another form (``payload``), and still taken.
+"""
 
 from __future__ import annotations
 

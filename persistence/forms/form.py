@@ -1,4 +1,7 @@
-"""The form of a type: all that the files of a server, and DUMP, ask of a value of it."""
+"""The form of a type: all that the files of a server, and DUMP, ask of a value of it.
+
+Whoever writes or reads a file finds the form in ``persistence.forms.table`` and knows no type.
+"""
 
 from __future__ import annotations
 

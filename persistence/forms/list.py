@@ -1,4 +1,9 @@
-"""Lists outside memory: in records, as RPUSH, and in all types of Redis's RDB."""
+"""Lists outside memory: in records, as RPUSH, and in all types of Redis's RDB.
+
+Lists outside memory: rows of tiny ones in one record, nodes as they stand in memory, RPUSH.
+
+What a record holds is described in ``docs/snapshot-format.md``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Records, of which snapshots and payloads of DUMP consist, written and taken in."""
+"""Records, of which snapshots and payloads of DUMP consist, written and taken in.
+
+Records: what snapshots and the payloads of DUMP consist of.
+
+::
+
+    record     kind u8, table length u32, table, data
+
+The table is one msgpack array of integers, and it says how long the pieces of ``data`` are: keys,
+values, blocks as they stand in memory. Fixed numbers are little-endian, msgpack's own are
+big-endian by definition, so a record means the same everywhere.
+
+References are collected: a large piece goes into a list as it is. Only short pieces are copied,
+many at once.
+"""
 
 from __future__ import annotations
 

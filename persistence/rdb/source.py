@@ -1,4 +1,17 @@
-"""Reads RDB: lengths, strings and numbers, of a file or of one value, compressed or not."""
+"""Reads RDB: lengths, strings and numbers, of a file or of one value, compressed or not.
+
+LZF: how Redis compresses long strings.
+
+A control byte below 32 says how many bytes, less one, follow as they are. Any other control byte
+stands for a copy of what came before. It has three bits of length, with another byte of length if
+all three are set, and 13 bits of distance.
+
+Reads RDB: lengths, strings and numbers, of a file or of one value.
+
+The two highest bits of the first byte say where a length is. ``00``: in the other six bits. ``01``:
+in these and the next byte. ``10``: in the four or eight bytes that follow. ``11`` is no length, but
+says how a string is written: as an integer of 1, 2 or 4 bytes, or compressed by LZF.
+"""
 
 from __future__ import annotations
 

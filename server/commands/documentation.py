@@ -1,4 +1,17 @@
-"""The documentation of every command, as COMMAND DOCS and the HELP of containers show it."""
+"""The documentation of every command, as COMMAND DOCS and the HELP of containers show it.
+
+The documentation of every command, by its lower-case name (``container|subcommand``).
+
+It stands in the tables of ``server.commands``, below the line that declares a command. Their
+text is there from the start, and is looked into when documentation is first asked for:
+
+- what the command does, one sentence;
+- its arguments, in the notation of ``compat.doc_notation``; no line where it has none;
+- ``since 2.0.0, O(1)``: the version of Redis that brought it, and its cost;
+- ``4.0.0: Several fields at once.`` for each change in its history;
+- ``deprecated 4.0.0, `HSET` with several fields``: since when, and what to use instead;
+- ``internal`` where it is for the server's own needs.
+"""
 
 from __future__ import annotations
 

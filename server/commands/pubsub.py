@@ -1,4 +1,8 @@
-"""Subscribing, publishing, and asking who listens."""
+"""Subscribing, publishing, and asking who listens.
+
+A request that subscribes or unsubscribes is answered once for each channel: a message like any
+other in form, but in the place of the reply, inside EXEC too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""MULTI, EXEC, DISCARD, WATCH, UNWATCH."""
+"""MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+
+Between MULTI and EXEC requests are checked and queued by ``server.dispatch.admission``; a request
+that is refused there makes EXEC fail as a whole. A key that changes after WATCH makes it answer
+nil. What fails while EXEC runs is an error in its own place of the reply, and the rest runs all
+the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The configuration: a typed attribute for each parameter, CONFIG GET and CONFIG SET."""
+"""The configuration: a typed attribute for each parameter, CONFIG GET and CONFIG SET.
+
+What can be set is declared in ``server.config.parameters``; reading files and command lines is in
+``server.config.files``. A part of the server that must act when a value changes registers a
+function in ``Config.on_change``; it may refuse, and then nothing of the whole CONFIG SET holds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""One command is run, or several at once; what it did is made known, and its cost counted."""
+"""One command is run, or several at once; what it did is made known, and its cost counted.
+
+What each request costs is put down to its keys, while HOTKEYS looks for those that cost most.
+
+Meanwhile the gate has requests run one by one, so that nothing is tested while nobody looks.
+"""
 
 from __future__ import annotations
 

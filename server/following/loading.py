@@ -1,4 +1,10 @@
-"""The snapshot of a master is received, and takes the place of all data, slice by slice."""
+"""The snapshot of a master is received, and takes the place of all data, slice by slice.
+
+The snapshot that a master sends: received into a file, then loaded in slices.
+
+It comes with its length before it, or, if the master does not know that, ends with 40 bytes that it
+has named before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""A connection to a master: the hand-shake, and who talks over it."""
+"""A connection to a master: the hand-shake, and who talks over it.
+
+What a replica says before it is given anything, line by line.
+
+Each request waits for the answer to the one before. A master that does not know an option says so,
+and is followed all the same; one that lets nobody in is asked again later.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""INFO: the sections, and what stands in each."""
+"""INFO: the sections, and what stands in each.
+
+A section is a title and lines ``name:value``. Names and order are Redis's. What has no meaning here
+(forks, replicas, scripts) is left out, or has the value that Redis shows when it is off. Names of
+ours begin with ``headrace_``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,23 @@
-"""Loading: snapshots are read, and recorded commands run again."""
+"""Loading: snapshots are read, and recorded commands run again.
+
+The files of a region, as they are loaded: what of them goes another way than commands do.
+
+What other regions have, too, is numbered in these files, and is applied as it is when it comes from
+another region. The wing of regions does that.
+
+The append-only folder consists of a base, which is a snapshot or commands, and of files of
+commands. Without it there is the snapshot that SAVE writes. A snapshot is put into the databases as
+it is; commands are run. The first bytes of a file say what it is, and its name has to agree.
+
+Loading comes in slices, so that clients meanwhile hear ``-LOADING`` and get an answer to PING and
+INFO. Expiry rests: the files themselves say when a key was removed. A transaction is kept back
+until its EXEC has been read. So one that the end of the file cuts off is not run.
+
+A command of the files that fails is no small matter: the data would silently differ from what it
+was. So it is refused, with file and offset, like any other damage.
+
+The records of a region's files that other regions have, too, go another way; see ``region_files``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""What the process asks of the system: file limit, pid file, spare files, memory, command line."""
+"""What the process asks of the system: file limit, pid file, spare files, memory, command line.
+
+The command line as others see it: passwords do not stay in the list of processes.
+
+Anybody on the machine may read the words that a process was started with. The kernel shows them
+from the process's own memory, so what is written there is what is seen from then on.
+
+Descriptors that are kept for what is opened late, because clients may have taken all others.
+
+What few servers need is imported when it is first asked for, and Lua's libraries are read with the
+first script. An import looks for files before it opens them, and so it is known when one begins:
+the finder of this module is asked first, finds nothing, and lets go of what it holds. That
+is held again as soon as the event loop goes on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,21 @@
-"""Patterns of Lua, matched so that steps are counted and a script can be interrupted."""
+"""Patterns of Lua, matched so that steps are counted and a script can be interrupted.
+
+What a pattern of Lua consists of: items that are matched one after the other.
+
+A mistake is an item, too: it is found when matching has come so far, and not before.
+
+Matching of patterns of Lua that counts its steps, so that it can be interrupted.
+
+Lua's own functions are faster. They match whatever they surely match in a short time, and a pattern
+that may take for ever on a long text is matched here (``lua/patterns.lua`` decides). What is still
+to be tried stands on a stack of our own, four numbers for each::
+
+    MOST     item, least, last      the item before ``item`` may end at any place from least to last
+    FEWEST   item, place            one more byte for ``item`` at ``place``, then what follows it
+    MAYBE    item, place            go on there
+    OPEN     number                 the capture has not begun, after all
+    CLOSE    number                 it has not ended
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""``headrace export`` and ``headrace import``: from one form of the data to another."""
+"""``headrace export`` and ``headrace import``: from one form of the data to another.
+
+A snapshot is read and written key by key. Export reads it twice: to see who can read what it holds,
+and to write. Where commands belong to the data, all of it is loaded first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""A hash in memory."""
+"""A hash in memory.
+
+It is one of four things, and turns from one to the next and never back:
+
+==============  ==================  ====================================================
+what it is      OBJECT ENCODING     when
+==============  ==================  ====================================================
+``bytes``       ``listpack``        it is small
+``TimedPiece``  ``listpackex``      it is small, and a field of it has had a deadline
+``Table``       ``hashtable``       it is large
+``TimedTable``  ``hashtable``       it is large, and a field of it has had a deadline
+==============  ==================  ====================================================
+
+A field that has expired stays until it is met, or until the cron takes it out. What is asked of the
+hash here knows no time, unless it is given one.
+"""
 
 from __future__ import annotations
 

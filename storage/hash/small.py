@@ -1,4 +1,12 @@
-"""A small hash: one immutable ``bytes`` in the order in which its fields came."""
+"""A small hash: one immutable ``bytes`` in the order in which its fields came.
+
+::
+
+    count u16, field, value, field, value, ...
+
+The strings are packed. A value is replaced where it stands, and a removed field leaves no gap.
+Redis's listpack does the same, and clients see that order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,26 @@
-"""A set in memory, and what several sets have in common."""
+"""A set in memory, and what several sets have in common.
+
+A set in memory.
+
+It is one of three things, and turns from one to a later one and never back:
+
+==========================  ==================  ==========================================
+what it is                  OBJECT ENCODING     when
+==========================  ==================  ==========================================
+``bytes``, see integers.py  ``intset``          its members are integers, and not too many
+``bytes``, see small.py     ``listpack``        it is small
+``Table``                   ``hashtable``       it is large
+==========================  ==================  ==========================================
+
+What turns it, and when, is visible to clients, and the same as in Redis.
+Source: t_set.c, setTypeCreate, setTypeMaybeConvert, setTypeAddAux.
+
+What several sets have in common, together, or one alone.
+
+A set may be None, which is one without members. Members come in the order in which Redis finds
+them, where that order can be known.
+Source: t_set.c, sinterGenericCommand, sunionDiffGenericCommand.
+"""
 
 from __future__ import annotations
 

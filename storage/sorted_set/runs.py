@@ -1,4 +1,15 @@
-"""A run: some members with their scores, in order, in one immutable ``bytes``."""
+"""A run: some members with their scores, in order, in one immutable ``bytes``.
+
+::
+
+    number of members u16, their scores (8 bytes each), their members as packed strings
+
+The order is that of scores, and among equal ones that of the bytes of the members. A small sorted
+set is one run, and a large one consists of many.
+
+A place is where a member begins. It is found from the first one on, which costs some nanoseconds a
+member; a score is found at once.
+"""
 
 from __future__ import annotations
 

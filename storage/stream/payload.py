@@ -1,4 +1,28 @@
-"""The sealed form of a block: its entries in one ``bytes``, the payload."""
+"""The sealed form of a block: its entries in one ``bytes``, the payload.
+
+It is two msgpack values, one after the other:
+
+1. IDs: a flat array ``[dms, dseq, dms, dseq, ...]``. ``dms`` is the difference to the entry
+   before (to 0 for the first); ``dseq`` is the difference in sequence where ``dms`` is 0, else
+   the sequence itself. A run of entries of one millisecond takes two bytes each.
+2. Values: ``[names, values]``, the field names that all entries share and the values in a row;
+   ``[names, values, columns]`` where the values of some columns are integers;
+   ``[names, lengths, texts, values, columns]`` where those of some columns are equally long;
+   or ``[nil, rows]`` with each entry's fields and values in a row of its own.
+
+Values are bytes, and field order and repeated names are kept. Where every value of a field spells a
+64-bit integer, the column holds integers: that takes about half the space. Where all are equally
+long, they stand in ``texts``, row by row, without heads, so that those of any entry are found
+without looking at the ones before; ``lengths`` is 0 for the fields whose values are in ``values``.
+What they all begin with stands once, in front of ``texts``. Its length, below 0, comes before the
+length of the rest, which is 0 where the values are the same altogether. At most ``SHARED_MOST``
+bytes of the values may stand once, so that no payload is much smaller than what it becomes.
+
+For example the entries 5-0 a=x b=10 and 5-1 a=yy b=20 are ``[5, 0, 0, 1]`` and
+``[["a", "b"], ["x", 10, "yy", 20], [1]]``; with more entries and the fields c=north, c=south and
+d=up it would be ``[["a", "b", "c", "d"], [0, 0, 5, -2, 0], "upnorthsouth..", ["x", 10, "yy", 20,
+..], [1]]``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""Pending entries: what a group has delivered and nobody has acknowledged."""
+"""Pending entries: what a group has delivered and nobody has acknowledged.
+
+One ``Nack`` for each pending entry stands in three ordered lists: its group's by ID, its
+consumer's by ID, and its group's by time. A list is cut into chunks, so finding, adding and
+removing cost a search and a short move at most: O(log n). New deliveries come last in all three,
+which costs O(1). What is taken out leaves a hole and moves nothing.
+
+A client that acknowledges entries in order takes the next one from behind the last, so that place
+is looked at first. Mostly the entry is in the same place of the other lists, too: entries delivered
+in order stand alike in all lists that hold the same. When many clients acknowledge at once they are
+soon far apart, and entries lie scattered in memory. So a search looks at one or two of them.
+
+The order by time starts with the zone: the entries that XNACK released, first released first. Then
+come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
+reads this order. If it finds an entry that was deleted from the stream, it moves it to the end, so
+as not to meet it again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,45 @@
-"""What one producer of a stream has used: its iids, in the order in which they were."""
+"""What one producer of a stream has used: its iids, in the order in which they were.
+
+Idempotent ids (iids) as the IDMP map keeps them: two words instead of an object.
+
+Most iids are short: a number, a UUID, the 16 bytes of IDMPAUTO. Their first eight bytes and their
+last eight hold them whole, and overlap where there are fewer than 16::
+
+    iid               first         last          size  text
+    b"0123456789"     b"01234567"   b"23456789"   10    b""
+    b"42"             b"42"         0             2     b""
+    b"0123 ... 012"   b"01234567"   b"56789012"   23    b"0123 ... 012"
+
+A word is its bytes with the lowest first; below eight bytes there is one, filled up with zeros.
+Beside them stands the hash, which says where in a table to look, and for what.
+
+What one producer of a stream has used: its iids, in the order in which they were added.
+
+A ring of slots, oldest first, beside a table that finds the slot of an iid. Both are packed
+vectors, and small, because XADD meets them with cold caches: all of an iid of up to 16 bytes is in
+40 bytes. A slot is four words::
+
+    slot              0        1      2        3
+    first, last       c        -      a        b       the oldest is in slot 2; slot 1 is free
+    added             20       -      10       13      when it was added, milliseconds since 1970
+    rest              1 h3 1   0      0 h1 1   1 h2 1  its entry's sequence, its hash, its bytes:
+                                                       how many; 0 when the slot is free
+
+    _odd              {slot: ID} where the entry's milliseconds are not those of ``added``, or the
+                      sequence does not fit in: that is ODD in the slot
+    _texts            of iids of more than 16 bytes; empty as long as there was none
+
+    _table            tag << 15 | slot + 1, at the place that the lower half of the hash says or the
+                      next free one; the tag is the upper half
+
+An iid that leaves frees its slot, and nothing else. What the table says of it is wrong from then
+on, as the slot shows. When the table is three quarters full, it is filled anew from the ring. So
+nobody has to find the place of the oldest iid, which would be far from all that a command touches.
+
+An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over and the
+next growth closes. The place of an iid depends on a secret of the process; what can be seen from
+outside does not.
+"""
 
 from __future__ import annotations
 

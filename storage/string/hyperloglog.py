@@ -1,4 +1,44 @@
-"""A HyperLogLog as a string: a header, and registers in a sparse or in a dense form."""
+"""A HyperLogLog as a string: a header, and registers in a sparse or in a dense form.
+
+Which register of a HyperLogLog an element belongs to, and what it counts there.
+
+The hash is MurmurHash64A by Austin Appleby, which is in the public domain, with Redis's seed. Its
+products are taken modulo 2**64. Compiled, 64-bit integers do that by themselves.
+
+The dense form of a HyperLogLog: 16,384 registers of 6 bits, the lowest bits first.
+
+Four registers lie in three bytes; sixteen in twelve, and eight in the lower six of eight bytes,
+which are read at once.
+
+The sparse form of a HyperLogLog: runs of registers that are alike.
+
+=====================  ========================================================
+``00nnnnnn``           n + 1 registers of 0 (ZERO)
+``01nnnnnn nnnnnnnn``  the same, for up to 16,384 (XZERO)
+``1vvvvvnn``           n + 1 registers, each v + 1, up to four of up to 32 (VAL)
+=====================  ========================================================
+
+All registers are there, in order. A register that is raised splits its run in up to three. Then the
+runs around are joined where they are equal, as Redis does it and no further: strings are to be the
+same.
+
+How many different elements the registers of a HyperLogLog have seen.
+
+Source: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", arXiv 1702.01284.
+
+=====  ====  =========================================================================
+bytes
+=====  ====  =========================================================================
+0      4     ``HYLL``
+4      1     the form: 0 dense, 1 sparse
+5      3     nothing
+8      8     the estimate when it was asked for last; its highest bit says that it is old
+16           the registers
+=====  ====  =========================================================================
+
+It is sparse until it has grown to the size that the configuration says, or a register to more than
+the sparse form can hold.
+"""
 
 from __future__ import annotations
 

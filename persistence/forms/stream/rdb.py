@@ -1,4 +1,26 @@
-"""Streams in RDB files, from Redis 5 to 8.10: types 15, 19, 21, 26 and 27."""
+"""Streams in RDB files, from Redis 5 to 8.10: types 15, 19, 21, 26 and 27.
+
+What a stream has that RDB has no place for, as notes behind it, which other servers pass over.
+
+``headrace-max-pending`` holds groups: the name of each, and its limit. ``headrace-iid-times`` holds
+iids that were added at another time than the ID of their entry says: the name of a producer, then
+its iids from the first of that kind on, oldest first, each with the ID of its entry and the time.
+
+A stream is its nodes, each a listpack under the ID of its first entry; counters; groups with their
+pending entries and consumers. Type 19 (Redis 7.0) added what was ever added and deleted and what
+groups have read, type 21 (7.2) when consumers were last active, type 26 (8.6) the IDMP map behind
+the groups, type 27 (8.8) which entries of a group were released, first released first.
+
+A node becomes a block with the same entries, deleted ones included, so that approximate trimming
+goes on cutting where it would have cut.
+
+Writes streams into RDB: in the type of Redis 7.0, 7.2, 8.6 or 8.8, by the version of the file.
+
+``rdb`` says what they consist of. Entries that were deleted are left out. A block becomes a node
+with the same entries, so that approximate trimming cuts there where it would cut here. A type that
+has no released entries, no IDMP map, or no moment when a consumer was active, loses those.
+What no type has goes into notes (``rdb_notes``).
+"""
 
 from __future__ import annotations
 

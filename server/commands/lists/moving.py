@@ -1,4 +1,9 @@
-"""Moves between lists, and waiting for elements: LMOVE, BLPOP, BLMPOP, BLMOVE and their kin."""
+"""Moves between lists, and waiting for elements: LMOVE, BLPOP, BLMPOP, BLMOVE and their kin.
+
+Pops and moves that wait for elements: BLPOP, BRPOP, BLMPOP, BLMOVE, BRPOPLPUSH, BLMOVEM.
+
+Each is recorded as what it did, by the command that does not wait.
+"""
 
 from __future__ import annotations
 

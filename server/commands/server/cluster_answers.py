@@ -1,4 +1,9 @@
-"""What CLUSTER answers where the server is the one node of its cluster."""
+"""What CLUSTER answers where the server is the one node of its cluster.
+
+The node owns all slots, has no replica and knows no other node. What would change that is checked
+as Redis checks it, and then refused. Source: cluster_legacy.c, clusterCommandSpecial; the replies
+of Redis 8.10.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The options of XADD, XTRIM, XREAD and XREADGROUP."""
+"""The options of XADD, XTRIM, XREAD and XREADGROUP.
+
+The options of XREAD and XREADGROUP: how much is wanted, for whom, and how long to wait.
+
+Source: t_stream.c, xreadCommand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM, XNACK, XDELEX, XACKDEL."""
+"""Pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM, XNACK, XDELEX, XACKDEL.
+
+The commands on pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+
+XNACK: hand pending entries back to the group.
+
+A released entry has no consumer. It is the first to be claimed, before all that is idle.
+Source: t_stream.c, xnackCommand.
+
+Deleting entries with heed to the groups that refer to them: XDELEX, XACKDEL.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
 
 from __future__ import annotations
 
