@@ -7,8 +7,10 @@ between two of them. And what a thread does is done at once.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.regions.exchange.regions import SLICE_NS
@@ -35,7 +37,7 @@ class _Steps:
 
 
 def prepare() -> None:
-    """Prepare this process."""
+    """Prepare this process, until it ends."""
     for name in TIMED:
         importlib.import_module(name).perf_counter_ns = _no_time  # type: ignore[attr-defined]
     importlib.import_module(STEPPED).perf_counter_ns = _Steps()  # type: ignore[attr-defined]
@@ -44,3 +46,22 @@ def prepare() -> None:
         gc.disable()  # a run makes little garbage in cycles; it is collected between runs
         gc.collect()
         gc.freeze()  # what is there by now stays
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[None]:
+    """Prepare this process, until the block ends: other tests are run by it."""
+    places = [(name, "perf_counter_ns") for name in (*TIMED, STEPPED)]
+    places.append((THREADS, "ThreadPoolExecutor"))
+    found = [(importlib.import_module(module), name) for module, name in places]
+    before = [getattr(module, name) for module, name in found]
+    collects = gc.isenabled()
+    prepare()
+    try:
+        yield
+    finally:
+        for (module, name), value in zip(found, before, strict=True):
+            setattr(module, name, value)
+        if collects:
+            gc.enable()
+            gc.unfreeze()

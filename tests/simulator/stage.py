@@ -226,14 +226,14 @@ def _settings(scenario: Scenario, number: int) -> dict[str, bytes]:
 @contextlib.contextmanager
 def staged(scenario: Scenario) -> Iterator[Stage]:
     """Regions of the simulator for a scenario, which end with the block."""
-    determinism.prepare()
-    root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
-    stage = Stage(scenario, root)
-    try:
-        yield stage
-    finally:
-        stage.close()
-        shutil.rmtree(root, ignore_errors=True)
+    with determinism.prepared():
+        root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
+        stage = Stage(scenario, root)
+        try:
+            yield stage
+        finally:
+            stage.close()
+            shutil.rmtree(root, ignore_errors=True)
 
 
 def play(scenario: Scenario) -> None:

@@ -12,7 +12,6 @@ from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.garbage import collect
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.appending import NodeLimits
-from simulator import determinism
 from simulator.attempts import attempt, command_of, shrink
 from simulator.ledger import Record
 from simulator.resp import read_replies
@@ -30,11 +29,6 @@ STEPS = 120
 _NODES = NodeLimits(4096, 100)
 # However fast the machine is; `make simulate` goes on from there.
 MOST_SEEDS = 300 if judges.everything() else 90
-
-
-@pytest.fixture(autouse=True)
-def _prepared() -> None:
-    determinism.prepare()
 
 
 @pytest.mark.parametrize("name", list(SCENARIOS))
