@@ -80,6 +80,7 @@ def test_slowlog_remembers_what_was_slow(server: ServerProcess, client: RawClien
 
 
 def test_latency_follows_its_threshold(server: ServerProcess, client: RawClient) -> None:
+    client.call("LATENCY", "RESET")  # of what was slow in other tests
     client.call("CONFIG", "SET", "latency-monitor-threshold", "250")
     try:
         client.call("DEBUG", "SLEEP", "0.3")
