@@ -131,8 +131,7 @@ class _Known:
             words[taken] = chunk[first:end]
             at = end + 2
             taken += 1
-        self.wire = chunk
-        self.began, self.ended = total, at
+        self.wire, self.began, self.ended = chunk, total, at
         return at
 
     def detach(self, chunk: bytes) -> None:
