@@ -1,7 +1,8 @@
 """The commands of regions, as they are known to every server.
 
 What they do is in the wing of regions, which is not there without ``aa-region-id``: see
-``answers``."""
+``answers``.
+"""
 
 from __future__ import annotations
 

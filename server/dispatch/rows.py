@@ -108,9 +108,20 @@ _CATEGORY_OF_GROUP: Final = {
 }
 
 
-_KEY_FLAGS: Final = frozenset(
-    "RO RW OW RM ACCESS UPDATE INSERT DELETE NOT_KEY INCOMPLETE VARIABLE_FLAGS".split()
-)
+# As tables have them, and as COMMAND INFO shows them, in the order in which Redis lists them.
+KEY_FLAGS: Final[dict[str, bytes]] = {
+    "RO": b"RO",
+    "RW": b"RW",
+    "OW": b"OW",
+    "RM": b"RM",
+    "ACCESS": b"access",
+    "UPDATE": b"update",
+    "INSERT": b"insert",
+    "DELETE": b"delete",
+    "NOT_KEY": b"not_key",
+    "INCOMPLETE": b"incomplete",
+    "VARIABLE_FLAGS": b"variable_flags",
+}
 
 
 class TableError(Exception):
@@ -136,7 +147,7 @@ class KeySpec:
 
     def __init__(self, text: str) -> None:
         words = text.split()
-        self.flags: Final = [word for word in words if word.isupper() and word in _KEY_FLAGS]
+        self.flags: Final = [word for word in words if word in KEY_FLAGS]
         self.begin: int | str = 1
         self.begin_from = 1
         self.last = 0
@@ -370,17 +381,17 @@ def _read_table(text: str, path: str, package: str) -> None:
     category = ""
     header = ""
     documented = 0  # lines
-    for line in [*text.splitlines(), ""]:
+    for line in [*text.replace("\n        ", " ").splitlines(), ""]:  # a longer line goes on
         if line.startswith("    "):
-            if documented or not line.startswith("        "):
-                documented += 1
-            elif header:
-                header += line[7:]
+            documented += 1
             continue
         if header:
             if documented < 2:  # what it does, and since when
                 raise TableError(f"{path}: {header.split()[0]} is not documented")
-            _read_entry(header, place, category, path)
+            try:
+                _read_entry(header, place, category)
+            except (TableError, ValueError) as error:
+                raise TableError(f"{path}: {error}") from error
         header = ""
         documented = 0
         if line.startswith("["):
@@ -395,7 +406,7 @@ def _read_table(text: str, path: str, package: str) -> None:
 _SPECS: Final[dict[str, KeySpec]] = {}
 
 
-def _read_entry(header: str, place: str, category: str, path: str) -> None:
+def _read_entry(header: str, place: str, category: str) -> None:
     parts = header.split(" | ")
     shown, arity, *words = parts[0].split()
     flags = 0
@@ -409,20 +420,17 @@ def _read_entry(header: str, place: str, category: str, path: str) -> None:
         elif word in FLAGS:
             flags |= FLAGS[word]
         else:
-            raise TableError(f"{path}: {word} of {shown} is not known")
+            raise TableError(f"{word} of {shown} is not known")
     if not acl:
         acl = [category]
     specs: list[KeySpec] = []
     for text in parts[1:]:
         if text not in _SPECS:
-            try:
-                _SPECS[text] = KeySpec(text)
-            except TableError as error:
-                raise TableError(f"{path}: {error}") from error
+            _SPECS[text] = KeySpec(text)
         specs.append(_SPECS[text])
     name = shown.lower().encode()
     if BOOK.has(name):
-        raise TableError(f"{path}: {shown} stands in the tables twice")
+        raise TableError(f"{shown} stands in the tables twice")
     own = tuple([each for each in acl if each])
     add_row(Command(name, place, int(arity), flags, tuple(specs), own, tuple(tips)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
@@ -13,6 +13,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import has_keys, key_uses
 from headrace.server.dispatch.rows import (
     FLAG_NAMES,
+    KEY_FLAGS,
     NO_MANDATORY_KEYS,
     TABLE,
     Command,
@@ -23,21 +24,6 @@ from headrace.server.dispatch.rows import (
 
 if TYPE_CHECKING:
     from headrace.compat.doc_notation import Argument
-
-# In the order in which Redis lists them.
-_KEY_FLAGS: Final = (
-    ("RO", b"RO"),
-    ("RW", b"RW"),
-    ("OW", b"OW"),
-    ("RM", b"RM"),
-    ("ACCESS", b"access"),
-    ("UPDATE", b"update"),
-    ("INSERT", b"insert"),
-    ("DELETE", b"delete"),
-    ("NOT_KEY", b"not_key"),
-    ("INCOMPLETE", b"incomplete"),
-    ("VARIABLE_FLAGS", b"variable_flags"),
-)
 
 
 def command_(call: Call) -> object:
@@ -190,7 +176,7 @@ def _plain_range(row: Command) -> tuple[int, int, int]:
 
 
 def _key_flags(flags: list[str]) -> Set:
-    return Set([Status(shown) for name, shown in _KEY_FLAGS if name in flags])
+    return Set([Status(shown) for name, shown in KEY_FLAGS.items() if name in flags])
 
 
 def _key_spec(spec: KeySpec) -> Map:

@@ -116,6 +116,7 @@ def test_a_command_is_one_function_and_one_entry(tmp_path: Path) -> None:
         ("O(1)\n", "O(1)\n    ?\n", "toys/toys.txt: documentation of TOY: '?' is not understood"),
         ("readonly", "readable", "toys/toys.txt: readable of TOY is not known"),
         ("ACCESS", "ACCESS past 2", "toys/toys.txt: past is not known in a key spec"),
+        ("TOY 2", "TOY two", "toys/toys.txt: invalid literal for int() with base 10: 'two'"),
         ("TOY 2", "GET 2", "toys/toys.txt: GET stands in the tables twice"),
         ("TOY 2", "TOYS 2", "toys has no function in toys.toys"),
     ],
