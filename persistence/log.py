@@ -1,4 +1,4 @@
-"""What takes the records of changes: the append-only file, and whatever else wants them.
+"""Logs take the records of changes: the append-only file is one.
 
 What takes the records of changes: the append-only file, and whatever else wants all of them.
 

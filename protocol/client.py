@@ -128,9 +128,9 @@ class ReplyReader:
         self._buffer = bytearray()
         self._at = 0  # what is before it has been read
         self._scanned = 0  # no line end is before it
-        self._bulk_size = -1  # of the string at hand; -1: its header is still to come
+        self._bulk_size = -1  # of the current string; -1: its header is still to come
         self._open: list[_Open] = []  # the arrays that the next value lies in, outermost first
-        self._taken_bytes = 0  # of the reply at hand, in front of the place
+        self._taken_bytes = 0  # of the current reply, in front of the place
 
     @property
     def pending_bytes(self) -> int:

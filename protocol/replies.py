@@ -217,7 +217,7 @@ class _Pieces:
         self._piece = BytesWriter()
 
     def end(self) -> None:
-        """Move what is in the piece at hand to ``out``."""
+        """Move what is in the current piece to ``out``."""
         if len(self._piece):
             self._append(self._piece.getvalue())
             self._piece = BytesWriter()

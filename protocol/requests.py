@@ -12,7 +12,7 @@ Bytes to requests: a fast way for what is well formed, an exact parser for every
 Redis takes requests of one shape, ``*n`` and then n times ``$size``, with canonical decimal
 numbers, or a line of inline words. A chunk goes the fast way first; what is not whole there, or
 not of that shape, goes to the exact parser from that offset on. So does a chunk that does not start
-with ``*``. Once the exact parser has finished the request at hand, the rest of the chunk goes the
+with ``*``. Once the exact parser has finished the current request, the rest of the chunk goes the
 fast way again, but only once for each chunk. Where much has piled up that happens in slices: the
 requests of one are handed out before the next one is looked at. The exact parser keeps its place
 between chunks, so a request that arrives one byte at a time, or half a gigabyte long, is never
@@ -174,10 +174,10 @@ class RequestParser:
         self._buffer = bytearray()  # bytes for the exact parser
         self._args: list[bytes] = []
         self._args_bytes = 0  # how long these are together
-        self._missing = 0  # arguments that the request at hand still lacks
-        self._bulk_size = -1  # length of the argument at hand; -1: its header is still to come
+        self._missing = 0  # arguments that the current request still lacks
+        self._bulk_size = -1  # length of the current argument; -1: its header is still to come
         self._scanned = 0  # bytes of the buffer known to hold no line end
-        self._big: BytesIO | None = None  # the argument at hand, when it is a big one
+        self._big: BytesIO | None = None  # the current argument, when it is a big one
         self._big_missing = 0  # bytes that it still lacks
         self._retry_fast = False  # the rest of the buffer may go the fast way
         self._retry_many = False  # arguments may be taken together

@@ -116,7 +116,7 @@ class Evicting:
     """What makes room where ``maxmemory`` is reached; see ``server.eviction``.
 
     Attributes:
-        short: there was none to be made before the command at hand.
+        short: there was none to be made before the current command.
         has_more: there is more to evict, between commands.
         room_bytes: how much was left below the limit before the present command.
     """

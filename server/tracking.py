@@ -452,7 +452,7 @@ class ClientTracking(Listener):
         """Tell those who have read a key, and forget who they were; whether there were any.
 
         Args:
-            by_caller: the request at hand has changed it, if there is one.
+            by_caller: the current request has changed it, if there is one.
         """
         readers = self._keys.take(key)
         if not readers:

@@ -199,7 +199,7 @@ class Queue:
         db_index: of the database that the key is in.
         lines: in which they stand, by name; the line that began first is looked at first.
         key_needed_by: how many of the lines need the key.
-        is_ready: whether they are to be looked at after the command at hand.
+        is_ready: whether they are to be looked at after the current command.
     """
 
     def __init__(self, db_index: int, key: bytes) -> None:
@@ -275,7 +275,7 @@ class Blocking:
         needed_key_count: keys that somebody waits for who needs the key.
         client_count: clients that wait.
         deadline_count: those of them that have a deadline.
-        ready: the keys to look at after the command at hand.
+        ready: the keys to look at after the current command.
     """
 
     def __init__(self, databases: int) -> None:

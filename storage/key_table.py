@@ -473,7 +473,7 @@ class KeyTable:
             page.sizes = vec[i64]([0] * _PAGE) if kept else vec[i64]()
 
     def note(self, key: bytes) -> None:
-        """What a key takes may change, in the command at hand."""
+        """What a key takes may change, in the current command."""
         self._noted[key] = None
 
     def settle(self) -> None:

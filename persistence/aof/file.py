@@ -75,7 +75,7 @@ class AppendOnlyFile(Log):
         self._taken_parts: list[bytes] = []  # the same, in front of that; whole records together
         self._taken_bytes = 0  # of the parts
         self._passed: i64 = 0  # how much has left ``_out``, or stands in front of it
-        self._first: list[bytes] | None = None  # the only record of the command at hand so far
+        self._first: list[bytes] | None = None  # the only record of the current command so far
         self._first_db = 0
         self._in_transaction = False
         self._unit_at: i64 = 0  # where that begins in ``_out``
@@ -355,7 +355,7 @@ class AppendOnlyFile(Log):
         """A sync has failed, so nobody knows what of the file is on the disk."""
 
     def trust(self) -> None:
-        """A base is on the disk, with all that was recorded before the file at hand was begun."""
+        """A base is on the disk, with all that was recorded before the current file was begun."""
 
     def sync(self) -> None:
         """Wait until everything written is on the disk; may run in another thread than ``write``.

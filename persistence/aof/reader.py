@@ -55,8 +55,8 @@ class AofReader:
         self._path: Final = path
         self._buffer = b""
         self._at: i64 = 0  # where the next command starts in the buffer
-        self._scan: i64 = 0  # how far the command at hand has been read
-        self._beyond = False  # the command at hand asks for more than the file has
+        self._scan: i64 = 0  # how far the current command has been read
+        self._beyond = False  # the current command asks for more than the file has
         self._fd = open_to_read(path)
         self.size_bytes = os.fstat(self._fd).st_size
         if start:
@@ -136,7 +136,7 @@ class AofReader:
     # One command
 
     def _parse(self) -> list[bytes] | None:
-        """The command at hand, empty for a comment, or None when more bytes are needed."""
+        """The current command, empty for a comment, or None when more bytes are needed."""
         buffer = self._buffer
         size: i64 = len(buffer)
         position = self._at

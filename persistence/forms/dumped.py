@@ -1,4 +1,4 @@
-"""What DUMP and FUNCTION DUMP answer, and what RESTORE takes.
+"""Makes the answers of DUMP and FUNCTION DUMP, and reads what RESTORE takes.
 
 What FUNCTION DUMP answers and FUNCTION RESTORE takes: libraries of functions, packed for it.
 

@@ -316,7 +316,7 @@ _SHORT_TEXT: Final = 3
 
 
 class ArrayHead:
-    """What stands in front of the elements.
+    """Holds what stands in front of the elements.
 
     Attributes:
         count: how many elements follow; not 0.

@@ -88,7 +88,7 @@ class FrameReader:
         name: the file, for messages.
         size_bytes: its length.
         offset: where the next frame starts; all before it is good.
-        frame_offset: where the payload of the frame at hand starts.
+        frame_offset: where the payload of the current frame starts.
 
     Raises:
         SnapshotError: from any method, when the file is damaged or none of ours.

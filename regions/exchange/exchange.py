@@ -85,7 +85,7 @@ class RecordLog:
 
     @abstractmethod
     def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
-        """The piece at hand with record ``number + 1``; it may begin with earlier ones."""
+        """The current piece with record ``number + 1``; it may begin with earlier ones."""
         raise NotImplementedError
 
 

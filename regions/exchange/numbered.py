@@ -108,7 +108,7 @@ class NumberedRecords:
         self.files: Final[list[LogFile]] = []
         self._door: Final = door
         self._region: Final = door.region
-        self._is_ours = False  # the file at hand has said whose it is
+        self._is_ours = False  # the current file has said whose it is
         self._origin = b""  # whose the next numbered record is; empty where nothing says it
         self._next = 0
         self._first = 0  # the number since when that has not changed
@@ -121,7 +121,7 @@ class NumberedRecords:
         self._origin = b""
 
     def end_file(self, size_bytes: int) -> None:
-        """The file at hand is over; so much of it stays."""
+        """The current file is over; so much of it stays."""
         self._end_count()
         self._origin = b""
         self._file.sendable_bytes = size_bytes

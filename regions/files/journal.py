@@ -78,8 +78,8 @@ class Journal(AppendOnlyFile):
         self._backlog: Final = backlog
         self._kept: Final = kept
         self._slicer: Final = Slicer()
-        self._first_number = 0  # of the only record of the command at hand so far; 0: not numbered
-        self._held: _Received | None = None  # all that the command at hand has left so far
+        self._first_number = 0  # of the only record of the current command so far; 0: not numbered
+        self._held: _Received | None = None  # all that the current command has left so far
         self._collected_batches: list[Batch] = []  # not yet written
         self._unsynced: list[tuple[int, list[Batch]]] = []  # written, by how far the file was then
         self._doubted_at = -1  # how often another file had been begun when a sync failed; -1: none
@@ -196,7 +196,7 @@ class Journal(AppendOnlyFile):
         return True
 
     def _begin_transaction(self) -> None:
-        """What the command at hand has left so far is not all."""
+        """What the current command has left so far is not all."""
         first = self._first
         held = self._held
         self._first = None

@@ -33,7 +33,7 @@ class LanesReader(StreamReader):
 
     def __init__(self, intake: Intake) -> None:
         super().__init__(intake)
-        self._lanes: RegionalStream | None = None  # the stream at hand, if it is one of lanes
+        self._lanes: RegionalStream | None = None  # the current stream, if it is one of lanes
         self._lanes_left = 0
         self._remembered = False
         self._births_left = 0

@@ -27,7 +27,7 @@ class Walk:
 
     Attributes:
         buffer: a part of the file.
-        at, end: where the unit at hand stands in it.
+        at, end: where the current unit stands in it.
         kind: what it is; ``BEGIN`` is a transaction.
 
     Raises:
@@ -50,7 +50,7 @@ class Walk:
         os.close(self._fd)
 
     def offset(self) -> int:
-        """Return where the unit at hand stands in the file."""
+        """Return where the current unit stands in the file."""
         return self._offset + self.at
 
     def go_to(self, offset: int) -> None:
@@ -81,7 +81,7 @@ class Walk:
         return True
 
     def fill(self) -> bool:
-        """Read on, and forget what stands before the unit at hand; False at the end."""
+        """Read on, and forget what stands before the current unit; False at the end."""
         rest = self.buffer[self.at :]
         offset = self._offset + self.at
         behind = offset + len(rest)
@@ -103,7 +103,7 @@ class Walk:
         self.end = 0
 
     def feed(self, slicer: Slicer) -> None:
-        """Let a slicer know of the unit at hand.
+        """Let a slicer know of the current unit.
 
         Raises:
             CorruptAOF: it cannot be.

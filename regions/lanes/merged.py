@@ -98,7 +98,7 @@ class _Cursor:
         self._high = 0
 
     def run(self) -> Run:
-        """The entries of the part at hand."""
+        """The entries of the current part."""
         return self._run
 
     def next_part(self, portion: int) -> bool:
@@ -162,7 +162,7 @@ class _Cursor:
         self.seq = self._run.seq[number]
 
     def take(self, other: _Cursor | None, most: int) -> LanePart:
-        """Return what comes before the next entry of ``other``, of the part at hand.
+        """Return what comes before the next entry of ``other``, of the current part.
 
         Args:
             most: the most entries; 0 is all.
@@ -198,7 +198,7 @@ class _Cursor:
         return place >= self._high or is_below(other.ms, other.seq, run.ms[place], run.seq[place])
 
     def copy_to(self, mix: _Mix) -> bool:
-        """Copy the entry that is read next, and go on; False where the part at hand is used up."""
+        """Copy the entry that is read next, and go on; False where the current part is used up."""
         number = self._low
         mix.add(self._run, number, self._lane)
         number += 1
@@ -215,7 +215,7 @@ class _Cursor:
         return True
 
     def _bound(self, other: _Cursor, is_first: bool) -> int:
-        """Where the entries of the part at hand end (in reverse: begin) that come before ``other``.
+        """Where the entries of the current part end (in reverse: begin) that come before ``other``.
 
         Args:
             is_first: of two equal IDs, whether that of the lane that stands first is read.
@@ -239,7 +239,7 @@ class _Cursor:
         return min(self._high, bound)
 
     def is_used_up(self) -> bool:
-        """Return whether nothing is left of the part at hand."""
+        """Return whether nothing is left of the current part."""
         return self._low >= self._high
 
     def go_on(self, portion: int) -> bool:

@@ -38,7 +38,7 @@ class ChannelPattern:
 
 
 class Selector:
-    """What may be done.
+    """Says what may be done.
 
     Attributes:
         all_commands: without any exception.
@@ -103,7 +103,7 @@ class Selector:
         return any(each.text == b"*" and each.rights & rights == rights for each in self.keys)
 
     def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
-        """Whether a channel may be used; a pattern has to stand among the channels literally."""
+        """Return whether a channel may be used; a pattern stands among them literally."""
         return self.all_channels or fits_any(self.channels, channel, is_pattern)
 
     # How it is shown

@@ -109,7 +109,7 @@ class Changes:
         recorded: whether anybody takes records.
         has_listeners: whether anybody listens, clients that wait for a key left out.
         asks_for_events: whether one of them wants more than the keys that have changed.
-        unfinished: the command at hand has left something that ``end_command`` makes known.
+        unfinished: the current command has left something that ``end_command`` makes known.
         expired_keys: how many keys have expired; expired_parts: how many parts of values.
         expiries: what reports them.
     """

@@ -1,4 +1,4 @@
-"""Who is told of changes: WATCH, and keyspace notifications where that is configured."""
+"""WATCH, and keyspace notifications where these are configured: both listen to changes."""
 
 from __future__ import annotations
 

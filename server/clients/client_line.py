@@ -117,7 +117,7 @@ class ClientMemory:
     """How much a client's buffers hold, in bytes.
 
     Args:
-        argv: the request at hand, for the client that is being served; None for all others.
+        argv: the current request, for the client that is being served; None for all others.
     """
 
     def __init__(self, session: Session, argv: list[bytes] | None = None) -> None:

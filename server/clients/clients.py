@@ -3,7 +3,7 @@
 Who listens to which channel, and handing messages to them.
 
 A message is written once for each version of the protocol, however many listen. It is not a reply:
-it leaves after the reply of the request at hand, which ``server.net.connection`` sees to, and
+it leaves after the reply of the current request, which ``server.net.connection`` sees to, and
 CLIENT REPLY does not silence it.
 """
 
@@ -167,9 +167,9 @@ _INTEREST_BYTES: Final = 250  # of a watched key, a channel, a pattern or a pref
 
 
 def held_by(session: Session) -> int:
-    """What a client holds beside what any client takes, in bytes. The request at hand is not in it.
+    """What a client holds beside what any client takes, in bytes. The current request is not in it.
 
-    Complexity: O(1), but for the replies at hand and the requests that wait.
+    Complexity: O(1), but for the current replies and the requests that wait.
     """
     held = session.peer.pending_output_bytes() + int(session.waiting_bytes)
     held += session.peer.pending_input_bytes() + session.peer.input_room_bytes()
@@ -260,7 +260,7 @@ class Clients:
         return sum([session.peer.pending_output_bytes() for session in clients])
 
     def weigh(self, session: Session, argv_bytes: int = 0) -> None:
-        """Look at what a client holds now, and count its request at hand as so much.
+        """Look at what a client holds now, and count its current request as so much.
 
         What waits for a replica does not count: it is made anew for each.
         """

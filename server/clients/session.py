@@ -54,7 +54,7 @@ SUBSCRIBED: Final = 1 << 2  # RESP2 subscriber: few commands are allowed
 MONITORING: Final = 1 << 3
 CLOSING: Final = 1 << 4  # close once the replies are out; run nothing more
 REPLY_OFF: Final = 1 << 5
-REPLY_SKIP: Final = 1 << 6  # no reply to the command at hand
+REPLY_SKIP: Final = 1 << 6  # no reply to the current command
 REPLY_SKIP_NEXT: Final = 1 << 7
 BLOCKED: Final = 1 << 8
 PAUSED: Final = 1 << 9  # held back by CLIENT PAUSE
@@ -304,7 +304,7 @@ def session_of(waiter: Waiter) -> Session:
 
 
 def allowed_by(setting: bytes, session: Session) -> bool:
-    """Whether ``no``, ``yes`` or ``local`` (this machine only) lets a client do something."""
+    """Return whether ``no``, ``yes`` or ``local`` (this machine only) allows it to a client."""
     if setting == b"local":
         return is_local(session)
     return setting == b"yes"

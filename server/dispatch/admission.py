@@ -340,7 +340,7 @@ def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
 
 
 def is_out_of_memory(server: Server) -> bool:
-    """Return whether no room was to be made before the command at hand."""
+    """Return whether no room was to be made before the current command."""
     return bool(server.gate.reasons & MEMORY_LIMITED) and server.ready_evicting().short
 
 

@@ -98,7 +98,7 @@ class Call:
         count: int = 1,
         wakes: bool = False,
     ) -> None:
-        """Report one change of the database at hand; see ``Changes.report`` for the arguments."""
+        """Report one change of the current database; see ``Changes.report`` for the arguments."""
         self.server.changes.report(self.db.index, key, event, record, count, wakes)
 
     @property
@@ -233,7 +233,7 @@ class Call:
             raise CommandError(OTHER_KEYS_REFUSED)
 
     def created(self, key: bytes) -> None:
-        """Report that ``key`` is about to be created in the database at hand."""
+        """Report that ``key`` is about to be created in the current database."""
         self.created_in(self.db, key)
 
     def created_in(self, db: Keyspace, key: bytes) -> None:

@@ -88,7 +88,7 @@ class Dispatcher:
     """Runs requests, one at a time.
 
     Attributes:
-        call: the command at hand.
+        call: the current command.
         rows: by name as typed; filled as names are met.
         last_name: the name met last, because the next is often the same; last_row: its row. The
             name before that is kept as well, because two often take turns.

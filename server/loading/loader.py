@@ -229,7 +229,7 @@ class Loader:
         self._files: Final = paths
         self._is_dump: Final = is_dump
         self._replayer: Final = Replayer(server, durability)
-        self._file = 0  # index of the file at hand
+        self._file = 0  # index of the current file
         self._reader: AofReader | None = None
         self._snapshot: SnapshotLoader | None = None
         self._rdb: RdbReader | None = None
@@ -267,7 +267,7 @@ class Loader:
         return self._file < len(self._files)
 
     def _load_part(self) -> None:
-        """Load a part of the file at hand."""
+        """Load a part of the current file."""
         status = self._status
         if self._reader is None and self._snapshot is None and self._rdb is None:
             self._open(self._files[self._file])

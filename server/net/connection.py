@@ -92,7 +92,7 @@ class Connection(Peer):
         self._counted_bytes = 0  # what that came to
         self._stalled = False  # the peer does not read what we write
         self._resuming = False
-        self._pausing = False  # the replies at hand are to be sent before more is run
+        self._pausing = False  # the current replies are to be sent before more is run
         self._asked_once = False  # it sent one request, or one transaction, and no pipeline
         self._waits_alone = False  # for the answer to that, and nobody else is at work
         self._ended = False  # the peer sends no more: close once it has its replies

@@ -87,7 +87,7 @@ class CommandStream(Log):
         self._on_piece: Final = on_piece
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._first: list[bytes] | None = None  # the only record of the command at hand so far
+        self._first: list[bytes] | None = None  # the only record of the current command so far
         self._first_db = 0
         self._in_transaction = False
         self._db = _NO_DATABASE

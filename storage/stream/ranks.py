@@ -89,13 +89,13 @@ def id_of_rank(log: EntryLog, rank: int) -> ID:
 
 
 class _Finder:
-    """Finds IDs by rank; the block at hand is kept, because the next rank is often in it."""
+    """Finds IDs by rank; the current block is kept, because the next rank is often in it."""
 
     def __init__(self, log: EntryLog) -> None:
         self._log: Final = log
         self._run = Run(None)
         self._dead: bytearray | None = None
-        self._low = 0  # ranks of the block at hand: from here
+        self._low = 0  # ranks of the current block: from here
         self._high = 0  # up to and without this one
 
     def share(self, low: int, high: int) -> Share:

@@ -357,7 +357,7 @@ class StreamReader(Reader):
 
     def __init__(self, intake: Intake) -> None:
         super().__init__(intake)
-        # The stream at hand, and what of it is still to come.
+        # The current stream, and what of it is still to come.
         self._stream: Stream | None = None
         self._log: Stream | None = None  # what its entries go to: itself, or one of its lanes
         self._key = b""
@@ -459,14 +459,14 @@ class StreamReader(Reader):
         self._entries += live
 
     def _owner(self) -> Stream:
-        """The stream that the record at hand is a part of."""
+        """The stream that the current record is a part of."""
         intake = self.intake
         if self._stream is None:
             raise intake.malformed("a stream before its parts")
         return self._stream
 
     def _log_at_hand(self) -> Stream:
-        """Return what the entries of the record at hand go to."""
+        """Return what the entries of the current record go to."""
         intake = self.intake
         if self._log is None:
             raise intake.malformed("a stream before its parts")

@@ -33,7 +33,7 @@ from headrace.storage.array import Walk, element
 
 @mypyc_attr(allow_interpreted_subclasses=False)
 class Predicate:
-    """What an element may be like."""
+    """Says what an element has to be like."""
 
     @abstractmethod
     def holds(self, string: bytes) -> bool:
