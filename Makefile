@@ -263,7 +263,8 @@ $(STAMP): $(TO_RUN) $(TO_BUILD) $(NAMES) setup.py headrace/importer.c $(wildcard
 	@$(call LOCKED,lock-of-build) && if $(SELF) --silent --question $@; then exit 0; fi && \
 	rm -rf $(VENV)/.installed-pure $(VENV)/.installed-compiled $(VENV)/.build-kind $(VENV)/wheel && \
 	rm -f $(VENV)/bin/headrace && mkdir $(VENV)/wheel && \
-	HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel && \
+	HEADRACE_SYMBOLS=1 HEADRACE_BUILD_DIR=$(VENV)/build \
+		$(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel && \
 	$(VENV)/bin/python -P -c "$$UNPACK" $(VENV)/wheel $(KIND) $@ $(VENV)
 
 # The Spark connector is installed for every test; what it needs, with SPARK=1 alone.

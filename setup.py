@@ -9,7 +9,8 @@ There are three classes of modules. *Hot* ones, through which requests run, are 
 ``server/link_order.txt`` names first (``make link-order`` writes it, from the benchmarks): they are
 compiled with -O3. What ``server/stays_python.txt`` names is not compiled. All the rest is compiled
 with -O1, which takes 40 % less time. All that is compiled lies in one library, from which
-``headrace`` imports by itself (``headrace/__init__.py``).
+``headrace`` imports by itself (``headrace/__init__.py``); a wheel that has it leaves the sources
+of these modules out. ``HEADRACE_SYMBOLS=1`` keeps the names of functions in it, which perf shows.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import NamedTuple
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 from setuptools.extension import Extension
 
@@ -147,7 +149,8 @@ def linker_options() -> list[str]:
     text = "static int at; static int *volatile to[] = {&at}; int main(void) { return *to[0]; }"
     made = compiles(text, short, "-fPIE", "-pie", *usual)
     runs = made and subprocess.run([f"{build_dir}/probe.c.o"], check=False).returncode == 0
-    return [order] * shared + [short] * runs
+    nameless = [] if os.environ.get("HEADRACE_SYMBOLS") == "1" else ["-Wl,-s"]
+    return [order] * shared + [short] * runs + nameless
 
 
 def extensions() -> list[Extension]:
@@ -216,6 +219,15 @@ class Step(NamedTuple):
         # Where headers lie may change with each build, and what was built may be moved.
         words = [word for word in self.command if not word.startswith("-I")]
         return shlex.join([version("mypy"), *words]).replace(build_dir, "")
+
+
+class WithoutCompiled(build_py):
+    """Takes the modules that stay Python, and all of them where nothing is compiled."""
+
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        """Return name of the package, name and file of each module."""
+        found = super().find_package_modules(package, package_dir)
+        return [each for each in found if f"{each[0]}.{each[1]}" not in compiled]
 
 
 class ParallelBuild(build_ext):
@@ -320,14 +332,16 @@ HOT_MODULES = {
 }
 build_dir = prepare_build_dir()
 building = any(word in sys.argv for word in ("bdist_wheel", "build", "build_ext"))
+made = extensions() if building else []
+compiled = modules_to_compile() if made else {}
 
 setup(
     packages=sorted(packages()),
     package_dir=packages(),
     include_package_data=False,  # of what sdist takes, the wheel needs the modules alone, and this
     package_data={"": ["*.lua", "commands/*.txt", "config/*.txt"]},
-    ext_modules=extensions() if building else [],
-    cmdclass={"build_ext": ParallelBuild},
+    ext_modules=made,
+    cmdclass={"build_ext": ParallelBuild, "build_py": WithoutCompiled},
     options={
         "build": {"build_base": build_dir, "build_lib": f"{build_dir}/lib"},
         "egg_info": {"egg_base": f"{build_dir}/egg"},

@@ -2,8 +2,8 @@
 
 In the wheel they lie below this package: ``headrace.protocol``, ``headrace.storage``,
 ``headrace.persistence``, ``headrace.compat`` and ``headrace.server``. In a checkout the same names
-are links. A compiled build has most modules in one library; then they are imported from there, and
-their sources lie beside it for tracebacks and readers.
+are links. A compiled build has most modules in one library, from which they are imported; their
+sources stay in the checkout.
 """
 
 import sys
