@@ -142,6 +142,12 @@ class Packer:
         """Add the ID of an entry."""
         write_id(self._out, ms, seq)
 
+    def deleted_entry(self, ms: int, seq: int) -> None:
+        """Add an entry that has no fields any more: its ID and no array."""
+        self.array(2)
+        self.id(ms, seq)
+        self.null_array()
+
     def add(self, other: Packer) -> None:
         """Add what another one has made."""
         self._out.write(other._out.getvalue())
@@ -206,16 +212,25 @@ class Packer:
             number += step
 
 
-def entry_bytes(ms: int, seq: int, row: list[bytes], idle_ms: int) -> int:
-    """How long an entry is that ``Packer.entries`` adds, without a delivery but with these words.
+def entry_bytes(
+    ms: int, seq: int, row: list[bytes], idle_ms: int = NOT_SHOWN, deliveries: int = 0
+) -> int:
+    """Return how long an entry with these words is that ``Packer.entries`` adds.
 
     Args:
-        idle_ms: as there, 0 or ``NOT_SHOWN``.
+        idle_ms, deliveries: as there.
     """
     total = len(_PAIR) + len(id_line(ms, seq)) + len(array_header(len(row)))
     for word in row:
         total += len(bulk_header(len(word))) + len(word) + 2
-    return total if idle_ms == NOT_SHOWN else total + len(_NEVER_DELIVERED)
+    if idle_ms == NOT_SHOWN:
+        return total
+    return total + len(integer(idle_ms)) + len(integer(deliveries))
+
+
+def deleted_entry_bytes(ms: int, seq: int, resp3: bool) -> int:
+    """Return how long an entry is that ``Packer.deleted_entry`` adds."""
+    return len(_PAIR) + len(id_line(ms, seq)) + len(null_array(resp3))
 
 
 class _Names:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from headrace.storage.stream.groups import (
     NEVER,
     UNKNOWN,
@@ -16,18 +18,39 @@ from headrace.storage.stream.groups import (
     estimate_position,
     has_tombstone_after,
 )
+from headrace.storage.stream.lookup import Lookup
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import GONE, Nack
 from headrace.storage.stream.run import is_below
 from headrace.storage.stream.stream import Stream
 
 
-class Claim:
-    """A pending entry that may be claimed, and where its fields are."""
+@mypyc_attr(acyclic=True)
+class PendingEntry:
+    """A pending entry, and where its fields are.
 
-    def __init__(self, nack: Nack, part: Part) -> None:
+    Attributes:
+        part: where; None of an entry that was deleted.
+        namesakes: where those are that several regions have given its ID, this one included; None
+            where ``part`` is all.
+    """
+
+    def __init__(self, stream: Stream, group: Group, nack: Nack, part: Part | None) -> None:
         self.nack: Final = nack
         self.part: Final = part
+        self.namesakes: list[Part] | None = None
+        if group.places is not None and part is not None:
+            self.namesakes = group.places.with_namesakes(stream, part)
+
+    def parts(self) -> list[Part]:
+        """Return where the entries with its ID are."""
+        if self.namesakes is not None:
+            return self.namesakes
+        return [] if self.part is None else [self.part]
+
+    def shown(self) -> int:
+        """Return how many entries a reply shows for it; a deleted one is shown without fields."""
+        return 1 if self.namesakes is None else len(self.namesakes)
 
 
 def has_new(stream: Stream, group: Group) -> bool:
@@ -102,10 +125,30 @@ def _counts_on(stream: Stream, group: Group) -> bool:
     return not has_tombstone_after(stream, group.last_ms, group.last_seq)
 
 
+def pending_entries(
+    stream: Stream, group: Group, nacks: list[Nack], most_bytes: int = 0
+) -> list[PendingEntry]:
+    """Return some of what is pending, in the order of IDs, with where their fields are.
+
+    Args:
+        most_bytes: see ``EntryLog.parts``.
+    """
+    lookup = Lookup(stream, nacks)
+    found: list[PendingEntry] = []
+    for nack in nacks:
+        part = lookup.part_of(nack)
+        found.append(PendingEntry(stream, group, nack, part))
+        if most_bytes and part is not None:
+            most_bytes -= part.least_bytes()
+            if most_bytes <= 0:
+                break
+    return found
+
+
 def claimable(
     stream: Stream, group: Group, latest_ms: int, most: int, most_bytes: int = 0
-) -> list[Claim]:
-    """Pending entries delivered at ``latest_ms`` or before, in the order of claiming.
+) -> list[PendingEntry]:
+    """Return pending entries delivered at ``latest_ms`` or before, in the order of claiming.
 
     Those whose entry was deleted are passed over, and are not met again.
 
@@ -113,7 +156,7 @@ def claimable(
         most: how many at most; negative is all.
         most_bytes: see ``EntryLog.parts``.
     """
-    found: list[Claim] = []
+    found: list[PendingEntry] = []
     gone: list[Nack] = []
     for chunk in group.by_time.chunks:
         if chunk.first().order_ms > latest_ms or len(found) == most:
@@ -123,7 +166,7 @@ def claimable(
                 break
             part = stream.one(nack.ms, nack.seq)
             if part is not None:
-                found.append(Claim(nack, part))
+                found.append(PendingEntry(stream, group, nack, part))
                 if most_bytes:
                     most_bytes -= part.least_bytes()
                     if most_bytes <= 0:

@@ -400,7 +400,7 @@ def count_entries(parts: list[Part]) -> int:
 
 
 def within(parts: list[Part], size: SizeLimit, idle_ms: int = NOT_SHOWN) -> list[Part]:
-    """Those entries of ``parts`` that are to be given; they are counted as given.
+    """Return those entries of ``parts`` that are to be given; they are counted as given.
 
     Args:
         idle_ms: as for ``add_entries``.

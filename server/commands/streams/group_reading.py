@@ -1,8 +1,10 @@
 """XREADGROUP: what a group has not been given yet, what may be claimed, and a consumer's history.
 
-For each stream, claims are made first (``CLAIM``). New entries are handed out then. The limits
-count both together. What happened is recorded as the XCLAIM of each entry and the group's new
-position. Source: t_stream.c, xreadCommand.
+Each stream goes through four passes. What goes out is **chosen** within all limits, as plain data:
+of ``>`` what is claimed (``CLAIM``) and then new entries, of another ID what the consumer has
+pending. It is put into the **reply**, as it was before. It is **delivered**: the group and the
+consumer have it. And that is **recorded** as the XCLAIM of each entry and the group's new position.
+Source: t_stream.c, xreadCommand.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ from mypy_extensions import mypyc_attr
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
-from headrace.protocol.packing import NOT_SHOWN, Packer, SizeLimit, StreamsReply
+from headrace.protocol.packing import (
+    NOT_SHOWN,
+    SizeLimit,
+    StreamsReply,
+    deleted_entry_bytes,
+    entry_bytes,
+)
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
@@ -37,9 +45,14 @@ from headrace.server.commands.streams.reading import GREATEST, parts_after
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.waiting import Parked
-from headrace.storage.stream.delivery import Claim, claimable, hand_out, has_new
+from headrace.storage.stream.delivery import (
+    PendingEntry,
+    claimable,
+    hand_out,
+    has_new,
+    pending_entries,
+)
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.lookup import Lookup
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.run import following
@@ -62,6 +75,26 @@ class _Source:
         self.after: Final = after
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
+class _Chosen:
+    """What goes out of one stream.
+
+    Args:
+        pending: what is claimed, or shown of a history; it stands before the new entries.
+        new: where the new entries are.
+        count: how many entries there are in all.
+        last: the group's last ID before that.
+    """
+
+    def __init__(
+        self, pending: list[PendingEntry], new: list[Part], count: int, last: tuple[int, int]
+    ) -> None:
+        self.pending: Final = pending
+        self.new: Final = new
+        self.count: Final = count
+        self.last: Final = last
+
+
 @mypyc_attr(acyclic=True)
 class _Reading:
     """One XREADGROUP at work.
@@ -69,7 +102,7 @@ class _Reading:
     Attributes:
         entries_left: what MAXCOUNT still allows, or ``NO_LIMIT``.
         size: what MAXSIZE still allows; None without it.
-        taken: how many entries the reply has.
+        taken: how many entries are chosen.
         claim_ms: as in ``options``; ``NO_CLAIM`` after a history was read, as in Redis.
     """
 
@@ -88,6 +121,10 @@ class _Reading:
         """The most entries of the next stream."""
         return _tighter(self.options.count or NO_LIMIT, self.entries_left)
 
+    def bytes_left(self) -> int:
+        """What MAXSIZE still allows; 0 without it."""
+        return 0 if self.size is None else self.size.left()
+
     def is_full(self) -> bool:
         """Return whether a limit on the whole reply is reached."""
         if self.size is not None and self.size.is_reached():
@@ -95,7 +132,7 @@ class _Reading:
         return self.taken > 0 and self.entries_left == 0
 
     def took(self, entries: int) -> None:
-        """Count entries of the reply."""
+        """Count entries that are chosen."""
         self.taken += entries
         if self.entries_left != NO_LIMIT:
             self.entries_left -= entries
@@ -118,9 +155,14 @@ def xreadgroup(call: Call) -> object:
         consumer = consumer_seen(call, source.key, group, options.consumer)
         made = len(group.consumers) > known
         if source.after is None:
-            _read_new(reading, source, consumer)
+            chosen = _choose(reading, source)
         else:
-            _read_history(reading, source, source.after, consumer)
+            chosen = _choose_of_history(reading, source, source.after, consumer)
+        if chosen is not None:
+            _reply(reading, source, chosen)
+            _deliver(reading, source, chosen, consumer)
+            if source.after is None and (chosen.pending or chosen.new):
+                _record(reading, source, chosen, consumer)
         if made:
             record_consumer(call, source.key, group, consumer, options.noack)
         if reading.is_full():
@@ -159,170 +201,166 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
     return sources
 
 
-def _read_history(
-    reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
-) -> None:
-    """Show what ``consumer`` has pending; this delivers it once more, which is not recorded."""
-    reading.claim_ms = NO_CLAIM
-    call = reading.call
+def _choose(reading: _Reading, source: _Source) -> _Chosen | None:
+    """Choose what is claimed and what is new; None where the stream is not in the reply."""
+    now_ms = reading.call.now_ms
+    stream = source.stream
     group = source.group
-    entries = Packer(call.session.resp3)
+    size = reading.size
+    new = has_new(stream, group)
+    claiming = reading.claim_ms != NO_CLAIM
+    limit = reading.limit()
+    claims: list[PendingEntry] = []
+    if claiming:
+        latest_ms = now_ms - reading.claim_ms
+        claims = claimable(stream, group, latest_ms, limit, reading.bytes_left())
+    if not claims and not new:
+        return None
+    if size is not None:
+        size.begin(source.key)
+    count = 0
+    if claims:
+        claims = _within(reading, claims, now_ms)
+        reading.took(len(claims))
+        if limit != NO_LIMIT:
+            limit -= len(claims)
+        for claim in claims:
+            count += claim.shown()
+    limit = _tighter(limit, group.room())
+    parts: list[Part] = []
+    last = (group.last_ms, group.last_seq)
+    if limit != 0 and not (claims and reading.is_full()):
+        if group.places is None:
+            parts = parts_after(stream, last, max(0, limit), reading.bytes_left())
+        else:
+            parts = group.places.parts(stream, max(0, limit), reading.bytes_left())
+        if size is not None:
+            parts = within(parts, size, 0 if claiming else NOT_SHOWN)
+        entries = count_entries(parts)
+        reading.took(entries)
+        count += entries
+    if size is not None:
+        size.end(count)
+    return _Chosen(claims, parts, count, last)
+
+
+def _choose_of_history(
+    reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
+) -> _Chosen:
+    """Choose of what ``consumer`` has pending after an ID."""
+    reading.claim_ms = NO_CLAIM
+    size = reading.size
     ms, seq = after
     start = following(ms, seq)
     limit = reading.limit()
-    shown = 0
-    size = reading.size
     if size is not None:
         size.begin(source.key)
         limit = _tighter(limit, size.left() // _SHOWN_BYTES_LEAST + 1)
     nacks = consumer.pel.from_id(start[0], start[1], max(0, limit))
-    lookup = Lookup(source.stream, nacks)
-    for nack in nacks:
-        if size is not None and size.is_reached():
-            break
-        before_bytes = entries.wire_bytes()
-        part = lookup.part_of(nack)
-        if part is None:
-            entries.array(2)
-            entries.id(nack.ms, nack.seq)
-            entries.null_array()
-            shown += 1
-        else:
-            places = group.places
-            parts = [part] if places is None else places.with_namesakes(source.stream, part)
-            add_entries(entries, parts, False)
-            shown += len(parts)
-        if size is not None:
-            size.give(entries.wire_bytes() - before_bytes)
-        reading.took(1)
-        if part is not None:
-            group.assign(nack, consumer, call.now_ms)
-            nack.count_up()
+    found = pending_entries(source.stream, source.group, nacks, reading.bytes_left())
+    pending = _within(reading, found, NOT_SHOWN)
+    reading.took(len(pending))
+    count = 0
+    for each in pending:
+        count += each.shown()
     if size is not None:
-        size.end(shown)
-    reading.reply.begin(source.key, shown)
-    reading.reply.add(entries)
+        size.end(count)
+    return _Chosen(pending, [], count, (0, 0))
 
 
-def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
-    """Claim and hand out for one stream; it joins the reply when there is something to give."""
-    call = reading.call
-    group = source.group
-    claiming = reading.claim_ms != NO_CLAIM
-    if not claiming and not has_new(source.stream, group):
-        return
-    limit = reading.limit()
-    size = reading.size
-    claims: list[Claim] | None = None
-    if claiming:
-        most_bytes = 0 if size is None else size.left()
-        latest_ms = call.now_ms - reading.claim_ms
-        claims = claimable(source.stream, group, latest_ms, limit, most_bytes)
-        if not claims and not has_new(source.stream, group):
-            return
-    if size is not None:
-        size.begin(source.key)
-    last = (group.last_ms, group.last_seq)
-    records: list[list[bytes]] = []
-    claimed: Packer | None = None
-    count = shown = 0
-    if claims:
-        claimed = Packer(call.session.resp3)
-        count, shown = _claim(reading, source, consumer, claims, records, claimed)
-        if limit != NO_LIMIT:
-            limit -= count
-    parts: list[Part] = []
-    limit = _tighter(limit, group.room())
-    if limit != 0 and not (count and reading.is_full()):
-        most_bytes = 0 if size is None else size.left()
-        if group.places is None:
-            parts = parts_after(source.stream, last, max(0, limit), most_bytes)
-        else:
-            parts = group.places.parts(source.stream, max(0, limit), most_bytes)
-        if size is not None:
-            parts = within(parts, size, 0 if claiming else NOT_SHOWN)
-    new = count_entries(parts)
-    if size is not None:
-        size.end(shown + new)
-    reading.reply.begin(source.key, shown + new)
-    if claimed is not None:
-        reading.reply.add(claimed)
-    if new:
-        reading.took(new)
-        _hand_out(reading, source, consumer, parts, records)
-    if count or new:
-        noack = reading.options.noack
-        awaited = not noack and claims_are_awaited(call, source.key, group)
-        _report(call, source.key, records, awaited)
-        if noack and new and group.places is not None:
-            shared_streams().note_acknowledged(call, source.key, source.stream, group)
-
-
-def _claim(
-    reading: _Reading,
-    source: _Source,
-    consumer: Consumer,
-    claims: list[Claim],
-    records: list[list[bytes]],
-    claimed: Packer,
-) -> tuple[int, int]:
-    """Take over what has been idle for long enough, as far as MAXSIZE allows.
+def _within(reading: _Reading, pending: list[PendingEntry], now_ms: int) -> list[PendingEntry]:
+    """Return those that MAXSIZE allows; they are counted as given.
 
     Args:
-        claimed: where the entries are to be shown.
-
-    Returns: how many IDs were pending, and how many entries are shown.
+        now_ms: ``NOT_SHOWN`` where it is not shown since when they have been idle.
     """
-    call = reading.call
-    group = source.group
     size = reading.size
-    recording = call.recorded
-    count = shown = 0
-    for claim in claims:
-        if size is not None and size.is_reached():
-            break
-        nack = claim.nack
-        idle_ms = max(0, call.now_ms - nack.delivery_ms)
-        before_bytes = claimed.wire_bytes()
-        part = claim.part
-        places = group.places
-        parts = [part] if places is None else places.with_namesakes(source.stream, part)
-        add_entries(claimed, parts, False, idle_ms, nack.count)
-        shown += len(parts)
-        if size is not None:
-            size.give(claimed.wire_bytes() - before_bytes)
-        count += 1
-        reading.took(1)
-        group.assign(nack, consumer, call.now_ms)
-        nack.count_up()
-        if recording:
-            records.append(claim_record(source.key, group, nack, group.last_ms, group.last_seq))
-    if count:
-        consumer.active_ms = call.now_ms
-    return count, shown
+    if size is None:
+        return pending
+    for number, each in enumerate(pending):
+        if size.is_reached():
+            return pending[:number]
+        nack = each.nack
+        idle_ms = NOT_SHOWN if now_ms == NOT_SHOWN else max(0, now_ms - nack.delivery_ms)
+        total = 0
+        for part in each.parts():
+            run, at = part.run, part.low
+            total += entry_bytes(run.ms[at], run.seq[at], run.row(at), idle_ms, nack.count)
+        size.give(total or deleted_entry_bytes(nack.ms, nack.seq, reading.call.session.resp3))
+    return pending
 
 
-def _hand_out(
-    reading: _Reading,
-    source: _Source,
-    consumer: Consumer,
-    parts: list[Part],
-    records: list[list[bytes]],
-) -> None:
-    """Put new entries into the reply and hand them out."""
+def _reply(reading: _Reading, source: _Source, chosen: _Chosen) -> None:
+    """Put into the reply what is chosen, and with CLAIM for how long each has been idle."""
+    now_ms = reading.call.now_ms
+    reply = reading.reply
+    reply.begin(source.key, chosen.count)
+    claiming = reading.claim_ms != NO_CLAIM
+    for each in chosen.pending:
+        nack = each.nack
+        if each.part is not None:
+            idle_ms = max(0, now_ms - nack.delivery_ms) if claiming else NOT_SHOWN
+            add_entries(reply, each.parts(), False, idle_ms, nack.count)
+        else:
+            reply.deleted_entry(nack.ms, nack.seq)
+    add_entries(reply, chosen.new, False, 0 if claiming else NOT_SHOWN)
+
+
+def _deliver(reading: _Reading, source: _Source, chosen: _Chosen, consumer: Consumer) -> None:
+    """Give the consumer what is chosen; what was deleted stays as it is."""
+    group = source.group
+    now_ms = reading.call.now_ms
+    for each in chosen.pending:
+        if each.part is not None:
+            group.assign(each.nack, consumer, now_ms)
+            each.nack.count_up()
+    noack = reading.options.noack
+    if source.after is None and (chosen.pending or (chosen.new and not noack)):
+        consumer.active_ms = now_ms
+    if chosen.new:
+        hand_out(source.stream, group, chosen.new, None if noack else consumer, now_ms)
+
+
+def _record(reading: _Reading, source: _Source, chosen: _Chosen, consumer: Consumer) -> None:
+    """Record and report what was claimed and handed out: one change, in several records."""
     call = reading.call
+    key = source.key
     group = source.group
     noack = reading.options.noack
-    idle_ms = NOT_SHOWN if reading.claim_ms == NO_CLAIM else 0
-    add_entries(reading.reply, parts, False, idle_ms)
-    last = (group.last_ms, group.last_seq)
-    hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
+    awaited = not noack and claims_are_awaited(call, key, group)
+    count = 1
+    for record in _records(call, source, chosen, consumer, noack):
+        call.changed(key, PENDING_CHANGED, record, count=count, wakes=awaited)
+        count = 0
+    if count:
+        call.changed(key, PENDING_CHANGED, None, wakes=awaited)
+    if noack and chosen.new and group.places is not None:
+        shared_streams().note_acknowledged(call, key, source.stream, group)
+
+
+def _records(
+    call: Call, source: _Source, chosen: _Chosen, consumer: Consumer, noack: bool
+) -> list[list[bytes]]:
+    """Return the XCLAIM of each entry, and then the group's position."""
+    records: list[list[bytes]] = []
+    if not call.recorded:
+        return records
+    key = source.key
+    group = source.group
+    last_ms, last_seq = chosen.last
+    for each in chosen.pending:
+        records.append(claim_record(key, group, each.nack, last_ms, last_seq))
+    if not chosen.new:
+        return records
     if not noack:
-        consumer.active_ms = call.now_ms
-    if call.recorded:
-        if not noack:
-            _record_deliveries(source.key, group, consumer, parts, call.now_ms, last, records)
-        records.append(_position_record(source.key, group, parts))
+        for part in chosen.new:
+            for number in range(part.low, part.high):
+                if part.dead is None or not part.dead[number]:
+                    ms, seq = part.run.ms[number], part.run.seq[number]
+                    nack = Nack(ms, seq, consumer, call.now_ms)
+                    records.append(claim_record(key, group, nack, last_ms, last_seq))
+    records.append(_position_record(key, group, chosen.new))
+    return records
 
 
 def _position_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
@@ -338,38 +376,6 @@ def _position_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]
         b"ENTRIESREAD",
         b"%d" % group.entries_read,
     ]
-
-
-def _record_deliveries(
-    key: bytes,
-    group: Group,
-    consumer: Consumer,
-    parts: list[Part],
-    now_ms: int,
-    last: tuple[int, int],
-    records: list[list[bytes]],
-) -> None:
-    """Add the XCLAIM of each entry handed out; ``last`` is the group's last ID before that."""
-    for part in parts:
-        for number in range(part.low, part.high):
-            if part.dead is None or not part.dead[number]:
-                nack = Nack(part.run.ms[number], part.run.seq[number], consumer, now_ms)
-                records.append(claim_record(key, group, nack, last[0], last[1]))
-
-
-def _report(call: Call, key: bytes, records: list[list[bytes]], ready: bool) -> None:
-    """One change, however many records it takes to repeat it.
-
-    Args:
-        ready: somebody waits for what is pending from now on.
-    """
-    if not records:
-        call.changed(key, PENDING_CHANGED, None, wakes=ready)
-        return
-    count = 1
-    for record in records:
-        call.changed(key, PENDING_CHANGED, record, count=count, wakes=ready)
-        count = 0
 
 
 def _tighter(limit: int, other: int) -> int:
