@@ -2,6 +2,25 @@
 
 Synchronous on purpose. With no ``await`` between the first read and the last effect, the event
 loop itself is the lock and no other client can come between.
+
+A request takes one of five ways. What decides are two numbers: the bits of its session
+(``Session.special``) and the reasons of the gate (``Gate.reasons``), which are zero for nearly all.
+
+==================================  ====================  =====================================
+session; gate                       way                   what it does
+==================================  ====================  =====================================
+no bit; no reason                   ``run``               runs it, with those alike behind it
+``IN_MULTI`` alone; nothing looks   ``queue_same``        queues it, with those alike behind it
+``TRACKED`` alone; no reason        ``_run_tracked``      ``run``, and notes what is read
+any other; ``KEYS_MEASURED``        ``_run_measured``     ``admit``, and its cost by key
+any other                           ``_run_admitted``     ``admit``, slices, ``run``, monitors
+==================================  ====================  =====================================
+
+``admit`` asks in this order, as Redis does, and the first that has something against it answers:
+the connection ends, is a replica's or a region's; the user (NOAUTH, NOPERM); MULTI; memory is made
+free; a script at work (BUSY); slots; memory, disk, replicas, role (OOM, MISCONF, NOREPLICAS,
+READONLY); what subscribers and monitors may call; no data (MASTERDOWN, LOADING); CLIENT PAUSE,
+which holds it back. What is left inside MULTI is queued.
 """
 
 from __future__ import annotations

@@ -1,34 +1,24 @@
-"""Consumer groups come, move and go: XGROUP; consumers that are idle are removed.
+"""Consumer groups: XGROUP, who waits for what a group has to give, and who leaves it.
 
-What the commands on consumer groups share: finding a group, and recording what happened to it.
+**Records.** A delivery or a claim is recorded as the XCLAIM that repeats it, with its time and
+count; a group's position as XGROUP SETID. Neither depends on a clock or on what is idle for how
+long.
 
-A delivery or a claim is recorded as the XCLAIM that repeats it, with its time and count; a group's
-position as XGROUP SETID. Neither depends on a clock or on what is idle for how long.
+**Waiting.** An entry goes to one reader only. So readers are served one by one, while the group has
+an entry that it has not given to any, or one that has been idle for as long as a reader with CLAIM
+asks for. Where the stream or the group is missing, the next reader is run as well, and gets the
+error. Time alone makes pending entries old enough to be claimed, so there is an alarm for each idle
+time that readers ask for. What is delivered from now on is younger than what is pending, but XCLAIM
+can make it older. While nothing is pending, no alarm is needed: whatever becomes pending while a
+client waits makes the key ready.
 
-Waiting for what a consumer group has to give, as its readers do.
-
-An entry goes to one reader only. So readers are served one by one, while the group has an entry
-that it has not given to anybody, or one that has been idle for as long as a reader with CLAIM asks
-for. Where the stream or the group is missing, the next reader is run as well, and gets the error.
-
-Time alone makes pending entries old enough to be claimed, so there is an alarm for each idle time
-that readers ask for. What is delivered from now on is younger than what is pending, but XCLAIM can
-make it older. While nothing is pending, no alarm is needed: whatever becomes pending while somebody
-waits makes the key ready.
-
-The subcommands of XGROUP: consumer groups come, move and go.
+**Idle consumers.** Workers that take a new name at every start leave their old names behind in the
+group. With ``stream-consumer-reclaim-ms``, a consumer that holds nothing and was not seen for so
+long goes as if by XGROUP DELCONSUMER, and is recorded as that. It goes when its group's consumers
+are listed, or when the cron comes by: it goes round all keys, a slice with each tick, so no command
+pays for this. A consumer whose client waits in a blocking read is kept, however long it waits.
 
 Source: t_stream.c, xgroupCommand; what differs from the public pages is decided by the code.
-
-Removes consumers that hold nothing and were not seen for ``stream-consumer-reclaim-ms``.
-
-Workers that take a new name at every start leave their old names behind in the group. With the
-parameter set, such a name goes away as if by XGROUP DELCONSUMER, and is recorded as that. It goes
-when its group's consumers are listed, or when the cron comes by. A consumer whose client waits in a
-blocking read is kept, however long it has been waiting.
-
-The cron goes round all keys. Each tick does a slice, which starts where the last one ended. Nothing
-is kept up to date in between, so no command pays for this.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The options of XADD, XTRIM, XREAD and XREADGROUP.
+"""The options of XADD and XTRIM, and those of XREAD and XREADGROUP.
 
-The options of XREAD and XREADGROUP: how much is wanted, for whom, and how long to wait.
-
-Source: t_stream.c, xreadCommand.
+Clients send the same options again and again, so those that were read last are kept.
+Source: t_stream.c, streamParseAddOrTrimArgsOrReply and xreadCommand.
 """
 
 from __future__ import annotations

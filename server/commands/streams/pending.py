@@ -1,16 +1,7 @@
 """Pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM, XNACK, XDELEX, XACKDEL.
 
-The commands on pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
-
-Source: t_stream.c; what differs from the public pages is decided by the code.
-
-XNACK: hand pending entries back to the group.
-
-A released entry has no consumer. It is the first to be claimed, before all that is idle.
-Source: t_stream.c, xnackCommand.
-
-Deleting entries with heed to the groups that refer to them: XDELEX, XACKDEL.
-
+An entry that XNACK has released has no consumer, and is the first to be claimed, before all that is
+idle. XDELEX and XACKDEL delete entries with heed to the groups that refer to them.
 Source: t_stream.c; what differs from the public pages is decided by the code.
 """
 

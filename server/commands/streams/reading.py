@@ -1,24 +1,15 @@
 """The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD, XLOOK, XCOUNT, XSPLIT.
 
-Waiting for an entry after an ID, as readers of streams do.
+**Waiting.** Readers that want an entry after the same ID stand together, and mostly all do. Where
+there are many IDs, they are kept in order. So a stream that has grown yields only the readers whose
+ID has been passed. A key without a stream leaves its readers asleep.
 
-Readers that want an entry after the same ID stand together, and mostly all do. Where there are many
-IDs, they are kept in order. So a stream that has grown yields only the readers whose ID has been
-passed. A key without a stream leaves its readers asleep.
-
-The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD.
+**What Redis does not have.** XLOOK says which of many streams have changed since a client looked at
+them last: one string for each stream, which need not even be taken apart, says that nothing of it
+has. XCOUNT and XSPLIT say how much a range of a stream holds, and where to cut it, because whoever
+reads a stream in portions, or by several readers side by side, has to know where a portion ends.
 
 Source: t_stream.c; what differs from the public pages is decided by the code.
-
-XLOOK, which Redis does not have: have streams changed since a client looked at them last?
-
-Whoever reads many streams, most of which rest, has to find those that do not. One string for each
-stream, which need not even be taken apart, says that nothing of it has changed.
-
-XCOUNT and XSPLIT: how much a range of a stream holds, and where to cut it. Redis has neither.
-
-Whoever reads a stream in portions, or by several readers side by side, has to know where a portion
-ends. Other servers only let such a reader walk all entries to find out.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The commands that write a stream: XADD, XTRIM, XDEL, XSETID.
 
-What commands do about the IDMP map of a stream, and how that is recorded.
-
 An XADD with IDMP is recorded with the ID that was chosen. Running the record adds that entry and
 makes its iid known, even if it is known: it was not when the entry was added. A repeat is recorded
 as it was typed, with ``*``. Running that record finds what the iid was used for, and only counts.
-
 The ID of an entry says when its iid was added. Where that is not true, the record is stamped with
 the time, in a comment before it.
 
