@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from support.client import RawClient
+from support.client import RawClient, encode
 from support.figures import done, info
+from support.pipelines import check_at_once
 from support.process import Process, incr
 from support.scene import Scene
 from support.waiting import wait_until
@@ -323,3 +324,14 @@ def test_damaged_payloads_are_refused(client: RawClient) -> None:
             broken = dumped[:at] + bytes([dumped[at] ^ 0x41]) + dumped[at + 1 :]
             assert client.call("RESTORE", "x", 0, broken).startswith(b"-")
     assert client.call("EXISTS", "x") == b":0\r\n"
+
+
+def test_pops_of_keys_that_are_not_there_leave_no_record(fresh_server: Factory) -> None:
+    calls: list[tuple[bytes, ...]] = [(b"RPUSH", b"a", b"1"), (b"RPUSH", b"b", b"2")]
+    calls += [(b"LPOP", key) for key in (b"none", b"a", b"a", b"b", b"none", b"b")]
+    check_at_once(fresh_server, lambda server: None, calls)
+    server = fresh_server("--appendonly", "yes")
+    with server.client() as client:
+        client.send(b"".join(encode(*words) for words in calls))
+        assert [client.read() for _ in calls]
+    assert incr(server).count(b"LPOP") == 2

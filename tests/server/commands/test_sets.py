@@ -370,3 +370,18 @@ def test_members_by_chance_come_in_a_pipeline(client: RawClient) -> None:
     assert found <= {b"%d" % number for number in range(300)}
     assert len(found) > 100
     assert client.pipeline(*[("SRANDMEMBER", "s", 300)] * 3)[0].startswith(b"*300\r\n")
+
+
+def test_members_by_chance_of_many_keys(fresh_server: Factory) -> None:
+    server = fresh_server()
+    for key in range(10):
+        server.call("SADD", f"k{key}", f"m{key}", f"n{key}")
+    requests = [("SRANDMEMBER", f"k{at % 11}") for at in range(1100)]
+    with server.client() as client:
+        found = client.pipeline(*requests)
+    for key in range(10):
+        wanted = {b"$2\r\nm%d\r\n" % key, b"$2\r\nn%d\r\n" % key}
+        assert set(found[key::11]) == wanted  # one of them alone: once in 2**99
+    assert set(found[10::11]) == {b"$-1\r\n"}
+    assert server.info()["keyspace_hits"] == "1000"
+    assert server.info()["keyspace_misses"] == "100"
