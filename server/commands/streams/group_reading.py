@@ -59,12 +59,23 @@ from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
 NO_LIMIT: Final = -1
+_NONE_PENDING: Final[list[PendingEntry]] = []  # not to be changed
+_NOTHING_NEW: Final[list[Part]] = []
 _SHOWN_BYTES_LEAST: Final = 16  # of an entry in a history, one that was deleted included
 
 
 @mypyc_attr(acyclic=True)
 class _Source:
-    """One stream of the request: where it is read from, and after which ID; None is ``>``."""
+    """One stream of the request: where it is read from, and what goes out of it.
+
+    Args:
+        after: the ID behind which the history is read; None is ``>``.
+
+    Attributes:
+        pending: what is claimed, or shown of a history; it stands before the new entries.
+        new: where the new entries are.
+        count: how many entries there are in all.
+    """
 
     def __init__(
         self, key: bytes, stream: Stream, group: Group, after: tuple[int, int] | None
@@ -73,26 +84,9 @@ class _Source:
         self.stream: Final = stream
         self.group: Final = group
         self.after: Final = after
-
-
-@mypyc_attr(acyclic=True, free_list_len=1)
-class _Chosen:
-    """What goes out of one stream.
-
-    Args:
-        pending: what is claimed, or shown of a history; it stands before the new entries.
-        new: where the new entries are.
-        count: how many entries there are in all.
-        last: the group's last ID before that.
-    """
-
-    def __init__(
-        self, pending: list[PendingEntry], new: list[Part], count: int, last: tuple[int, int]
-    ) -> None:
-        self.pending: Final = pending
-        self.new: Final = new
-        self.count: Final = count
-        self.last: Final = last
+        self.pending = _NONE_PENDING
+        self.new = _NOTHING_NEW
+        self.count = 0
 
 
 @mypyc_attr(acyclic=True)
@@ -154,15 +148,15 @@ def xreadgroup(call: Call) -> object:
         known = len(group.consumers)
         consumer = consumer_seen(call, source.key, group, options.consumer)
         made = len(group.consumers) > known
-        if source.after is None:
-            chosen = _choose(reading, source)
-        else:
-            chosen = _choose_of_history(reading, source, source.after, consumer)
-        if chosen is not None:
-            _reply(reading, source, chosen)
-            _deliver(reading, source, chosen, consumer)
-            if source.after is None and (chosen.pending or chosen.new):
-                _record(reading, source, chosen, consumer)
+        if source.after is not None:
+            _choose_of_history(reading, source, source.after, consumer)
+            _reply(reading, source)
+            _deliver(reading, source, consumer)
+        elif _choose(reading, source):
+            last = (group.last_ms, group.last_seq)
+            _reply(reading, source)
+            _deliver(reading, source, consumer)
+            _record(reading, source, consumer, last)
         if made:
             record_consumer(call, source.key, group, consumer, options.noack)
         if reading.is_full():
@@ -201,8 +195,8 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
     return sources
 
 
-def _choose(reading: _Reading, source: _Source) -> _Chosen | None:
-    """Choose what is claimed and what is new; None where the stream is not in the reply."""
+def _choose(reading: _Reading, source: _Source) -> bool:
+    """Choose what is claimed and what is new; return whether the stream is in the reply."""
     now_ms = reading.call.now_ms
     stream = source.stream
     group = source.group
@@ -210,12 +204,12 @@ def _choose(reading: _Reading, source: _Source) -> _Chosen | None:
     new = has_new(stream, group)
     claiming = reading.claim_ms != NO_CLAIM
     limit = reading.limit()
-    claims: list[PendingEntry] = []
+    claims = _NONE_PENDING
     if claiming:
         latest_ms = now_ms - reading.claim_ms
         claims = claimable(stream, group, latest_ms, limit, reading.bytes_left())
     if not claims and not new:
-        return None
+        return False
     if size is not None:
         size.begin(source.key)
     count = 0
@@ -226,11 +220,11 @@ def _choose(reading: _Reading, source: _Source) -> _Chosen | None:
             limit -= len(claims)
         for claim in claims:
             count += claim.shown()
+        source.pending = claims
     limit = _tighter(limit, group.room())
-    parts: list[Part] = []
-    last = (group.last_ms, group.last_seq)
     if limit != 0 and not (claims and reading.is_full()):
         if group.places is None:
+            last = (group.last_ms, group.last_seq)
             parts = parts_after(stream, last, max(0, limit), reading.bytes_left())
         else:
             parts = group.places.parts(stream, max(0, limit), reading.bytes_left())
@@ -239,14 +233,16 @@ def _choose(reading: _Reading, source: _Source) -> _Chosen | None:
         entries = count_entries(parts)
         reading.took(entries)
         count += entries
+        source.new = parts
     if size is not None:
         size.end(count)
-    return _Chosen(claims, parts, count, last)
+    source.count = count
+    return True
 
 
 def _choose_of_history(
     reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
-) -> _Chosen:
+) -> None:
     """Choose of what ``consumer`` has pending after an ID."""
     reading.claim_ms = NO_CLAIM
     size = reading.size
@@ -258,14 +254,12 @@ def _choose_of_history(
         limit = _tighter(limit, size.left() // _SHOWN_BYTES_LEAST + 1)
     nacks = consumer.pel.from_id(start[0], start[1], max(0, limit))
     found = pending_entries(source.stream, source.group, nacks, reading.bytes_left())
-    pending = _within(reading, found, NOT_SHOWN)
-    reading.took(len(pending))
-    count = 0
-    for each in pending:
-        count += each.shown()
+    source.pending = _within(reading, found, NOT_SHOWN)
+    reading.took(len(source.pending))
+    for each in source.pending:
+        source.count += each.shown()
     if size is not None:
-        size.end(count)
-    return _Chosen(pending, [], count, (0, 0))
+        size.end(source.count)
 
 
 def _within(reading: _Reading, pending: list[PendingEntry], now_ms: int) -> list[PendingEntry]:
@@ -290,76 +284,81 @@ def _within(reading: _Reading, pending: list[PendingEntry], now_ms: int) -> list
     return pending
 
 
-def _reply(reading: _Reading, source: _Source, chosen: _Chosen) -> None:
+def _reply(reading: _Reading, source: _Source) -> None:
     """Put into the reply what is chosen, and with CLAIM for how long each has been idle."""
     now_ms = reading.call.now_ms
     reply = reading.reply
-    reply.begin(source.key, chosen.count)
+    reply.begin(source.key, source.count)
     claiming = reading.claim_ms != NO_CLAIM
-    for each in chosen.pending:
+    for each in source.pending:
         nack = each.nack
         if each.part is not None:
             idle_ms = max(0, now_ms - nack.delivery_ms) if claiming else NOT_SHOWN
             add_entries(reply, each.parts(), False, idle_ms, nack.count)
         else:
             reply.deleted_entry(nack.ms, nack.seq)
-    add_entries(reply, chosen.new, False, 0 if claiming else NOT_SHOWN)
+    add_entries(reply, source.new, False, 0 if claiming else NOT_SHOWN)
 
 
-def _deliver(reading: _Reading, source: _Source, chosen: _Chosen, consumer: Consumer) -> None:
+def _deliver(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     """Give the consumer what is chosen; what was deleted stays as it is."""
     group = source.group
     now_ms = reading.call.now_ms
-    for each in chosen.pending:
+    for each in source.pending:
         if each.part is not None:
             group.assign(each.nack, consumer, now_ms)
             each.nack.count_up()
     noack = reading.options.noack
-    if source.after is None and (chosen.pending or (chosen.new and not noack)):
+    if source.after is None and (source.pending or (source.new and not noack)):
         consumer.active_ms = now_ms
-    if chosen.new:
-        hand_out(source.stream, group, chosen.new, None if noack else consumer, now_ms)
+    if source.new:
+        hand_out(source.stream, group, source.new, None if noack else consumer, now_ms)
 
 
-def _record(reading: _Reading, source: _Source, chosen: _Chosen, consumer: Consumer) -> None:
-    """Record and report what was claimed and handed out: one change, in several records."""
+def _record(reading: _Reading, source: _Source, consumer: Consumer, last: tuple[int, int]) -> None:
+    """Record and report what was claimed and handed out: one change, in several records.
+
+    Args:
+        last: the group's last ID before that.
+    """
+    if not source.pending and not source.new:
+        return
     call = reading.call
     key = source.key
     group = source.group
     noack = reading.options.noack
     awaited = not noack and claims_are_awaited(call, key, group)
-    count = 1
-    for record in _records(call, source, chosen, consumer, noack):
-        call.changed(key, PENDING_CHANGED, record, count=count, wakes=awaited)
-        count = 0
-    if count:
+    if call.recorded:
+        count = 1
+        for record in _records(call, source, consumer, last, noack):
+            call.changed(key, PENDING_CHANGED, record, count=count, wakes=awaited)
+            count = 0
+    else:
         call.changed(key, PENDING_CHANGED, None, wakes=awaited)
-    if noack and chosen.new and group.places is not None:
+    if noack and source.new and group.places is not None:
         shared_streams().note_acknowledged(call, key, source.stream, group)
 
 
 def _records(
-    call: Call, source: _Source, chosen: _Chosen, consumer: Consumer, noack: bool
+    call: Call, source: _Source, consumer: Consumer, last: tuple[int, int], noack: bool
 ) -> list[list[bytes]]:
     """Return the XCLAIM of each entry, and then the group's position."""
     records: list[list[bytes]] = []
-    if not call.recorded:
-        return records
     key = source.key
     group = source.group
-    last_ms, last_seq = chosen.last
-    for each in chosen.pending:
+    last_ms, last_seq = last
+    for each in source.pending:
         records.append(claim_record(key, group, each.nack, last_ms, last_seq))
-    if not chosen.new:
+    if not source.new:
         return records
     if not noack:
-        for part in chosen.new:
+        for part in source.new:
             for number in range(part.low, part.high):
                 if part.dead is None or not part.dead[number]:
                     ms, seq = part.run.ms[number], part.run.seq[number]
                     nack = Nack(ms, seq, consumer, call.now_ms)
                     records.append(claim_record(key, group, nack, last_ms, last_seq))
-    records.append(_position_record(key, group, chosen.new))
+    records.append(_position_record(key, group, source.new))
     return records
 
 
