@@ -150,7 +150,7 @@ def middle_and_worst(ratios: dict[str, float], *, is_high_good: bool) -> tuple[s
 
 
 def fakeredis_claim(xadd: Sequence[Cell]) -> Iterator[Claim]:
-    """How many times fakeredis's throughput ours is."""
+    """Return how many times fakeredis's throughput ours is."""
     values = values_by_server(xadd, THROUGHPUT)
     if OURS in values and FAKEREDIS in values:
         times = f"**{values[OURS] / values[FAKEREDIS]:,.0f}**"
@@ -158,7 +158,7 @@ def fakeredis_claim(xadd: Sequence[Cell]) -> Iterator[Claim]:
 
 
 def growth_claim(results: Results, part: str) -> Iterator[Claim]:
-    """What our commands cost at the greatest size to what they cost at the least."""
+    """Return what our commands cost at the greatest size to what they cost at the least."""
     cells = [cell for cell in results.cells if cell.part == part]
     titles = in_order(cell.title for cell in cells)
     of_medians, by_round = (

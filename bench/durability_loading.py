@@ -69,7 +69,7 @@ def request(*words: bytes) -> bytes:
 
 
 def commands(name: str, count: int) -> Iterator[bytes]:
-    """What fills a server."""
+    """Return what fills a server."""
     for number in range(count):
         ms, seq = START_MS + number // 10, number % 10
         entry_id = b"%d-%d" % (ms, seq)

@@ -269,7 +269,7 @@ class Prober:
         self._process.join()
 
     def seen(self) -> list[int]:
-        """How late the answers were since the last call, in nanoseconds, in order of size."""
+        """Return how late the answers were since the last call: nanoseconds, sorted."""
         self._pipe.send("tell")
         latencies: array[int] = array("q")
         try:

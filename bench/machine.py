@@ -64,7 +64,7 @@ def filesystem(place: Path) -> str:
 
 
 def sync_us(place: Path) -> float:
-    """How long fdatasync takes after a small append: what `appendfsync always` pays, at least."""
+    """Return how long fdatasync takes after a small append: what `always` pays, at least."""
     taken = []
     with tempfile.NamedTemporaryFile(dir=place) as file:
         for _ in range(SYNCS):

@@ -119,7 +119,7 @@ def divide_cores() -> Cores:
 
 @contextlib.contextmanager
 def pinned(cores: frozenset[int]) -> Iterator[None]:
-    """What this thread starts inside runs on these cores from its first instruction."""
+    """Return what this thread starts inside runs on these cores from its first instruction."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:

@@ -75,7 +75,7 @@ def colour_of(results: Results, server: str) -> str:
 
 
 def overview(results: Results) -> Canvas | None:
-    """How much of a few stream commands each real server gets done, where it is the limit."""
+    """Return the rate of a few stream commands of each real server, where it is the limit."""
     names = [each.name for each in WORKLOADS if each.is_quick and each.name not in NOT_STREAMS]
     return wide_bars(results, THROUGHPUT, "Done per second", names)
 

@@ -180,7 +180,7 @@ def title_and_variant(cell: Cell) -> str:
 
 
 def policy_and_shape(cell: Cell) -> tuple[str, str]:
-    """How the append-only file was synced, ``off`` without one, and the rest of the variant."""
+    """Return how the AOF was synced, ``off`` without one, and the rest of the variant."""
     if not cell.variant.startswith(AOF):
         return NO_FILE, cell.variant
     policy, _, shape = cell.variant.removeprefix(AOF).partition(", ")

@@ -226,7 +226,7 @@ def second_opinion_section(results: Results) -> Iterator[str]:
 
 
 def missing_section(results: Results) -> Iterator[str]:
-    """Why a place in the tables is empty."""
+    """Return why a place in the tables is empty."""
     reasons = in_order(
         f"- {cell.title}, {cell.server}: {cell.missing}" for cell in results.cells if cell.missing
     )

@@ -68,7 +68,7 @@ def _trusted(connection: Connection) -> str:
 
 
 def explain(connection: Connection, error: Exception) -> OptionError | None:
-    """Why a first command failed, if another try would fail too."""
+    """Return why a first command failed, if another try would fail too."""
     if connection.unix_path:
         return None
     if connection.tls:
@@ -84,7 +84,7 @@ def explain(connection: Connection, error: Exception) -> OptionError | None:
 
 
 def supposed(connection: Connection, error: Exception) -> str:
-    """What may be the reason of an error that ``explain`` leaves open, to be put behind it."""
+    """Return the likely reason of an error that ``explain`` leaves open, to be put behind it."""
     if not _hung_up(connection, error):
         return ""
     return f" (a server may hang up so that wants {_certificate(connection)})"
@@ -109,7 +109,7 @@ def _certificate(connection: Connection) -> str:
 
 
 def _hung_up(connection: Connection, error: Exception) -> bool:
-    """Whether a connection with TLS has ended, during the handshake or later, without a reason."""
+    """Return whether a connection with TLS has ended, in its handshake or later, without reason."""
     refused = isinstance(error, ConnectionRefusedError)
     return connection.tls and not refused and isinstance(error, _HUNG_UP)
 

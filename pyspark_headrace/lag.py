@@ -50,7 +50,7 @@ def behind(read: Position, figures: Figures, entry_bytes: int, rows: int | None 
 
 
 def lags_between(read: Positions, there: Positions) -> dict[str, Behind]:
-    """What is left of each stream between two offsets; these do not say how large entries are."""
+    """Return what is left of each stream between two offsets, which know no sizes of entries."""
     return {key: _between(position, there.get(key), there) for key, position in read.items()}
 
 

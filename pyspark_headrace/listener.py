@@ -168,7 +168,7 @@ class LagListener(StreamingQueryListener):
             self._report(found)
 
     def _ask(self, source: SourceProgress, read: Positions) -> dict[str, Behind] | None:
-        """What the server says is left, and let the group mirror the query; None: nothing."""
+        """Return what the server says is left, and let the group mirror the query; or None."""
         server = self._server
         if server is None:
             return None

@@ -54,7 +54,7 @@ class Loss:
 
 
 def turn_of(position: Position, look: Look) -> Turn:
-    """What has become of a stream since it was remembered; ``OLDER`` is reported as ``ANEW``.
+    """Return what became of a stream since it was remembered; ``OLDER`` is reported ``ANEW``.
 
     Args:
         position: how far it was read, with what was seen of it.
@@ -76,7 +76,7 @@ def turn_of(position: Position, look: Look) -> Turn:
 
 
 def entries_contradict(seen: Sight, look: Look) -> bool:
-    """Whether there are entries that no command could have put into the stream that was seen."""
+    """Return whether no command could have put some entries into the stream that was seen."""
     figures = look.figures
     oldest = figures.oldest
     if oldest is not None and seen.first is not None:

@@ -97,7 +97,7 @@ def let_remember(link: Link, target: bytes, found: Target, window: int) -> Targe
 
 
 def window_for(rows: int, producers: int) -> int:
-    """How many iids of a producer are to be remembered, so that a batch may have so many rows."""
+    """Return how many iids of a producer are to be remembered for batches of so many rows."""
     return min(-(-SAFE_SHARE * rows // producers), MOST_IIDS)
 
 

@@ -163,7 +163,7 @@ class Planner:
         return found
 
     def _are_stable(self) -> bool:
-        """Whether all streams have an ID up to which they can be read, so that it may rise."""
+        """Return whether all streams have an ID up to which they can be read."""
         there = [figures for figures in self._figures.values() if figures.exists]
         return bool(there) and all(figures.stable is not None for figures in there)
 

@@ -195,7 +195,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, **empty}
 
     def _positions(self, offset: Offset) -> Positions:
-        """What an offset says; comparing it with those that are known is faster than reading."""
+        """Return what an offset says; comparing it with known ones is faster than reading."""
         for known, positions in self._known:
             if known == offset:
                 return positions
@@ -245,7 +245,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """What the streams held when ``latestOffset`` looked, on which server, and what is left.
+        """Return what the streams held at ``latestOffset``, on which server, and what is left.
 
         Spark shows it as it is in the progress of a query, and does nothing else with it.
         """

@@ -78,7 +78,7 @@ class Figures:
         return not self.length or self.first > stream_id
 
     def sight(self) -> Sight | None:
-        """What to remember of it; None where there is nothing, or a server that does not count.
+        """Return what to remember of it; None where nothing is, or the server does not count.
 
         Nor is there anything while more may come in between, which is what tells another stream.
         """

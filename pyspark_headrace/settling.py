@@ -39,7 +39,7 @@ class Settler:
         self._reported: set[str] = set()
 
     def settled(self, key: str, base: Position, look: Look, earlier: Sight | None) -> Position:
-        """Where to go on, after what has become of a stream since it was looked at; else ``base``.
+        """Return where to go on after what has become of a stream meanwhile; else ``base``.
 
         Args:
             earlier: what was seen when the position was written down.

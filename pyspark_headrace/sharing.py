@@ -11,7 +11,7 @@ from pyspark_headrace.options import MOST_CUTS, ReadOptions
 
 
 def fair_shares(backlogs: Mapping[str, int], most: int) -> dict[str, int]:
-    """How many entries of each stream a batch of ``most`` takes: by backlog, but some of each."""
+    """Return how many entries of each stream a batch of ``most`` takes: some of each."""
     waiting = {key: rows for key, rows in backlogs.items() if rows > 0}
     total = sum(waiting.values())
     if total <= most:

@@ -35,14 +35,14 @@ class Watch:
         self._reported = False
 
     def questions(self) -> list[Words]:
-        """What to ask behind a page; nothing for pieces that earlier versions have planned."""
+        """Return what to ask behind a page; nothing for pieces of earlier versions."""
         piece = self._piece
         if piece.seen is None:
             return []
         return [newest_of(piece.key, piece.seen), ("XINFO", "STREAM", piece.key)]
 
     def allows(self, page: Page, low: StreamID, replies: list[object]) -> bool:
-        """Whether a page is of the stream that was planned; if not, the piece ends before it.
+        """Return whether a page is of the planned stream; if not, the piece ends before it.
 
         Args:
             low: what the page was to follow.

@@ -1,8 +1,9 @@
 """``make wheel-check``: the wheels are installed as people do it, and used.
 
-The compiled wheel, of what ``make install`` has compiled, and the pure one are each installed into an
-empty environment, without a compiler and from a folder that has the wheels of all libraries. It is said what a download is of,
-and how long it takes until the server answers; a user's own packages lie where it is started.
+The compiled wheel, of what ``make install`` has compiled, and the pure one are each installed into
+an empty environment, without a compiler and from a folder that has the wheels of all libraries. It
+is said what a download is of, and how long it takes until the server answers; a user's own packages
+lie where it is started.
 """
 
 from __future__ import annotations
