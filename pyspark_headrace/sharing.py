@@ -11,7 +11,7 @@ from pyspark_headrace.options import MOST_CUTS, ReadOptions
 
 
 def fair_shares(backlogs: Mapping[str, int], most: int) -> dict[str, int]:
-    """Return how many entries of each stream a batch of ``most`` takes: some of each."""
+    """Return the share of each stream in a batch of ``most`` entries: by backlog, some of each."""
     waiting = {key: rows for key, rows in backlogs.items() if rows > 0}
     total = sum(waiting.values())
     if total <= most:
