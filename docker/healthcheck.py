@@ -20,7 +20,7 @@ ALIVE = (b"+PONG", b"-NOAUTH", b"-DENIED", b"-ERR unknown command")
 
 
 def addresses() -> Iterator[str | tuple[str, int]]:
-    """Where to ask: hosts with ports, and paths of sockets."""
+    """Return where to ask: hosts with ports, and paths of sockets."""
     if "HEADRACE_PORT" in os.environ:
         yield "127.0.0.1", int(os.environ["HEADRACE_PORT"])
         return

@@ -64,7 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def judged_too_early(item: pytest.Item) -> bool:
-    """Whether the item's judge is older than the version that the test is about."""
+    """Return whether the item's judge is older than the version that the test is about."""
     judge = item.callspec.params.get("judge") if hasattr(item, "callspec") else None
     if not isinstance(judge, Judge):
         return False

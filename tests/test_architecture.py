@@ -144,7 +144,7 @@ ENCODERS = {"encode", "write_reply"}
 
 
 def line_ends(source: str) -> list[int]:
-    """Where a literal has a line end of the protocol."""
+    """Return where a literal has a line end of the protocol."""
     return [
         node.lineno
         for node in ast.walk(ast.parse(source))

@@ -25,7 +25,7 @@ PACKAGES = ("compat", "persistence", "protocol", "regions", "server", "storage")
 
 
 def listing(folder: Path = ROOT) -> set[str]:
-    """What lies in the checkout, or in a copy of it."""
+    """Return what lies in the checkout, or in a copy of it."""
     return {
         path.relative_to(folder).as_posix()
         for top in folder.iterdir()
@@ -140,7 +140,7 @@ def test_what_the_linker_puts_side_by_side_is_there() -> None:
 
 @cache
 def known(source: str) -> re.Pattern[str]:
-    """What a module has: its classes and functions, and what mypyc makes of them."""
+    """Return what a module has: its classes and functions, and what mypyc makes of them."""
     names = re.findall(r"\b(?:class|def) (\w+)", (ROOT / source).read_text())
     return re.compile(rf"(__|3_|({'|'.join(names)})(_|$))")
 

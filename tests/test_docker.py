@@ -53,7 +53,7 @@ def test_the_image_is_what_it_promises() -> None:
 
 
 def entrypoint(*arguments: str, path: Path, defaults: str = "", program: str = "") -> list[str]:
-    """What the entry point would execute: programs on ``path`` print their command line."""
+    """Return what the entry point would execute: programs on ``path`` print their command line."""
     variables = {"HEADRACE_DEFAULTS": defaults} if defaults else {}
     done = subprocess.run(
         [program or ROOT / "docker/entrypoint.sh", *arguments],

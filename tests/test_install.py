@@ -40,7 +40,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def packages(environment: Path) -> Path:
-    """Where libraries lie in an environment."""
+    """Return where libraries lie in an environment."""
     (found,) = environment.glob("lib/python*/site-packages")
     return found
 

@@ -37,7 +37,7 @@ SCRIPT = """\
 
 
 def names_in(path: Path) -> list[str]:
-    """What setup.py reads of such a file."""
+    """Return what setup.py reads of such a file."""
     return [line for line in path.read_text().splitlines() if not line.startswith("#")]
 
 

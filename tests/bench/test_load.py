@@ -253,7 +253,7 @@ def ponging(first: int = 1) -> Iterator[int]:
 def paced_latencies_ms(
     port: int, workload: Workload, seconds: float, entries: int = 0
 ) -> list[float]:
-    """What a paced run of 1,000 requests a second measures."""
+    """Return what a paced run of 1,000 requests a second measures."""
     task = task_of(workload, port, sample=PONG, seconds=seconds, rate_per_s=1000.0, entries=entries)
     run = Run(task, [batches_of(task, 0)])
     tally = run.go()

@@ -30,7 +30,7 @@ def writer(server: ServerProcess) -> Iterator[Client]:
 
 
 def reads(server: ServerProcess, command: str) -> int:
-    """How many calls of a command have come to the server."""
+    """Return how many calls of a command have come to the server."""
     line = server.info("commandstats").get(f"cmdstat_{command}", "calls=0,")
     return int(line.removeprefix("calls=").partition(",")[0])
 

@@ -18,7 +18,7 @@ from support.waiting import DEADLINE_S
 
 @pytest.fixture(scope="module")
 def tls_port(certificates: Certificates) -> Iterator[int]:
-    """Where a server awaits encrypted connections, and nothing else."""
+    """Return where a server awaits encrypted connections, and nothing else."""
     port, claim = claim_port()
     with claim, ServerProcess("--tls-port", str(port), *certificates.options()):
         yield port

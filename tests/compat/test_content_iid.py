@@ -17,7 +17,7 @@ pairs = st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=40)), min_
 
 
 def plainly(words: list[bytes]) -> bytes:
-    """What the module describes, with integers of any size."""
+    """Return what the module describes, with integers of any size."""
     digests = [
         xxh3_128_intdigest(field + len(field).to_bytes(8, "little") + value)
         for field, value in zip(words[::2], words[1::2], strict=True)

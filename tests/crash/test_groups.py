@@ -77,7 +77,7 @@ def figures(client: RawClient) -> tuple[int, int]:
 
 
 def worked_on(client: RawClient) -> int:
-    """How often an entry was worked on."""
+    """Return how often an entry was worked on."""
     count = client.call_parsed("XLEN", "done")
     assert isinstance(count, int)
     return count

@@ -57,7 +57,7 @@ class SteppingServer(ServerProcess):
         (self.control / "plan").unlink(missing_ok=True)
 
     def is_over(self) -> bool:
-        """Whether the plan has been carried out."""
+        """Return whether the plan has been carried out."""
         return not (self.control / "plan").exists()
 
     def steps(self) -> list[str]:

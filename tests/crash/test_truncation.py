@@ -95,7 +95,7 @@ def states_by_offset(directory: Path) -> dict[int, object]:
 
 
 def loaded(directory: Path) -> tuple[object, int]:
-    """What a start makes of the folder: the state, and how long the file is afterwards."""
+    """Return what a start makes of the folder: the state, and how long the file is afterwards."""
     server = new_server(directory)
     durability = Durability(server)
     asyncio.run(start_persistence(server, durability))

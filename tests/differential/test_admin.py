@@ -376,7 +376,7 @@ def test_reset_forgets_the_session(pair: Pair) -> None:
 
 
 def commands_of(client: RawClient) -> int:
-    """How many commands a client has run, as it is told itself."""
+    """Return how many commands a client has run, as it is told itself."""
     line = parse(client.call("CLIENT", "INFO"))
     assert isinstance(line, bytes)
     fields = dict(field.split(b"=", 1) for field in line.split())

@@ -147,7 +147,7 @@ def queue(process: Process, transactions: list[list[Request]]) -> list[RawClient
 
 
 def run_queued(process: Process, clients: list[RawClient]) -> list[bytes]:
-    """What EXEC replies to each; nothing where it is held back."""
+    """Return what EXEC replies to each; nothing where it is held back."""
     for client in clients:
         client.send_command("EXEC")
     with process.client() as other:

@@ -14,7 +14,7 @@ OWN_WORDS = {b"summary", b"complexity", b"history", b"replaced_by", b"subcommand
 
 
 def documentation(reply: bytes) -> dict[bytes, object]:
-    """What is told of each command and subcommand, without what is in words."""
+    """Return what is told of each command and subcommand, without what is in words."""
     found: dict[bytes, object] = {}
     listed = parse(reply)
     assert isinstance(listed, dict)

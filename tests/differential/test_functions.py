@@ -35,7 +35,7 @@ def fresh(pair: Pair, request: pytest.FixtureRequest) -> Pair:
 
 
 def payload(reply: bytes) -> bytes:
-    """What stands in a bulk string."""
+    """Return what stands in a bulk string."""
     return reply[reply.index(b"\r\n") + 2 : -2]
 
 

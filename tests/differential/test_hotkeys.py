@@ -32,7 +32,7 @@ def none_before(pair: Pair) -> Iterator[None]:
 
 
 def found(client: RawClient) -> dict[str, object]:
-    """What a search has found, in the order of the reply."""
+    """Return what a search has found, in the order of the reply."""
     shown = client.call_parsed("HOTKEYS", "GET")
     assert isinstance(shown, list)
     assert len(shown) == 1
@@ -44,7 +44,7 @@ def found(client: RawClient) -> dict[str, object]:
 
 
 def both_found(pair: Pair) -> dict[str, object]:
-    """What both have found, which has to be the same in the same order, times aside."""
+    """Return what both have found, which has to be the same in the same order, times aside."""
     ours, real = found(pair.ours), found(pair.real)
     for facts in (ours, real):
         for name in TIMES:

@@ -485,7 +485,7 @@ def compare(words: Request, ours: bytes, real: bytes) -> None:
 
 
 def no_group(key: str, group: str) -> bytes:
-    """What is told since Redis 7.2."""
+    """Return what is told since Redis 7.2."""
     text = f"-NOGROUP No such key '{key}' or consumer group '{group}'"
     return f"{text} in XREADGROUP with GROUP option\r\n".encode()
 

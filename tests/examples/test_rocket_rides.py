@@ -102,7 +102,7 @@ class System:
                 create_ride(self.database, distance)
 
     def findings(self, *, no_copies: bool = False) -> list[Finding]:
-        """What is not as the database says."""
+        """Return what is not as the database says."""
         found = compare(self.database, self.log, look(self.database, self.log), no_copies=no_copies)
         return [finding for finding in found if not finding.agrees]
 

@@ -36,7 +36,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 def refused(server: Process) -> str:
-    """What a server says that must not start."""
+    """Return what a server says that must not start."""
     server.spawn()
     assert server.wait() == 1
     return server.log()

@@ -49,7 +49,7 @@ def newest() -> Iterator[Writer]:
 
 
 def shown_name(writer: Writer) -> str:
-    """What messages call a server."""
+    """Return what messages call a server."""
     facts = writer.info("server")
     if "valkey_version" in facts:
         return "Valkey " + facts["valkey_version"]

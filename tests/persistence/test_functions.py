@@ -274,7 +274,7 @@ def test_a_library_that_is_none_is_a_clear_error(
 
 
 def is_newest(redis: Process) -> bool:
-    """Whether it is the server whose payloads we write."""
+    """Return whether it is the server whose payloads we write."""
     facts = redis.info("server")
     return "valkey_version" not in facts and facts["redis_version"].startswith("8.10")
 

@@ -70,7 +70,7 @@ def records(path: Path) -> list[list[bytes]]:
 
 @pytest.fixture(params=["records", "commands", "snapshot"])
 def way(request: pytest.FixtureRequest) -> str:
-    """How the files hold what a test has done: as records, or in a base of either form."""
+    """Return how the files hold what a test has done: as records, or in a base of either form."""
     name: str = request.param
     return name
 

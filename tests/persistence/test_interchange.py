@@ -28,7 +28,7 @@ DEBUG = ("--enable-debug-command", "yes")
 
 
 def check_aof(folder: Path) -> str:
-    """What redis-check-aof says about a folder; fails when it is not content."""
+    """Return what redis-check-aof says about a folder; fails when it is not content."""
     program = shutil.which("redis-check-aof")
     if program is None:
         pytest.skip("no redis-check-aof")

@@ -139,7 +139,7 @@ def keep_asking(askers: list[Asker], ended: Callable[[], bool]) -> None:
 
 
 def cost_ms(server: Process, *words: Argument) -> float:
-    """What a command costs the processor."""
+    """Return what a command costs the processor."""
     costs_s = []
     with server.client() as client:
         for _ in range(3):

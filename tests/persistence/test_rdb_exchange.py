@@ -55,7 +55,7 @@ def digest(client: RawClient, key: str) -> object:
 
 
 def facts(client: RawClient, key: str) -> list[object]:
-    """What a client sees of a value, and in which order where that is kept."""
+    """Return what a client sees of a value, and in which order where that is kept."""
     kind = client.call_parsed("TYPE", key)
     encoding = client.call_parsed("OBJECT", "ENCODING", key)
     assert isinstance(encoding, bytes)

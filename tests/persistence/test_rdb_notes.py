@@ -37,7 +37,7 @@ def fill(client: RawClient) -> None:
 
 
 def kept(client: RawClient, key: str) -> list[bytes]:
-    """What a stream has beside its entries, and what it does because of that."""
+    """Return what a stream has beside its entries, and what it does because of that."""
     found = [client.call("XIDMP", "PRODUCERS", key), client.call("XINFO", "GROUPS", key)]
     found.append(client.call("XREADGROUP", "GROUP", "narrow", "d", "STREAMS", key, ">"))
     for iid in ("i0", "i7", f"i{MANY - 1}"):

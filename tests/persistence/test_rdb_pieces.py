@@ -179,7 +179,7 @@ def test_progress_is_told_while_one_value_is_loaded(fresh_server: Factory, tmp_p
 
 
 def peak_bytes(*words: str) -> int:
-    """How much memory a subcommand took at most."""
+    """Return how much memory a subcommand took at most."""
     code = (
         "import runpy, sys\n"
         f"sys.argv = {['headrace', *words]!r}\n"

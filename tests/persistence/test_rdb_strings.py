@@ -46,7 +46,7 @@ def test_a_string_of_an_rdb_file(tmp_path: Path, text: bytes, value: object, for
 
 
 def copy(length: int, distance: int) -> bytes:
-    """What stands for bytes to be copied, by LZF."""
+    """Return what stands for bytes to be copied, by LZF."""
     high, low = divmod(distance - 1, 256)
     short = length - 2
     return bytes([short << 5 | high, low] if short < 7 else [7 << 5 | high, short - 7, low])

@@ -170,7 +170,7 @@ def requests_of(data: bytes) -> list[bytes]:
 
 
 def commands_loaded(path: Path, before: NotingDoor | None, count: int) -> bool:
-    """Whether a file that was mended and written to loads again, up to this record."""
+    """Return whether a file that was mended and written to loads again, up to this record."""
     region = Region(1)
     if before is not None:
         region.count = before.region.count

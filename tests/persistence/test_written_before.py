@@ -21,7 +21,7 @@ KINDS = ("snapshot-base", "resp-base", "snapshot")
 
 
 def replies_of(kind: str) -> Replies:
-    """What 0.1.0 was asked when it had loaded this, and what it replied."""
+    """Return what 0.1.0 was asked when it had loaded this, and what it replied."""
     found = json.loads((WRITTEN / "replies.json").read_text())[kind]["replies"]
     return [(words, reply.encode("latin-1")) for words, reply in found]
 

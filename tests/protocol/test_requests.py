@@ -302,7 +302,7 @@ def test_words_of_an_unfinished_request_are_counted_once() -> None:
     """However many have come in, one more costs the same; the client's buffer is bounded by it."""
 
     def spent(words: int) -> float:
-        """What a hundred packets cost behind so many words of the same request."""
+        """Return what a hundred packets cost behind so many words of the same request."""
         parser = RequestParser()
         parser.feed(b"*2000000000\r\n")
         for _ in range(words // 10_000):

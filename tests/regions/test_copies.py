@@ -98,7 +98,7 @@ def test_two_regions_beyond_both_their_logs_are_joined() -> None:
 
 
 def gone(before: list[list[bytes]]) -> set[bytes]:
-    """What one of both has deleted: of the first five, each has deleted another one."""
+    """Return what one of both has deleted: of the first five, each has deleted another one."""
     common = set(before[0]) & set(before[1])
     first = sorted({*before[0], *before[1]}, key=key_of)[:5]
     return set(first) - common

@@ -16,7 +16,7 @@ def listen(region: RegionProcess) -> RawClient:
 
 
 def events(region: RegionProcess, listener: RawClient) -> list[tuple[bytes, bytes]]:
-    """What has been published so far: the event, and the key."""
+    """Return what has been published so far: the event, and the key."""
     region.call("PUBLISH", "__keyevent@0__:so far", "")
     found: list[tuple[bytes, bytes]] = []
     while True:

@@ -83,7 +83,7 @@ class Case:
         self.final[key] = [entry for entry in self.final[key] if entry[1] != value]
 
     def judge(self) -> list[str]:
-        """What is wrong, by its first words."""
+        """Return what is wrong, by its first words."""
         findings = Findings()
         checker = Checker(self.history, 5.0, findings)
         checker.check_entries(self.final)

@@ -386,7 +386,7 @@ def test_regions_are_compared(two_regions: Mesh) -> None:
 
 
 def origin_of(region: RegionProcess) -> str:
-    """Who it is: which epoch it begins with depends on who has answered in time."""
+    """Return who it is: which epoch it begins with depends on who has answered in time."""
     found = region.info("activeactive")
     return f"{found['aa_region']}.{found['aa_epoch']}"
 

@@ -216,7 +216,7 @@ def test_a_region_starts_beside_one_that_it_has_forgotten_and_that_comes_back() 
 
 
 def is_asking(region: RegionProcess) -> bool:
-    """Whether it is there for other regions, of whatever version."""
+    """Return whether it is there for other regions, of whatever version."""
     try:
         with RawClient(region.aa_port) as client:
             words = ("AA", "HELLO", 99, "default", 2, 0, 0, "-", "strict", "-")

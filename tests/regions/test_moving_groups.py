@@ -65,7 +65,7 @@ def stream_of(region: NearRegion, key: bytes = b"x") -> RegionalStream:
 
 
 def local_state(region: NearRegion) -> object:
-    """What concerns this region alone, and all that concerns all."""
+    """Return what concerns this region alone, and all that concerns all."""
     groups = region.call("XINFO GROUPS x")
     assert isinstance(groups, list)
     consumers = region.call("XINFO CONSUMERS x g")
@@ -354,7 +354,7 @@ def test_what_the_target_has_acknowledged_stays_so(tmp_path: Path, is_forced: bo
 
 
 def units_behind(region: NearRegion, number: int) -> list[Batch]:
-    """What a region has written behind a record, each unit by itself."""
+    """Return what a region has written behind a record, each unit by itself."""
     batch = region.backlog.after(region.region.origin, number, 1 << 20)
     assert batch is not None
     units, _ = units_of(Piece(batch.origin, batch.first, batch.count, batch.ms, batch.payload))

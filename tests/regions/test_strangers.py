@@ -30,12 +30,12 @@ def another(number: int, mesh: Mesh, *options: str) -> Iterator[RegionProcess]:
 
 
 def problem(region: RegionProcess, number: int) -> str:
-    """Why a region has left another one alone."""
+    """Return why a region has left another one alone."""
     return str(region.peer(number)[b"problem"])
 
 
 def refusal(region: RegionProcess) -> bytes:
-    """What a write is answered."""
+    """Return what a write is answered."""
     with region.client() as client:
         return client.call("XADD", "s", "*", "f", "v")
 

@@ -114,7 +114,7 @@ def lonely(certificates: Certificates) -> Iterator[RegionProcess]:
 
 
 def asks(region: RegionProcess, context: ssl.SSLContext) -> bytes:
-    """What is answered to somebody at the port for regions; nothing if that is nothing."""
+    """Return what is answered to somebody at the port for regions; nothing if that is nothing."""
     try:
         with RawClient(region.aa_port, tls=context, timeout_s=5.0) as client:
             return client.call("PING")

@@ -69,7 +69,7 @@ def carry(source: RegionInProcess, target: RegionInProcess) -> None:
 
 
 def state_of(path: Path, data: bytes) -> State:
-    """What a start makes of a file that is cut there."""
+    """Return what a start makes of a file that is cut there."""
     path.write_bytes(data)
     config = Config()
     config.aa_region_id = 1
@@ -96,7 +96,7 @@ def fingerprints(entries: Iterator[Entry], region: Region) -> dict[bytes, bytes]
 
 
 def unit_ends(path: Path) -> list[int]:
-    """Where a command or a transaction of a file ends."""
+    """Return where a command or a transaction of a file ends."""
     reader = AofReader(bytes(path), b"x.aof")
     ends = [0]
     inside = False

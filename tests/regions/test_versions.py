@@ -39,7 +39,7 @@ class AnyVersion(RegionProcess):
         return found
 
     def knows(self, number: int, version: int) -> bool:
-        """Whether another region has said here that it speaks a version."""
+        """Return whether another region has said here that it speaks a version."""
         return f"version={version}," in self.info("activeactive")[f"aa_peer{number}"]
 
 

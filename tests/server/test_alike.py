@@ -158,7 +158,7 @@ class Side:
             self.run([[b"XADD", key, FUTURE, b"f", b"first"] for key in KEYS[:2]])
 
     def run(self, requests: list[list[bytes]]) -> bytes:
-        """What the client gets."""
+        """Return what the client gets."""
         self.session.out.clear()
         copies = [list(words) for words in requests]
         assert execute(self.dispatcher, self.session, copies, 0, len(copies)) == len(copies)
@@ -185,7 +185,7 @@ class Side:
 
     @staticmethod
     def _pending(group: Group) -> list[object]:
-        """What is pending by ID, for whom, and then the order by time."""
+        """Return what is pending by ID, for whom, and then the order by time."""
         by_id = [
             (nack.ms, nack.seq, nack.count, nack.consumer and nack.consumer.name)
             for nack in group.pel.from_id(0, 0, 0)
@@ -213,7 +213,7 @@ class Side:
 
 @contextmanager
 def none_alike() -> Iterator[None]:
-    """What comes at once is run one by one, in a transaction, too."""
+    """Return what comes at once is run one by one, in a transaction, too."""
     asked = {row: row.run_alike for row in TABLE.values()}
     for row in asked:
         row.run_alike = None
@@ -273,7 +273,7 @@ def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> Non
 
 
 def count_at_once(side: Side, requests: list[list[bytes]]) -> int:
-    """How many of a pipeline are run at once, from its start on."""
+    """Return how many of a pipeline are run at once, from its start on."""
     row = TABLE[requests[0][0].lower()]
     assert row.run_alike is not None
     until = alike_until(requests, 0, len(requests), row.alike_of_any_key)

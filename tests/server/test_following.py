@@ -72,7 +72,7 @@ def test_it_keeps_up_under_load(replica: Process, master: RedisProcess) -> None:
 
 
 def resumptions(replica: Process) -> int:
-    """How often it has gone on where it stood."""
+    """Return how often it has gone on where it stood."""
     return replica.log().count("The master goes on from offset")
 
 
@@ -327,7 +327,7 @@ def dump_of_keys(replica: Process) -> bytes:
 
 
 def calls(process: Process) -> list[tuple[str, str]]:
-    """How often commands of the master were called."""
+    """Return how often commands of the master were called."""
     found = process.info("commandstats").items()
     names = ("set", "incr", "multi", "exec", "publish", "select", "expire", "lpush")
     return sorted(

@@ -28,7 +28,7 @@ def memory_bytes(process: Process) -> int:
 
 
 def input_bytes(server: Process) -> int:
-    """What the greatest of all query buffers holds."""
+    """Return what the greatest of all query buffers holds."""
     listed = server.call("CLIENT", "LIST")
     assert isinstance(listed, bytes)
     return max(int(size) for size in re.findall(rb"qbuf=(\d+)", listed))

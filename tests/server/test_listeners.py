@@ -85,7 +85,7 @@ def test_unix_socket(fresh_server: Callable[..., ServerProcess], tmp_path: Path)
 
 
 def has_begun(process: Process) -> bool:
-    """Whether it serves, or has ended."""
+    """Return whether it serves, or has ended."""
     return "Ready to accept" in process.log() or not process.running
 
 

@@ -37,7 +37,7 @@ def replica_of(fresh_redis: Factory, port: int, *options: str) -> Process:
 
 
 def resumptions(master: Process) -> int:
-    """How often a replica has gone on where it stood."""
+    """Return how often a replica has gone on where it stood."""
     return int(master.info("stats")["sync_partial_ok"])
 
 

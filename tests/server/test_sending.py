@@ -47,7 +47,7 @@ class Side:
 
     @property
     def sent(self) -> int:
-        """How many records may leave."""
+        """Return how many records may leave."""
         return self.backlog.next(b"1.0") - 1
 
     async def until(self, condition: Callable[[], bool]) -> None:

@@ -117,7 +117,7 @@ def test_all_or_nothing(
 
 
 def incr_file(server: ServerProcess) -> bytes:
-    """What stands in the append-only file."""
+    """Return what stands in the append-only file."""
     folder = server.directory / "appendonlydir"
     return b"".join([path.read_bytes() for path in sorted(folder.glob("*.incr.aof"))])
 

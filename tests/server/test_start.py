@@ -71,7 +71,7 @@ class TellingServer(ServerProcess):
 
 @pytest.fixture(scope="module")
 def imported() -> Iterator[set[str]]:
-    """What a server imports that answers one PING, and ends."""
+    """Return what a server imports that answers one PING, and ends."""
     with TellingServer() as server:
         server.stop()
         yield set((server.directory / "modules.txt").read_text().split())
@@ -118,7 +118,7 @@ def test_an_empty_server_is_small(fresh_server: Factory) -> None:
 
 
 def run(code: str, path: Path | None = None) -> str:
-    """What code prints in a process of its own."""
+    """Return what code prints in a process of its own."""
     variables = build.environment()
     if path is not None:
         known = variables.get("PYTHONPATH")

@@ -36,7 +36,7 @@ TOOLS = (
 
 
 def refused(path: str, *words: str) -> str:
-    """What a tool says that refuses a path."""
+    """Return what a tool says that refuses a path."""
     done = tool(*[word.format(path) for word in words])
     told = done.stderr.decode()
     assert done.returncode == 1, (words, done)

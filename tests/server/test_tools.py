@@ -38,7 +38,7 @@ def make_folder(parent: Path, *files: bytes) -> Path:
 
 
 def state_of(path: Path) -> dict[str, str]:
-    """What is in a folder, to see that nothing changes."""
+    """Return what is in a folder, to see that nothing changes."""
     return {
         str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in path.rglob("*")

@@ -291,7 +291,7 @@ def _parsed(client: RawClient) -> list[object]:
 
 
 def _until_asked(copy: Copy) -> list[list[bytes]]:
-    """What comes up to the question."""
+    """Return what comes up to the question."""
     found: list[list[bytes]] = []
     while not found or found[-1] != GETACK:
         found.append(copy.record())

@@ -24,7 +24,7 @@ class Failure(NamedTuple):
 
     @property
     def invariant(self) -> str:
-        """What is violated, without what differs from run to run."""
+        """Return what is violated, without what differs from run to run."""
         return self.text.split(":", 1)[0].split(" (", 1)[0]
 
 
@@ -108,7 +108,7 @@ def _with(
 
 
 def command_of(plan: Plan) -> str:
-    """What runs a plan again."""
+    """Return what runs a plan again."""
     words = [
         f"--seeds {plan.seed}-{plan.seed}",
         f"--regions {plan.regions}",

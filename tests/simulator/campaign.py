@@ -159,7 +159,7 @@ class Campaign:
 
 
 def machine() -> str:
-    """What it runs on."""
+    """Return what it runs on."""
     is_pure = str(headrace.server.clock.__file__).endswith(".py")
     return (
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, "

@@ -425,7 +425,7 @@ class Checks:
             client.received = []
 
     def _answered(self, region: Region) -> Numbers:
-        """What a region knows, which is at least what its clients have been answered."""
+        """Return what a region knows, which is at least what its clients have been answered."""
         return {origin: number for origin, number in region.known.items() if number}
 
     def _synced(self, region: Region, wanted: list[tuple[int, Numbers]], reply: object) -> None:
@@ -444,7 +444,7 @@ class Checks:
             raise Violated(f"I13: region {region.number} is level and takes no writes")
 
     def _is_there(self, origin: bytes, number: int) -> bool:
-        """Whether a record is anywhere: it may have been lost since."""
+        """Return whether a record is anywhere: it may have been lost since."""
         return len(self.world.ledger.records.get(origin, [])) >= number
 
     def _followed(self, region: Region, words: Words, reply: object) -> None:
@@ -497,7 +497,7 @@ class Checks:
 
 
 def field(items: object, name: bytes) -> object:
-    """What a reply of names and values has under a name; None where it has not."""
+    """Return what a reply of names and values has under a name; None where it has not."""
     assert isinstance(items, list)
     for at in range(0, len(items), 2):
         if items[at] == name:
@@ -506,5 +506,5 @@ def field(items: object, name: bytes) -> object:
 
 
 def _is_deleted(key: bytes, records: list[Record]) -> bool:
-    """Whether one of these has deleted the key, or says that it has expired."""
+    """Return whether one of these has deleted the key, or says that it has expired."""
     return any(kind_of(r) in (b"DEL", b"EXPIRE") and r.words[2] == key for r in records)

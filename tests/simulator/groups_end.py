@@ -155,7 +155,7 @@ def _ids(deliveries: list[Delivery], creates: Dots) -> set[bytes]:
 
 
 def _is_above(start: bytes, lane: bytes, entry_id: ID) -> bool:
-    """Whether an entry is one that a group which starts there is to read."""
+    """Return whether an entry is one that a group which starts there is to read."""
     if start in (b"0", b"-"):
         return True
     if b"=" in start:

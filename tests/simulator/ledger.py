@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 def is_effect(words: Words) -> bool:
-    """Whether a record is numbered, by the specification."""
+    """Return whether a record is numbered, by the specification."""
     return words[0] == b"XADD" or (words[0] == b"AA" and len(words) > 1 and words[1] in EFFECTS)
 
 
@@ -154,7 +154,7 @@ class FileReader:
         os.close(self._fd)
 
     def size(self) -> int:
-        """How long it is, even if it was deleted since."""
+        """Return how long it is, even if it was deleted since."""
         return os.fstat(self._fd).st_size
 
     def read(self, size: int) -> list[Unit]:
@@ -266,11 +266,11 @@ class Shelf:
         return found + self._read(reader, size)
 
     def is_replaced(self) -> bool:
-        """Whether a copy has replaced what the files hold since the last look."""
+        """Return whether a copy has replaced what the files hold since the last look."""
         return self._replaced() not in (b"", self._replaced_in)
 
     def is_at(self, path: bytes, size: int) -> bool:
-        """Whether a file that is so long holds nothing that was not read."""
+        """Return whether a file that is so long holds nothing that was not read."""
         reader = self.reader
         return reader is not None and reader.offset == size and reader.path == path
 
@@ -323,7 +323,7 @@ class Shelf:
                     raise Violated(f"I14: {record} is not of one piece with what it follows")
 
     def _is_old(self, record: Record) -> bool:
-        """Whether it was met before: it has come back to whoever lost it."""
+        """Return whether it was met before: it has come back to whoever lost it."""
         return record.number <= len(self._ledger.records.get(record.origin, []))
 
     def closed(self) -> None:
@@ -331,7 +331,7 @@ class Shelf:
         self.reader = None
 
     def known_upto(self, size: int) -> Numbers:
-        """What is known by so much of the file that is written to, and those before."""
+        """Return what is known by so much of the file that is written to, and those before."""
         known = self._before.copy()
         for end, origin, number in self._marks:
             if end <= size:

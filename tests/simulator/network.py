@@ -248,7 +248,7 @@ class Network:
 
     @property
     def is_cut(self) -> bool:
-        """Whether some link carries nothing."""
+        """Return whether some link carries nothing."""
         return bool(self.down)
 
     def connect(self, asking: int, asked: int, conversation: Conversation) -> None:

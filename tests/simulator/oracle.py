@@ -38,7 +38,7 @@ class Create(NamedTuple):
     numbers: Numbers
 
     def has_seen(self, other: Create) -> bool:
-        """Whether its maker knew another one."""
+        """Return whether its maker knew another one."""
         origin, number = other.dot
         return self.numbers.get(origin, 0) >= number
 
@@ -178,7 +178,7 @@ class KeyView:
         return self._entries
 
     def replies(self) -> bytes:
-        """What ``XRANGE key - +``, ``XLEN`` and ``EXISTS`` have to answer, in RESP2."""
+        """Return what ``XRANGE key - +``, ``XLEN`` and ``EXISTS`` have to answer, in RESP2."""
         if not self._replies:
             entries = self.entries()
             wire = [b"*%d\r\n" % len(entries)]
@@ -221,7 +221,7 @@ class KeyView:
         return bool(self.groups())
 
     def acknowledged(self, name: bytes, lane: bytes, entry_id: ID) -> bool:
-        """Whether an interval that counts for a group holds an entry."""
+        """Return whether an interval that counts for a group holds an entry."""
         living = {c.dot for c in self.living(name)}
         return any(
             ack.lane == lane and ack.after < entry_id <= ack.upto and living & set(ack.creates)
@@ -321,7 +321,7 @@ class View:
 
 
 def view_of(ledger: Ledger, known: Numbers) -> View:
-    """What is known by whoever has these records."""
+    """Return what is known by whoever has these records."""
     view = View()
     for origin, number in known.items():
         for record in ledger.records.get(origin, [])[:number]:

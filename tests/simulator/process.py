@@ -385,7 +385,7 @@ class Process:
         server.clients.sessions[session.id] = session
 
     def is_held(self, client: Client) -> bool:
-        """Whether a client has to wait before it may ask again."""
+        """Return whether a client has to wait before it may ask again."""
         return bool(client.session.special & HOLD)
 
     def hang_up(self, name: str) -> None:

@@ -234,7 +234,7 @@ class Region(Process):
             client.session.special |= OF_REGION
 
     def next_ms(self) -> int:
-        """When something is due."""
+        """Return when something is due."""
         if not self.ready:
             return self.loop.next_ms(self.time.now_ms + TICK_MS)
         return self.loop.next_ms(self._tick_ms)
@@ -257,7 +257,7 @@ class Region(Process):
                 self.committer.sync()
 
     def kept_numbers(self, name: str) -> Numbers:
-        """What was known when a copy of the folder was made."""
+        """Return what was known when a copy of the folder was made."""
         return self._kept[name]
 
     def resume(self) -> None:
@@ -271,13 +271,13 @@ class Region(Process):
         self.clock.skew_ms = skew_ms
 
     def obstacle(self) -> bytes:
-        """Why it takes no writes; empty if it does."""
+        """Return why it takes no writes; empty if it does."""
         if not self.ready:
             return b"it starts"
         return self.regions.region.refusal
 
     def trouble(self) -> str:
-        """What keeps it from knowing what the others do, for people."""
+        """Return what keeps it from knowing what the others do, for people."""
         if not self.ready:
             return "it starts"
         peers = [
@@ -289,21 +289,21 @@ class Region(Process):
         return f"{self.obstacle()[:9]!r}{lacking}, {peers}"
 
     def is_waiting(self) -> bool:
-        """Whether something waits to be applied."""
+        """Return whether something waits to be applied."""
         return not self.regions.intake.is_empty
 
     @property
     def shows_nothing(self) -> bool:
-        """Whether it is joining a copy, and nobody reads meanwhile."""
+        """Return whether it is joining a copy, and nobody reads meanwhile."""
         return bool(self.server.gate.reasons & HALF_JOINED)
 
     def hides(self, key: bytes) -> bool:
-        """Whether a key is there, and its time has come."""
+        """Return whether a key is there, and its time has come."""
         entry = self.server.data.dbs[0].peek(key)
         return entry is not None and 0 <= entry.expire_ms < self.clock.now_ns // 10**6
 
     def garbage(self) -> object:
-        """What it still remembers of what is gone."""
+        """Return what it still remembers of what is gone."""
         left = list(self.regions.region.garbage)
         for entry in self.server.data.graves.every():
             key = entry.key
@@ -313,7 +313,7 @@ class Region(Process):
         return left
 
     def _waits_for_what_is_lost(self, stream: RegionalStream) -> bool:
-        """Whether a removal has named entries of an ended life that nobody has any more."""
+        """Return whether a removal has named entries of an ended life that nobody has any more."""
         beats = self.regions.region.beats
         origins = {b"%d.%d" % (region, beats[region].epoch) for region in beats}
         return any(not lane.is_dead() and lane.origin not in origins for lane in stream.lanes)
@@ -334,7 +334,7 @@ class Region(Process):
             self.view = view_of(self.ledger, self.known)
 
     def dump(self, key: bytes) -> bytes | None:
-        """What DUMP says of a key."""
+        """Return what DUMP says of a key."""
         found = self.call("oracle", [b"DUMP", key])
         return found if isinstance(found, bytes) else None
 
@@ -368,7 +368,7 @@ class Region(Process):
 
     @property
     def unwritten(self) -> bool:
-        """Whether some of what it has answered could not be written so far."""
+        """Return whether some of what it has answered could not be written so far."""
         aof = self.durability.files.aof
         return aof is not None and aof.pending
 

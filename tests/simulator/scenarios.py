@@ -1523,7 +1523,7 @@ def _step(line: str, regions: Regions, bound: dict[str, bytes]) -> None:
 
 
 def _told(regions: Regions, region: int) -> object:
-    """How many records a region has written."""
+    """Return how many records a region has written."""
     return regions.call(region, DEFAULT_CLIENT, [b"AA", b"TOKEN"])
 
 
@@ -1543,7 +1543,7 @@ def _bind(word: str, bound: dict[str, bytes]) -> bytes:
 
 
 def compare(reply: object, expected: list[str], bound: dict[str, bytes]) -> str:
-    """Why a reply is not what was expected; empty where it is. May bind a name."""
+    """Return why a reply is not what was expected; empty where it is. May bind a name."""
     kind = expected[0]
     if kind == "error":
         text = " ".join(expected[1:]).encode()

@@ -55,7 +55,7 @@ class States:
     # The state of one region
 
     def _shown(self, region: Region) -> dict[bytes, list[object]]:
-        """What a region shows of each key, when all that is due has expired."""
+        """Return what a region shows of each key, when all that is due has expired."""
         while True:
             keys = sorted({*self._world.workload.keys, *region.view.keys})
             shown = {key: self._shown_of(region, key) for key in keys}
@@ -155,7 +155,7 @@ class States:
             raise Violated(f"I7: {key!r} {group!r}: nobody has what {counts} have pending")
 
     def more_state(self, region: Region, shown: dict[bytes, list[object]]) -> dict[bytes, object]:
-        """What else is the same where the numbers are."""
+        """Return what else is the same where the numbers are."""
         found: dict[bytes, object] = {}
         for key, (_, _, _, groups, stream, deadline, digest, *_) in shown.items():
             modes: list[object] = []
@@ -170,7 +170,7 @@ class States:
         return found
 
     def local_state(self, region: Region) -> dict[tuple[bytes, bytes], object]:
-        """What is of a region alone, and survives its process."""
+        """Return what is of a region alone, and survives its process."""
         found: dict[tuple[bytes, bytes], object] = {}
         for key, view in sorted(region.view.keys.items()):
             for group in view.groups():
@@ -248,7 +248,7 @@ def outlived(stream: RegionalStream) -> list[bytes]:
 
 
 def _difference(one: object, other: object) -> str:
-    """Where two states differ, as short as can be."""
+    """Return where two states differ, as short as can be."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
         return "; ".join(f"{key!r}: {one.get(key)!r} and {other.get(key)!r}" for key in keys[:2])

@@ -30,7 +30,7 @@ def call(stage: Stage, number: int, *words: str) -> object:
 
 
 def lengths(stage: Stage, number: int) -> list[int]:
-    """How long the streams are, though clients may not see it."""
+    """Return how long the streams are, though clients may not see it."""
     db = stage.regions[number].server.data.dbs[0]
     found = [db.peek(b"k%d" % key) for key in range(KEYS)]
     values = [None if entry is None else entry.value for entry in found]

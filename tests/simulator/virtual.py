@@ -135,7 +135,7 @@ class Loop(asyncio.AbstractEventLoop):
                 handle._run()
 
     def next_ms(self, otherwise_ms: int) -> int:
-        """When something is due, or another moment if that is sooner."""
+        """Return when something is due, or another moment if that is sooner."""
         return min(otherwise_ms, self._timers[0][0]) if self._timers else otherwise_ms
 
     def clear(self) -> None:

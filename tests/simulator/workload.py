@@ -47,18 +47,18 @@ class Sight:
         return found.entries() if found is not None else ()
 
     def dump(self, key: bytes) -> bytes | None:
-        """What DUMP says of a key."""
+        """Return what DUMP says of a key."""
         return self._region.dump(key)
 
     def token(self, chance: random.Random) -> bytes:
-        """What AA TOKEN says in some region."""
+        """Return what AA TOKEN says in some region."""
         ready = [region for region in self._regions if region.ready]
         found = chance.choice(ready).call("oracle", [b"AA", b"TOKEN"])
         assert isinstance(found, bytes), found
         return found
 
     def read_upto(self, key: bytes) -> bytes:
-        """How far a reader has come who reads what is stable."""
+        """Return how far a reader has come who reads what is stable."""
         return show_id(self._region.read_upto.get(key, (0, 0)))
 
 
@@ -109,7 +109,7 @@ class Workload:
         self._value = 0
 
     def next(self, sight: Sight) -> Asked:
-        """What some client asks for now."""
+        """Return what some client asks for now."""
         name = self.chance.choices(self._names, cum_weights=self._cumulative)[0]
         if name == "transaction":
             inner: list[Words] = []
@@ -399,13 +399,13 @@ def _restore(work: Workload, sight: Sight) -> list[Words]:
 
 
 def _follow(work: Workload, sight: Sight) -> list[Words]:
-    """Who comes from another region, and wants to find here what was there."""
+    """Return who comes from another region, and wants to find here what was there."""
     timeout = work.chance.choice((b"50", b"1000"))
     return [[b"AA", b"WAIT", sight.token(work.chance), timeout]]
 
 
 def _sync(work: Workload, sight: Sight) -> list[Words]:
-    """Who wants all that the other regions have."""
+    """Return who wants all that the other regions have."""
     return [[b"AA", b"SYNC", work.chance.choice((b"300", b"3000"))]]
 
 

@@ -229,7 +229,7 @@ class World:
                     )
 
     def _chance_of(self, number: int) -> int:
-        """What a step takes its chance from."""
+        """Return what a step takes its chance from."""
         return self.plan.seed * 1_000_003 + number
 
     def ask(self, chance: random.Random) -> None:

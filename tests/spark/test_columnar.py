@@ -23,7 +23,7 @@ def bulk(data: bytes) -> bytes:
 
 
 def reply(entries: list[tuple[bytes, list[tuple[bytes, bytes]]]]) -> bytes:
-    """What XRANGE answers with these entries."""
+    """Return what XRANGE answers with these entries."""
     out = [b"*%d\r\n" % len(entries)]
     for entry_id, row in entries:
         out += [b"*2\r\n", bulk(entry_id), b"*%d\r\n" % (2 * len(row))]

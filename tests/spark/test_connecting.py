@@ -30,7 +30,7 @@ AT_ONCE_S = 9.0  # five tries take fifteen seconds
 
 
 def ping(**options: object) -> object:
-    """What the server answers to a source with these options."""
+    """Return what the server answers to a source with these options."""
     given = {name.replace("__", "."): str(value) for name, value in options.items()}
     link = Link(read_options({"path": "s", **given}, READ).connection)
     try:

@@ -91,7 +91,7 @@ class Driver:
             self._process.stdout.close()
 
     def result(self) -> dict[str, Any]:
-        """What it says at its end."""
+        """Return what it says at its end."""
         shown, _ = self._process.communicate(timeout=TIMEOUT_S)
         assert self._process.returncode == 0, self._log.read_text()[-4000:]
         found: dict[str, Any] = json.loads(shown.splitlines()[-1])

@@ -190,7 +190,7 @@ def test_totals_of_batches_that_no_stream_remembers(
 
 
 def forgotten(client: RawClient) -> bool:
-    """Whether the newest change row is older than a second, by the server's clock."""
+    """Return whether the newest change row is older than a second, by the server's clock."""
     now = client.call_parsed("TIME")
     assert isinstance(now, list)
     newest = client.call_parsed("XREVRANGE", "forgetful", "+", "-", "COUNT", 1)

@@ -207,7 +207,7 @@ class Jobs:
 
 
 def commands_of(server: Process) -> int:
-    """How many commands a server has run since it was started."""
+    """Return how many commands a server has run since it was started."""
     return int(server.info("stats")["total_commands_processed"])
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.once
 
 
 def event(read: dict[str, Position], there: dict[str, Position], **more: Any) -> Any:
-    """What Spark hands to a listener, as far as it is looked at."""
+    """Return what Spark hands to a listener, as far as it is looked at."""
     source = SimpleNamespace(
         endOffset=json.dumps(to_offset(read)), latestOffset=json.dumps(to_offset(there))
     )

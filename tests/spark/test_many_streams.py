@@ -97,7 +97,7 @@ def add(client: RawClient, keys: list[str], value: str) -> None:
 
 
 def calls(process: Process, command: str) -> int:
-    """How often a command ran."""
+    """Return how often a command ran."""
     with process.client() as client:
         text = client.call_parsed("INFO", "commandstats")
     assert isinstance(text, bytes)

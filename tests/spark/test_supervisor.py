@@ -101,7 +101,7 @@ def children(pid: int) -> list[int]:
 
 
 def is_java(pid: int) -> bool:
-    """Whether a process is a JVM; one that has ended is none."""
+    """Return whether a process is a JVM; one that has ended is none."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
     except (FileNotFoundError, ProcessLookupError):

@@ -101,7 +101,7 @@ def of_hashes() -> tuple[Step, Callable[[int], int]]:
 
 
 def steps(change: Step, expire: Callable[[int], int]) -> Iterator[float]:
-    """How long each takes: all are put off, again and again, the first in the order last."""
+    """Return how long each takes: all are put off, again and again, the first in the order last."""
     for turn in range(1, 5):
         for number in reversed(range(MANY)):
             started = time.thread_time()
@@ -130,7 +130,7 @@ def test_no_step_is_long(make: Callable[[], tuple[Step, Callable[[int], int]]]) 
 
 
 def longest_of(change: Step) -> float:
-    """How long the longest step takes while there become many."""
+    """Return how long the longest step takes while there become many."""
     longest = 0.0
     for number in range(200_000):
         started = time.thread_time()

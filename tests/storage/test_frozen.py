@@ -54,7 +54,7 @@ class PlainStream(NamedTuple):
 
 
 def plain_block(block: Block) -> PlainBlock:
-    """What a block says of itself, with all entries, and whether each is dead."""
+    """Return what a block says of itself, with all entries, and whether each is dead."""
     run = block.run or block.decode()
     dead = block.dead or bytes(len(run.ms))
     rows = [

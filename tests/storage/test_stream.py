@@ -30,7 +30,7 @@ Rows = st.lists(
 
 
 def entries(parts: list[Part], reverse: bool = False) -> list[tuple[int, int, list[bytes]]]:
-    """What a reader of the parts sees."""
+    """Return what a reader of the parts sees."""
     found = []
     for part in parts:
         numbers = range(part.low, part.high)

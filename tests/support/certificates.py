@@ -87,7 +87,7 @@ class Certificates:
         ]
 
     def context(self, certificate: Certificate | None = None) -> ssl.SSLContext:
-        """What a client that shows this certificate, or none, makes connections by."""
+        """Return what a client that shows this certificate, or none, makes connections by."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.load_verify_locations(self.authority.file)

@@ -147,13 +147,13 @@ class RawClient:
         return [self.read() for _ in commands]
 
     def is_answered(self) -> bool:
-        """Whether more has arrived than was read; nothing is waited for."""
+        """Return whether more has arrived than was read; nothing is waited for."""
         if self._taken < len(self._buffer):
             return True
         return bool(select.select([self.sock], [], [], 0)[0])
 
     def silent(self, seconds: float = 0.1) -> bool:
-        """Whether nothing arrives within ``seconds``: a blocked client stays blocked."""
+        """Return whether nothing arrives within ``seconds``: a blocked client stays blocked."""
         if self._taken < len(self._buffer):
             return False
         self.sock.settimeout(seconds)

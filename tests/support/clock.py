@@ -109,5 +109,5 @@ class Clock:
 
 
 def can_be_set() -> bool:
-    """Whether this machine can make and preload the library."""
+    """Return whether this machine can make and preload the library."""
     return compiler() is not None and os.uname().sysname == "Linux"

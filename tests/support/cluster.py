@@ -157,7 +157,7 @@ def _is_ok(node: RedisProcess) -> bool:
 
 
 def offset_of(node: RedisProcess) -> str:
-    """How far a master has written its replication stream, or a replica has read it."""
+    """Return how far a master has written its replication stream, or a replica has read it."""
     facts = node.info("replication")
     return facts["master_repl_offset" if facts["role"] == "master" else "slave_repl_offset"]
 

@@ -13,7 +13,7 @@ _FACTS = (
 
 
 def contents(server: Process) -> dict[str, object]:
-    """What every key holds, and until when."""
+    """Return what every key holds, and until when."""
     found: dict[str, object] = {}
     with server.client() as client:
         for db in DATABASES:

@@ -101,11 +101,11 @@ class FaultyDisk:
         self._journal.write_text("")
 
     def syncs(self) -> int:
-        """How many syncs of incr files have succeeded."""
+        """Return how many syncs of incr files have succeeded."""
         return self._journal.read_text().count(".incr.aof\n")
 
     def is_held(self) -> bool:
-        """Whether an operation that is made to take longer is under way."""
+        """Return whether an operation that is made to take longer is under way."""
         return self._journal.read_text().endswith("held\n")
 
 
@@ -134,11 +134,11 @@ class FaultyServer(ServerProcess):
         self._disk.cut_power()
 
     def syncs(self) -> int:
-        """How many syncs of incr files have succeeded."""
+        """Return how many syncs of incr files have succeeded."""
         return self._disk.syncs()
 
     def is_held(self) -> bool:
-        """Whether an operation that is made to take longer is under way."""
+        """Return whether an operation that is made to take longer is under way."""
         return self._disk.is_held()
 
 

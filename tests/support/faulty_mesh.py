@@ -49,7 +49,7 @@ class FaultyRegion(RegionProcess):
 
     @property
     def files(self) -> Path:
-        """Where its append-only file lies."""
+        """Return where its append-only file lies."""
         return self.directory / "appendonlydir"
 
     def play(self, *rules: Rule) -> None:

@@ -24,12 +24,12 @@ def is_up(replica: Process) -> bool:
 
 
 def full_copies(replica: Process) -> int:
-    """How often it has begun anew; Valkey has other words for it."""
+    """Return how often it has begun anew; Valkey has other words for it."""
     return replica.log().count("Full resync from ")
 
 
 def have_all(master: Process, *replicas: Process) -> bool:
-    """Whether all replicas have the whole stream, of which a PING may be the latest part."""
+    """Return whether all replicas have the whole stream, of which a PING may be the latest part."""
     end = int(master.info("replication")["master_repl_offset"])
     return all(
         int(each.info("replication").get("slave_repl_offset", -1)) >= end for each in replicas

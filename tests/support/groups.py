@@ -60,7 +60,7 @@ def compare_groups(pair: Pair, key: str, removed: bool, counters_set: bool) -> N
 
 
 def compare_positions(pair: Pair, key: str, removed: bool, counters_set: bool) -> list[bytes]:
-    """How far the groups of a stream have come; their names.
+    """Return how far the groups of a stream have come; their names.
 
     Args:
         removed: some entries were; Redis 7.0 then may tell a wrong position or none.

@@ -42,7 +42,7 @@ PATIENCE_S = 30
 
 
 def instructions(name: str) -> list[str]:
-    """What the Dockerfile says in all instructions of a name."""
+    """Return what the Dockerfile says in all instructions of a name."""
     joined = re.sub(r"\\\n\s*", " ", DOCKERFILE)
     return [line.partition(" ")[2].strip() for line in joined.splitlines() if line.startswith(name)]
 
@@ -83,14 +83,14 @@ def ran(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def podman(*words: str, code: int = 0) -> str:
-    """What it prints; another exit code than this fails the check."""
+    """Return what it prints; another exit code than this fails the check."""
     done = ran(*words)
     assert done.returncode == code, f"{shlex.join(words)}: {done.returncode}\n{done.stderr}"
     return done.stdout.strip()
 
 
 def once(*words: str, code: int = 0) -> str:
-    """What a container prints that ends by itself."""
+    """Return what a container prints that ends by itself."""
     return podman("run", "--rm", *RUN, *words, code=code)
 
 
@@ -106,7 +106,7 @@ class Container:
         return podman(what, self._name, *words)
 
     def cli(self, *words: str) -> str:
-        """What redis-cli prints in it."""
+        """Return what redis-cli prints in it."""
         return self.does("exec", "redis-cli", *words)
 
     def serving(self) -> Self:

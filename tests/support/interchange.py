@@ -46,7 +46,7 @@ def group_facts(server: Process, key: str) -> object:
 
 
 def groups_of(client: RawClient, key: Argument) -> object:
-    """What can be said of a stream's groups, times of consumers left out."""
+    """Return what can be said of a stream's groups, times of consumers left out."""
     facts: list[object] = []
     groups = client.call_parsed("XINFO", "GROUPS", key)
     assert isinstance(groups, list)
@@ -68,7 +68,7 @@ def groups_of(client: RawClient, key: Argument) -> object:
 
 
 def delivery_times(server: Process, key: str, group: str) -> dict[bytes, int]:
-    """When each pending entry was delivered, in milliseconds since 1970."""
+    """Return when each pending entry was delivered, in milliseconds since 1970."""
     full = pairs(server.call("XINFO", "STREAM", key, "FULL", "COUNT", 0))
     groups = full[b"groups"]
     assert isinstance(groups, list)

@@ -26,7 +26,7 @@ class Judge(NamedTuple):
     follows: tuple[int, int]  # the version of Redis whose ways it has
 
     def program(self) -> str | None:
-        """Where it lies, or None."""
+        """Return where it lies, or None."""
         folder = os.environ.get("HEADRACE_JUDGES") or build.ROOT / ".judges" / "bin"
         fetched = Path(folder) / self.name
         if fetched.exists():
@@ -58,12 +58,12 @@ def chosen() -> list[Judge]:
 
 
 def everything() -> bool:
-    """Whether to run what a release is tested with, and a push is not (`make test-all`)."""
+    """Return whether to run what a release is tested with, and a push is not (`make test-all`)."""
     return os.environ.get("HEADRACE_EVERYTHING") == "1"
 
 
 def required() -> bool:
-    """Whether all of them have to be there, as in CI."""
+    """Return whether all of them have to be there, as in CI."""
     return bool(os.environ.get("CI") or os.environ.get("HEADRACE_REQUIRE_JUDGE"))
 
 

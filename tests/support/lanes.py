@@ -177,7 +177,7 @@ class Juggler:
 
 
 def random_stream(random: Random, region: Region, steps: int) -> RegionalStream:
-    """What a stream is after so many steps."""
+    """Return what a stream is after so many steps."""
     region.mode = SEMI_STRICT
     juggler = Juggler(random, region)
     for _ in range(steps):

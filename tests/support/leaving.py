@@ -14,7 +14,7 @@ RESET = struct.pack("ii", 1, 0)  # close without waiting for anything
 
 
 def is_connected(server_port: int, client_port: int) -> bool:
-    """Whether the server's kernel takes a connection for open on both sides."""
+    """Return whether the server's kernel takes a connection for open on both sides."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     place = (f":{server_port:04X}", f":{client_port:04X}")
     return any(

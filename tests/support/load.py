@@ -160,7 +160,7 @@ class Model:
     # Looking
 
     def facts(self) -> dict[str, object]:
-        """What the server shows in this state; see ``facts_of``."""
+        """Return what the server shows in this state; see ``facts_of``."""
         rows: dict[bytes, tuple[bytes, int]] = {}
         for number, (consumer, deliveries) in self.pending.items():
             rows[entry_id(number)] = (CONSUMERS[consumer].encode(), deliveries)
@@ -191,7 +191,7 @@ def prepare(client: RawClient, name: str) -> None:
 
 
 def facts_of(client: RawClient, name: str) -> dict[str, object]:
-    """What the server shows of a worker's keys."""
+    """Return what the server shows of a worker's keys."""
     info = as_dict(client.call_parsed("XINFO", "STREAM", name))
     groups = client.call_parsed("XINFO", "GROUPS", name)
     consumers = client.call_parsed("XINFO", "CONSUMERS", name, "g")

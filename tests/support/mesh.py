@@ -71,7 +71,7 @@ class RegionProcess(ServerProcess):
             assert state == b"level", (self.number, reply, self.log())
 
     def peer(self, number: int) -> dict[bytes, object]:
-        """What AA PEERS says of one."""
+        """Return what AA PEERS says of one."""
         peers = self.call("AA", "PEERS")
         assert isinstance(peers, list)
         for each in peers:
@@ -81,13 +81,13 @@ class RegionProcess(ServerProcess):
         raise AssertionError(peers)
 
     def state_of(self, number: int) -> bytes:
-        """How another region is, seen from here."""
+        """Return how another region is, seen from here."""
         state = self.peer(number)[b"state"]
         assert isinstance(state, bytes)
         return state
 
     def aof(self) -> bytes:
-        """What its incr files hold."""
+        """Return what its incr files hold."""
         files = sorted((self.directory / "appendonlydir").glob("*.incr.aof"))
         return b"".join([file.read_bytes() for file in files])
 
@@ -144,7 +144,7 @@ class Mesh:
             )
 
     def peers_of(self, number: int, among: Iterable[int]) -> str:
-        """What ``aa-peers`` of a region is, where these take part."""
+        """Return what ``aa-peers`` of a region is, where these take part."""
         return ", ".join(
             f"{asked} 127.0.0.1 {self.proxies[number, asked].port}"
             for asked in among

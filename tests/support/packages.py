@@ -52,7 +52,7 @@ def python_with(config: pytest.Config, requirements: Path) -> Path:
 
 
 def _kept(config: pytest.Config, kind: str, named: bytes) -> Path:
-    """Where that is kept which a list names."""
+    """Return where that is kept which a list names."""
     assert config.cache is not None
     return Path(config.cache.mkdir(kind)) / hashlib.sha256(named).hexdigest()[:16]
 

@@ -54,7 +54,7 @@ def _time_ms(server: Process) -> int:
 
 
 def _counts(server: Process, names: set[str]) -> dict[str, str]:
-    """What INFO counts: keys that were found, changes, and calls of some commands."""
+    """Return what INFO counts: keys that were found, changes, and calls of some commands."""
     found = {name: server.info()[name] for name in _COUNTED}
     for name, text in server.info("commandstats").items():
         if name in names:

@@ -56,7 +56,7 @@ def state_of(pid: int) -> str:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process is gone, or nothing of it is left but its exit code.
+    """Return whether a process is gone, or nothing of it is left but its exit code.
 
     An orphan's is read by process 1, some time later or never.
     """

@@ -76,7 +76,7 @@ LEARNED = [[b"SCRIPT", b"LOAD", CALL], [b"FUNCTION", b"LOAD", b"REPLACE", LIBRAR
 
 
 def recorded(rng: random.Random, words: list[bytes], may_fail: bool = True) -> list[list[bytes]]:
-    """How a file or a master before Redis 7.0 says that a script called a command.
+    """Return how a file or a master before Redis 7.0 says that a script called a command.
 
     ``LEARNED`` stands before it. Redis 8.10 crashes at a file with a script that fails.
     """

@@ -11,7 +11,7 @@ __all__ = ["intset", "length", "payload", "sealed", "string", "ziplist", "zipmap
 
 
 def payload(kind: int, body: bytes, version: int = 6) -> bytes:
-    """What DUMP would have answered."""
+    """Return what DUMP would have answered."""
     return sealed(bytes([kind]) + body + struct.pack("<H", version))
 
 

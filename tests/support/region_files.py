@@ -70,7 +70,7 @@ def units(data: bytes) -> list[Unit]:
 
 
 def commands(path: Path) -> list[Words]:
-    """What stands in a file behind the line that says whose it is."""
+    """Return what stands in a file behind the line that says whose it is."""
     reader = AofReader(bytes(path), b"x.aof")
     found = []
     while (words := reader.next()) is not None:

@@ -48,7 +48,7 @@ class Replica:
 
     @property
     def log(self) -> list[Record]:
-        """What it has recorded as what it is now."""
+        """Return what it has recorded as what it is now."""
         return self.logs.setdefault(self.region.origin, [])
 
     def emit(self, *record: object) -> None:

@@ -89,7 +89,7 @@ class Processes(Regions):
         self._exits.close()
 
     def logs(self) -> str:
-        """What all of them have logged."""
+        """Return what all of them have logged."""
         return "\n".join(region.log() for region in self._mesh.regions.values())
 
     def check_logs(self) -> None:

@@ -44,7 +44,7 @@ def records_of(value: object) -> bytes:
 
 
 def own_payload(value: object) -> bytes:
-    """What DUMP answered before it answered as Redis does."""
+    """Return what DUMP answered before it answered as Redis does."""
     body = records_of(value) + struct.pack("<H", VERSION)
     return body + CHECKSUM.pack(xxh3_64_intdigest(body))
 

@@ -23,7 +23,7 @@ BATCH = "streaming.sql.batchId"
 
 
 def fate(percent: int, batch: str, partition: int, attempt: int) -> str:
-    """What becomes of an attempt: nothing, an error, or (a third of them) a dead worker."""
+    """Return what becomes of an attempt: nothing, an error, or (a third of them) a dead worker."""
     number = crc32(f"{batch}:{partition}:{attempt}".encode()) % 300
     if number >= 3 * percent:
         return ""

@@ -23,7 +23,7 @@ _NULL_FLUSH = re.compile(rb"(invalidate\r\n)(?:_|\$-1)\r\n$")
 
 
 def is_message(frame: bytes) -> bool:
-    """Whether a frame is a message, and no reply."""
+    """Return whether a frame is a message, and no reply."""
     header = frame.split(b"\r\n", 3)
     return len(header) > 2 and header[2] in (b"message", b"invalidate", b"tracking-redir-broken")
 

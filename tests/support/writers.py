@@ -12,7 +12,7 @@ NAMES: Final = tuple(judge.name for judge in JUDGES)
 
 
 def writer_path(name: str) -> str:
-    """Where a server of ``NAMES`` lies; without it the test is skipped, except in CI."""
+    """Return where a server of ``NAMES`` lies; without it the test is skipped, except in CI."""
     program = {judge.name: judge.program() for judge in JUDGES}[name]
     if program is None:
         missing(f"no {name}: `make judges` brings it")

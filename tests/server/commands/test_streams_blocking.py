@@ -35,7 +35,7 @@ def entries(*ids: str) -> list[list[object]]:
 
 
 def one(key: str, *ids: str) -> object:
-    """What XREAD answers when one stream has entries, all of them ``f v``."""
+    """Return what XREAD answers when one stream has entries, all of them ``f v``."""
     return [[key.encode(), entries(*ids)]]
 
 

@@ -67,7 +67,7 @@ def on(key: str, line: str) -> Request:
 
 
 def state(client: RawClient, key: str) -> object:
-    """Who holds what, without times."""
+    """Return who holds what, without times."""
     groups = client.call_parsed("XINFO", "GROUPS", key)
     rows = client.call_parsed("XPENDING", key, "g", "-", "+", 100)
     if isinstance(rows, list):

@@ -24,7 +24,7 @@ def limited(client: RawClient, key: str, most: int, *numbers: int) -> None:
 
 
 def read(client: RawClient, name: str, *words: str | int) -> list[tuple[str, list[int]]]:
-    """What XREADGROUP gives: for each stream the numbers of its entries' IDs."""
+    """Return what XREADGROUP gives: for each stream the numbers of its entries' IDs."""
     reply = client.call_parsed("XREADGROUP", "GROUP", "g", name, *words)
     if reply is None:
         return []

@@ -51,7 +51,7 @@ def add(client: RawClient, key: str, pid: Argument, iid: Argument, *more: Argume
 
 
 def facts(client: RawClient, key: str, *full: str) -> dict[bytes, object]:
-    """What XINFO STREAM tells."""
+    """Return what XINFO STREAM tells."""
     reply = client.call_parsed("XINFO", "STREAM", key, *full)
     if isinstance(reply, dict):
         return reply

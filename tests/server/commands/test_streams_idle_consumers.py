@@ -37,7 +37,7 @@ def names(client: RawClient) -> list[bytes]:
 
 
 def count(client: RawClient) -> object:
-    """How many consumers there are, told without listing them."""
+    """Return how many consumers there are, told without listing them."""
     groups = client.call_parsed("XINFO", "GROUPS", "s")
     assert isinstance(groups, list)
     return dict(zip(groups[0][::2], groups[0][1::2], strict=True))[b"consumers"]

@@ -23,7 +23,7 @@ LINE = re.compile(rb"([*$%:_])(-?\d*)\r\n")
 
 
 def value_end(wire: bytes, at: int) -> int:
-    """Where the value that begins at ``at`` ends."""
+    """Return where the value that begins at ``at`` ends."""
     found = LINE.match(wire, at)
     assert found is not None, wire[at:]
     at = found.end()
@@ -70,7 +70,7 @@ def put_together(streams: list[Given], resp3: bool) -> bytes:
 
 
 def cut(streams: list[Given], most: int) -> list[Given]:
-    """What is left of a reply."""
+    """Return what is left of a reply."""
     kept = []
     size = 0
     given = False

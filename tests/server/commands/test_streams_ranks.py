@@ -26,7 +26,7 @@ Bounds = st.one_of(
 
 
 def ids(client: RawClient, key: str, start: str, end: str) -> list[bytes]:
-    """What XRANGE finds: the oracle."""
+    """Return what XRANGE finds: the oracle."""
     reply = client.call_parsed("XRANGE", key, start, end)
     assert isinstance(reply, list), reply
     return [entry[0] for entry in reply]

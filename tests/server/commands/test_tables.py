@@ -87,7 +87,7 @@ def test_a_docstring_leaves_to_the_entry_what_that_says(module: str) -> None:
 
 
 def answer(folder: Path, entry: str) -> str:
-    """What a server says that has one more table."""
+    """Return what a server says that has one more table."""
     toys = folder / "toys"
     toys.mkdir(exist_ok=True)
     (toys / "toys.py").write_text(FUNCTION)

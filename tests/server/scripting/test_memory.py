@@ -16,7 +16,7 @@ KEPT = 500  # scripts of EVAL; those of SCRIPT LOAD stay
 
 
 def facts(server: Process) -> dict[str, int]:
-    """What INFO says of scripts, and the size of the process, in bytes."""
+    """Return what INFO says of scripts, and the size of the process, in bytes."""
     info = server.info("everything")
     names = ("number_of_cached_scripts", "evicted_scripts", "used_memory_vm_eval",
              "used_memory_scripts_eval", "used_memory_vm_functions", "number_of_libraries",

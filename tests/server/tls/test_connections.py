@@ -157,7 +157,7 @@ def test_an_end_is_answered_first(server: Encrypted) -> None:
 
 
 def is_ended_in_form(client: RawClient) -> bool:
-    """Whether the server ends a connection by TLS's own notice."""
+    """Return whether the server ends a connection by TLS's own notice."""
     assert isinstance(client.sock, ssl.SSLSocket)
     client.sock.suppress_ragged_eofs = False  # type: ignore[attr-defined]
     try:
@@ -168,7 +168,7 @@ def is_ended_in_form(client: RawClient) -> bool:
 
 
 def ends(server: Encrypted) -> list[bool]:
-    """Whether a server ends connections with notice, each in another way."""
+    """Return whether a server ends connections with notice, each in another way."""
     seen = []
     asked = [
         encode("QUIT"),

@@ -27,7 +27,7 @@ def server(encrypted: Start) -> Encrypted:
 
 
 def closed_without(client: RawClient) -> bytes:
-    """What comes before the end."""
+    """Return what comes before the end."""
     return client.rest_until_close()
 
 

@@ -34,7 +34,7 @@ def put(table: Table, key: bytes, value: object) -> bool:
 
 
 def read(table: Table, key: bytes) -> object:
-    """What stands behind a key; None without it."""
+    """Return what stands behind a key; None without it."""
     if table.kind == PAIRS:
         return table.get(key)
     if table.kind == MEMBERS:

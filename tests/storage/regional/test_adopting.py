@@ -63,7 +63,7 @@ def test_all_of_a_stream_is_taken_over(key: bytes) -> None:
 
 
 def to_come(stream: RegionalStream, group: Group) -> list[ID]:
-    """What a group has still to be given."""
+    """Return what a group has still to be given."""
     return [
         (part.run.ms[number], part.run.seq[number])
         for part in places_of(group).parts(stream, 0)

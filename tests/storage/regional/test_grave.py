@@ -71,7 +71,7 @@ def gone(random: Random, region: Region) -> RegionalStream:
 
 
 def some_stable(random: Random, stream: RegionalStream) -> Numbers:
-    """What may be stable: some of the removals, or all, or something else."""
+    """Return what may be stable: some of the removals, or all, or something else."""
     stable: Numbers = {some_origin(random): some_number(random)}
     for removal in stream.removals:
         if random.random() < 0.5:

@@ -43,7 +43,7 @@ class Model(NamedTuple):
 
 
 def rows_of(parts: list[Part], reverse: bool = False) -> list[tuple[ID, list[bytes]]]:
-    """What a reader of the parts sees."""
+    """Return what a reader of the parts sees."""
     found = []
     for part in parts:
         for number in (part.low, part.high - 1):

@@ -48,7 +48,7 @@ def packed_members(value: Set) -> list[bytes]:
 
 
 def expected_encoding(encoding: bytes, model: dict[bytes, None], limits: SetLimits) -> bytes:
-    """What Redis turns a set into that had this encoding and has got these members."""
+    """Return what Redis turns a set into that had this encoding and has got these members."""
     if encoding == b"hashtable":
         return encoding
     strings = encoding == b"listpack" or not all(spells_integer(member) for member in model)

@@ -137,7 +137,7 @@ class Calls:
         return [word for part in parts for word in part]
 
     def _times(self) -> int:
-        """How often an option is given."""
+        """Return how often an option is given."""
         kind = self._chance.random()
         return 0 if kind < 0.7 else 1 if kind < 0.98 else 2
 

@@ -208,7 +208,7 @@ class Fuzz:
         print(f"--- {where}: {found}\n{self.scripts[-1]}", flush=True)
 
     def tolerated(self) -> str:
-        """How often each difference that is known was met."""
+        """Return how often each difference that is known was met."""
         counts = sorted(self._duel.player.tolerated.items())
         return "".join(f"  {count:>7} {reason}\n" for reason, count in counts)
 

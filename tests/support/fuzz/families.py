@@ -245,7 +245,7 @@ def _member(family: str, chance: Random, long: bool) -> bytes:
 
 
 def levels(words: list[bytes]) -> bool:
-    """Whether a call puts members into the set in which all scores are to be equal."""
+    """Return whether a call puts members into the set in which all scores are to be equal."""
     return words[0].upper() in (b"ZADD", b"ZRANGESTORE") and EQUAL in words[1:2]
 
 

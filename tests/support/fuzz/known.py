@@ -84,7 +84,7 @@ def _name(words: tuple[bytes, ...]) -> tuple[str, str]:
 
 
 def shape_only(words: tuple[bytes, ...]) -> bool:
-    """Whether replies to this call are compared by their kind alone."""
+    """Return whether replies to this call are compared by their kind alone."""
     name, full = _name(words)
     help_asked = len(words) > 1 and words[1].upper() in _SHAPED_SUBCOMMANDS
     return name in SHAPES or full in SHAPES or help_asked
@@ -98,7 +98,7 @@ def levelled(words: list[bytes] | tuple[bytes, ...]) -> tuple[bytes, ...] | None
 
 
 def huge(words: list[bytes] | tuple[bytes, ...]) -> bool:
-    """Whether a small call asks for a reply of gigabytes."""
+    """Return whether a small call asks for a reply of gigabytes."""
     name = words[0].upper() if words else b""
     if name in _BY_CHANCE:
         return any(_number(word) < -_MANY_ITEMS for word in words[2:3])
@@ -115,7 +115,7 @@ def _number(word: bytes) -> int:
 
 
 def packs_anew(words: tuple[bytes, ...]) -> bool:
-    """Whether elements are put into a new collection, in the order in which they are met."""
+    """Return whether elements are put into a new collection, in the order in which they are met."""
     return bool(words) and words[0].upper() in (b"SUNIONSTORE", b"SDIFFSTORE", b"RESTORE")
 
 
@@ -135,22 +135,22 @@ def turns_large(words: tuple[bytes, ...]) -> bool:
 
 
 def imports(words: tuple[bytes, ...]) -> bool:
-    """Whether HIMPORT makes a hash."""
+    """Return whether HIMPORT makes a hash."""
     return [word.upper() for word in words[:2]] == [b"HIMPORT", b"SET"]
 
 
 def has_own_order(words: tuple[bytes, ...]) -> bool:
-    """Whether each server puts elements in an order of its own from this call on."""
+    """Return whether each server puts elements in an order of its own from this call on."""
     return imports(words) or turns_large(words)
 
 
 def _takes_nearest(upper: list[bytes]) -> bool:
-    """Whether so many members of a sorted set are taken, by their distance."""
+    """Return whether so many members of a sorted set are taken, by their distance."""
     return upper[0].startswith(b"GEO") and b"COUNT" in upper and b"ANY" not in upper
 
 
 def avoided(words: tuple[bytes, ...]) -> str | None:
-    """Why this call is not made, or None."""
+    """Return why this call is not made, or None."""
     if not words:
         return None
     upper = [word.upper() for word in words]
@@ -193,7 +193,7 @@ _TIMES_AT: Final = {
 
 
 def waits(words: list[bytes]) -> bool:
-    """Whether the client may have to wait."""
+    """Return whether the client may have to wait."""
     upper = [word.upper() for word in words]
     return b"BLOCK" in upper or upper[0] in _TIMES_AT
 
@@ -265,13 +265,13 @@ _ALLOCATED: Final = {
 
 
 def _allocated(words: tuple[bytes, ...], ours: object, real: object) -> bool:
-    """Whether all is the same that does not depend on how an array came about."""
+    """Return whether all is the same that does not depend on how an array came about."""
     asked = words[0].upper() == b"ARINFO"
     return asked and _without(ours, _ALLOCATED) == _without(real, _ALLOCATED)
 
 
 def _template(words: tuple[bytes, ...], ours: object, real: object) -> bool:
-    """Whether a hash that HIMPORT has made shares its fields with others, in Redis."""
+    """Return whether a hash that HIMPORT has made shares its fields with others, in Redis."""
     told = isinstance(real, bytes) and real.startswith(b"template-")
     return told and words[0].upper() == b"OBJECT" and ours in (b"listpack", b"hashtable")
 
@@ -313,7 +313,7 @@ def _references(words: tuple[bytes, ...], ours: object, real: object) -> bool:
 
 
 def _fewer_nodes(words: tuple[bytes, ...], ours: object, real: object) -> bool:
-    """Whether we have dropped a node in front that Redis keeps, and nothing else differs."""
+    """Return whether we have dropped a node in front that Redis keeps, and nothing else differs."""
     told = (b"radix-tree-nodes", b"radix-tree-keys", b"lag")
     if not (isinstance(ours, list) and isinstance(real, list) and told[1] in real):
         return False
@@ -330,7 +330,7 @@ def _exhausted(words: tuple[bytes, ...], ours: object, real: object) -> bool:
 
 
 def _forgotten(words: tuple[bytes, ...], ours: object, real: object) -> bool:
-    """Whether Redis has taken fewer iids from a payload, and nothing else differs."""
+    """Return whether Redis has taken fewer iids from a payload, and nothing else differs."""
     told = b"iids-tracked"
     here, there = _flat(ours), _flat(real)
     if told not in here or told not in there:
@@ -360,7 +360,7 @@ def _flat(value: object) -> list[object]:
 
 
 def _outline(value: object) -> object:
-    """What kind of reply it is, and how long its parts are."""
+    """Return what kind of reply it is, and how long its parts are."""
     if isinstance(value, dict):
         return "map", len(value)
     if isinstance(value, list | set | frozenset):
@@ -529,7 +529,7 @@ def reason(
     packed: bool = False,
     more: tuple[Known, ...] = (),
 ) -> str | None:
-    """Why two replies may differ, or None when they must not.
+    """Return why two replies may differ, or None when they must not.
 
     Args:
         waited: somebody has waited in this session.

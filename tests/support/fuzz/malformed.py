@@ -176,7 +176,7 @@ _MORE = (b"HEXPIRE 3 1000 FIELDS 1 f", b"XGROUP CREATE 7 g 0")
 
 
 def payloads_of(port: int) -> list[bytes]:
-    """What the server dumps of values of all types, small and large ones."""
+    """Return what the server dumps of values of all types, small and large ones."""
     chance = random.Random(1)
     with RawClient(port) as client:
         keys = [b"%d" % number for number in range(len(_SMALL))]

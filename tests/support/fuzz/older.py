@@ -41,7 +41,7 @@ class Older:
         self._lacking: Final[dict[str, set[bytes]]] = _lacking(side) if older else {}
 
     def lacks(self, words: tuple[bytes, ...]) -> bool:
-        """Whether a call has a word that was no option then, or is read in another way."""
+        """Return whether a call has a word that was no option then, or is read in another way."""
         upper = [word.upper() for word in words]
         if self._older and words and _has_changed(upper):
             return True
@@ -104,7 +104,7 @@ def _tokens(arguments: list[Argument]) -> set[bytes]:
 
 
 def _has_changed(upper: list[bytes]) -> bool:
-    """Whether an older Redis does something else, so that the servers would be apart."""
+    """Return whether an older Redis does something else, so that the servers would be apart."""
     name = upper[0]
     if name in _OPTIONS_AT and not _read_alike(upper):
         return True
@@ -128,7 +128,7 @@ def _is_wide(word: bytes) -> bool:
 
 
 def _is_bound_since(word: bytes) -> bool:
-    """Whether a score is hexadecimal, or begins with a space."""
+    """Return whether a score is hexadecimal, or begins with a space."""
     return word.lstrip(b"(-+").startswith((b"0X", b" "))
 
 
@@ -189,7 +189,7 @@ _ALONE: Final = {
 
 
 def _told_less(words: tuple[bytes, ...], ours: object, real: object) -> bool:
-    """Whether all is the same, or may differ, but for facts that were not told then."""
+    """Return whether all is the same, or may differ, but for facts that were not told then."""
     if words[0].upper() != b"XINFO":
         return False
     told = _told(ours, real)

@@ -24,13 +24,13 @@ _FOOTER_BYTES: Final = 10
 
 
 def named(chance: Random) -> bytes:
-    """What stands for a payload in a call; most are whole."""
+    """Return what stands for a payload in a call; most are whole."""
     damage = _WHOLE if chance.random() < 0.8 else chance.randint(1, _DAMAGES)
     return b"{payload:%d:%d:%d}" % (chance.randrange(_SERVERS), chance.randrange(_KEPT), damage)
 
 
 def payloads_in(ours: bytes, real: bytes) -> bool:
-    """Whether both servers, as they were asked to DUMP, have answered with a payload."""
+    """Return whether both servers, as they were asked to DUMP, have answered with a payload."""
     return all(reply.startswith(b"$") and not reply.startswith(b"$-") for reply in (ours, real))
 
 
@@ -81,7 +81,7 @@ def damaged(payload: bytes, chance: Random) -> bytes:
 
 
 def is_named(word: bytes) -> bool:
-    """Whether a word stands for a payload."""
+    """Return whether a word stands for a payload."""
     return _NAMED.fullmatch(word) is not None
 
 

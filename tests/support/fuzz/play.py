@@ -50,7 +50,7 @@ class Difference(Exception):
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What it has in common with others that have the same cause, probably."""
+        """Return what it has in common with others that have the same cause, probably."""
         if self.what == "events":  # those that one of them has more of, without the keys
             ours, real = (
                 Counter(line.split(b" ")[1] for line in lines.split(b"\n") if line)
@@ -321,7 +321,7 @@ class Player:
             self._compare_replies(place, each, our_reply, real_reply, queued)
 
     def _take(self, client: int) -> tuple[bytes, bytes]:
-        """What has come to a client; where one side is behind, the rest is waited for."""
+        """Return what has come to a client; where one side is behind, the rest is waited for."""
         ours, real = (side.wires[client] for side in self.sides)
         deadline = time.monotonic() + _LATE_S
         while ours.peek() != real.peek() and time.monotonic() < deadline:

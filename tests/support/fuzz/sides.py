@@ -52,7 +52,7 @@ class Wire:
         return True
 
     def answered(self, pushes: bool, count: int = 1) -> bool:
-        """Whether so many whole replies have come that were not taken.
+        """Return whether so many whole replies have come that were not taken.
 
         Args:
             pushes: a push is a reply, too.
@@ -158,7 +158,7 @@ class Side:
         return wire
 
     def waiting(self, client: int) -> bool:
-        """Whether the server has not answered because the client waits for something."""
+        """Return whether the server has not answered because the client waits for something."""
         line = self.call("CLIENT", "LIST", "ID", f"{self.wires[client].client_id}")
         return b" flags=" in line and b"b" in line.partition(b" flags=")[2].partition(b" ")[0]
 
@@ -182,7 +182,7 @@ class Side:
         return True
 
     def counts(self) -> dict[str, str]:
-        """What INFO has counted since the session began, without times."""
+        """Return what INFO has counted since the session began, without times."""
         text = parse(self.call("INFO", "commandstats", "errorstats", "stats"))
         assert isinstance(text, bytes)
         pairs = (line.partition(":")[::2] for line in text.decode().splitlines())

@@ -95,7 +95,7 @@ def steps_of(text: str) -> list[Step]:
 
 
 def _odd(words: list[bytes]) -> bool:
-    """Whether a call begins or ends what lasts longer than itself."""
+    """Return whether a call begins or ends what lasts longer than itself."""
     name = words[0].upper()
     return name in (b"MULTI", b"EXEC", b"DISCARD", b"RESET", b"QUIT") or b"SUBSCRIBE" in name
 

@@ -133,7 +133,7 @@ class Words:
         self.now_ms = START_MS
 
     def takes_producers(self) -> bool:
-        """Whether to name a producer, which goes with IDs that the clock gives."""
+        """Return whether to name a producer, which goes with IDs that the clock gives."""
         return self._by_clock or self._chance.random() < 0.05
 
     def pick(self, pool: Sequence[bytes]) -> bytes:

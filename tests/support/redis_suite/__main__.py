@@ -54,7 +54,7 @@ def _passed(outcomes: list[Outcome]) -> Counter[str]:
 
 
 def compare(unit: str, ours: list[Outcome], real: list[Outcome]) -> Comparison:
-    """What only the real server passes."""
+    """Return what only the real server passes."""
     our_passed, real_passed = _passed(ours), _passed(real)
     why = {outcome.name: outcome.reason for outcome in ours if outcome.status == FAILED}
     known = expected.known(unit)

@@ -21,7 +21,7 @@ def reasons() -> dict[str, list[tuple[str, str]]]:
 
 
 def known(unit: str) -> dict[str, str]:
-    """Why we do not pass some tests of a unit, by their names."""
+    """Return why we do not pass some tests of a unit, by their names."""
     return {name: reason for reason, tests in reasons().items() for of, name in tests if of == unit}
 
 

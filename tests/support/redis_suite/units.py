@@ -110,7 +110,7 @@ def _quoted(data: bytes) -> bytes:
 
 
 def _once(suite: Path, port: int, unit: str, options: list[str]) -> Iterator[Outcome]:
-    """What becomes of the tests of a unit. Raises: _Hangs."""
+    """Return what becomes of the tests of a unit. Raises: _Hangs."""
     client = _Client(suite, port, options)
     begun = ""
     try:

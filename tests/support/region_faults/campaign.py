@@ -291,7 +291,7 @@ class Campaign:
             self._settle()
 
     def _compare(self) -> Entries:
-        """What is there, the same in all regions. Raises: Failure."""
+        """Return what is there, the same in all regions. Raises: Failure."""
         first: dict[str, tuple[list[tuple[bytes, bytes]], list[object]]] = {}
         entries: Entries = {}
         for number, region in self.mesh.regions.items():
@@ -336,7 +336,7 @@ def _difference(
 
 
 def _state_difference(one: RawClient, other: RawClient, key: str) -> str:
-    """What AA STREAM says in one region alone."""
+    """Return what AA STREAM says in one region alone."""
     mine, theirs = one.call_parsed("AA", "STREAM", key), other.call_parsed("AA", "STREAM", key)
     lines = [set(each) if isinstance(each, list) else set() for each in (mine, theirs)]
     return (

@@ -345,11 +345,11 @@ class Checker:
                     self._findings.blame("settled, but read again", f"{delivery}")
 
     def _is_lossy(self, disaster: Disaster) -> bool:
-        """Whether something may be lost by it that was settled before the round."""
+        """Return whether something may be lost by it that was settled before the round."""
         return disaster.at_s >= self._began_s and disaster.since_s <= self._began_s
 
     def _was_moved(self, since_s: float, until_s: float) -> bool:
-        """Whether the group was read in other regions at some time between."""
+        """Return whether the group was read in other regions at some time between."""
         before = [at_s for at_s in self._history.moves if at_s <= until_s]
         return any(at_s >= since_s for at_s in before)
 
@@ -358,7 +358,7 @@ class Checker:
         return any(disaster.at_s >= self._began_s for disaster in self._history.disasters)
 
     def _lost_since(self, region: int, at_s: float) -> bool:
-        """Whether a region may have lost what it did at a time."""
+        """Return whether a region may have lost what it did at a time."""
         return any(
             disaster.region == region
             and disaster.at_s >= at_s

@@ -20,7 +20,7 @@ def escapes() -> list[str]:
 
 
 def libraries() -> list[str]:
-    """What FUNCTION LOAD takes and refuses; the first has the functions f1 to f12."""
+    """Return what FUNCTION LOAD takes and refuses; the first has the functions f1 to f12."""
     return _parts("libraries.lua")
 
 

@@ -84,7 +84,7 @@ def _compared(value: object) -> object:
 
 
 def differences(ours: State, twin: State) -> str:
-    """What differs, a line each; empty when nothing does."""
+    """Return what differs, a line each; empty when nothing does."""
     lines = []
     for place in sorted(ours.keys() | twin.keys()):
         if ours.get(place) != twin.get(place):

@@ -50,7 +50,7 @@ class Work:
         self._calls: Final = Calls(chance, names, spoilt=0.05)
 
     def next(self, now_ms: int) -> Pipeline:
-        """What to send at a time."""
+        """Return what to send at a time."""
         chance = self._chance
         self._calls.words.now_ms = now_ms
         size = chance.choice((1, 1, 2, 3, 5, 8, 13, 50))
