@@ -55,7 +55,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-durability time-to-pong image-check wheel-check flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-sweep bench-durability time-to-pong image-check wheel-check flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -155,6 +155,9 @@ bench-quick: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## a selection within a min
 # Beside the servers that `make judges` fetches.
 bench-types: $(STAMP) $(TO_BENCH) ## CPU per command and memory per element, by type; ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.types $(ARGS)
+
+bench-sweep: $(STAMP) $(TO_BENCH) ## CPU of every command over many small keys, beside real servers; ARGS=--help
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.sweep $(ARGS)
 
 flame: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## where the time goes, as a picture (needs Linux's perf); ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.flame $(ARGS)

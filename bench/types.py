@@ -95,13 +95,18 @@ def fill(server: Server, calls: Iterator[Words]) -> None:
 
 
 def cpu_of(
-    workload: Workload, servers: list[Server], elements: int, rounds: int
+    workload: Workload, servers: list[Server], elements: int, rounds: int, keep: bool = False
 ) -> dict[str, float | str]:
-    """Nanoseconds of CPU that one command takes, on each server, or why it cannot be told."""
+    """Return nanoseconds of CPU that one command takes, on each server, or why there are none.
+
+    Args:
+        keep: the keys that are there, and are not filled anew.
+    """
     told: dict[str, float | str] = {}
     clients: dict[str, Clients] = {}
     for server in servers:
-        server.control.call("FLUSHALL")
+        if not keep:
+            server.control.call("FLUSHALL")
         try:
             fill(server, workload.prepare(elements))
             clients[server.name] = Clients(server.port)
