@@ -70,8 +70,8 @@ h: HGETDEL h:{k} FIELDS 1 f3 | HDEL h:{k} f2
 l: LINDEX l:{k} 3 | LRANGE l:{k} 0 -1 | LLEN l:{k} | LPOS l:{k} e5 | LSET l:{k} 3 v{i}
 l: LPUSH l:{k} v | RPUSH l:{k} v | LPUSHX l:{k} v | RPUSHX l:{k} v | LINSERT l:{k} BEFORE e5 v
 l: LREM l:{k} 1 v | LTRIM l:{k} 0 6 | LMOVE l:{k} l:{j} LEFT RIGHT | RPOPLPUSH l:{k} l:{j}
-l: BLMOVE l:{k} l:{j} LEFT RIGHT 0 | BRPOPLPUSH l:{k} l:{j} 0 | LMPOP 1 l:{k} LEFT
-l: BLMPOP 0 1 l:{k} LEFT | BLPOP l:{k} 1 | BRPOP l:{k} 1 | LPOP l:{k} | RPOP l:{k}
+l: BLMOVE l:{k} l:{j} LEFT RIGHT 0.01 | BRPOPLPUSH l:{k} l:{j} 0.01 | LMPOP 1 l:{k} LEFT
+l: BLMPOP 0.01 1 l:{k} LEFT | BLPOP l:{k} 0.01 | BRPOP l:{k} 0.01 | LPOP l:{k} | RPOP l:{k}
 S: SISMEMBER S:{k} m2 | SMISMEMBER S:{k} m2 m9 | SMEMBERS S:{k} | SCARD S:{k} | SSCAN S:{k} 0
 S: SRANDMEMBER S:{k} | SRANDMEMBER S:{k} 2 | SINTER S:{k} S:{j} | SUNION S:{k} S:{j}
 S: SDIFF S:{k} S:{j} | SINTERCARD 2 S:{k} S:{j} | SINTERSTORE d S:{k} S:{j}
@@ -85,7 +85,7 @@ z: ZDIFF 2 z:{k} z:{j} | ZINTERCARD 2 z:{k} z:{j} | ZUNIONSTORE d 2 z:{k} z:{j}
 z: ZINTERSTORE d 2 z:{k} z:{j} | ZDIFFSTORE d 2 z:{k} z:{j} | ZRANGESTORE d z:{k} 0 -1
 z: ZADD z:{k} {i} m2 | ZADD z:{k} {i} n{i} | ZINCRBY z:{k} 1 m2 | ZREM z:{k} m3
 z: ZREMRANGEBYRANK z:{k} 9 9 | ZREMRANGEBYSCORE z:{k} 9 9 | ZREMRANGEBYLEX z:{k} [x [y
-z: ZMPOP 1 z:{k} MIN | BZMPOP 1 1 z:{k} MIN | BZPOPMIN z:{k} 1 | BZPOPMAX z:{k} 1
+z: ZMPOP 1 z:{k} MIN | BZMPOP 0.01 1 z:{k} MIN | BZPOPMIN z:{k} 0.01 | BZPOPMAX z:{k} 0.01
 z: ZPOPMIN z:{k} | ZPOPMAX z:{k}
 g: GEOPOS g:{k} m0 | GEOHASH g:{k} m0 | GEODIST g:{k} m0 m1 | GEOADD g:{k} 13.5 38 m2
 g: GEOSEARCH g:{k} FROMMEMBER m0 BYRADIUS 200 km ASC | GEORADIUS g:{k} 15 37 200 km
