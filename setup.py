@@ -226,7 +226,7 @@ class WithoutCompiled(build_py):
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return name of the package, name and file of each module."""
-        found = super().find_package_modules(package, package_dir)
+        found = super().find_package_modules(package, package_dir)  # type: ignore[no-untyped-call]
         return [each for each in found if f"{each[0]}.{each[1]}" not in compiled]
 
 

@@ -206,7 +206,8 @@ class World:
         found = claimable(self.stream, group, latest_ms, most)
         assert [(claim.nack.ms, claim.nack.seq) for claim in found] == expected
         for claim in found:
-            assert claim.part.run.ms[claim.part.low] == claim.nack.ms
+            (part,) = claim.parts()
+            assert part.run.ms[part.low] == claim.nack.ms
         since_ms = model.pending[waiting[0]].time_ms if waiting else NEVER
         assert claimable_since(self.stream, group) == since_ms
 
