@@ -6,20 +6,19 @@ from typing import Final
 
 from headrace.persistence.aof.peer_log import RecordCount
 from headrace.regions.commands import (  # noqa: F401  (each registers what it does)
-    asking,
+    aa,
+    info,
     keys,
-    operating,
-    section,
+    replication,
     streams,
-    whole,
 )
-from headrace.regions.exchange.door import RegionDoor, RegionRecords
 from headrace.regions.exchange.effects import alone, begin_region, publish_all, region_of
-from headrace.regions.exchange.link import SocketConnector
+from headrace.regions.exchange.recovery import RegionDoor, RegionRecords
 from headrace.regions.exchange.regions import Regions
-from headrace.regions.files import lanes_form, region_form  # noqa: F401  (these, too)
-from headrace.regions.files.counting import OriginCount
+from headrace.regions.exchange.sockets import SocketConnector
+from headrace.regions.files import region_form, stream_form  # noqa: F401  (these, too)
 from headrace.regions.files.identity import owner_of
+from headrace.regions.files.log_file import OriginCount
 from headrace.server.active_active import ActiveActive, Encrypt, RegionAtWork
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.loading.loader import RegionFiles

@@ -117,7 +117,7 @@ OF_A_TYPE = (
     "headrace.server.commands.streams",
     "headrace.server.commands.strings",
     "headrace.regions.lanes",
-    "headrace.regions.files.lanes_",
+    "headrace.regions.files.stream_form",
     "headrace.regions.commands",
 )
 PACKAGES = ("protocol", "storage", "persistence", "compat", "server", "regions")

@@ -1,78 +1,158 @@
-"""What XINFO shows of a stream and a group in a region, beside what it shows everywhere."""
+"""Section ``activeactive`` of INFO: this region among the others. It is there with regions only."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from headrace.protocol.packing import Constant, Packer
-from headrace.regions.exchange.effects import region_of
-from headrace.regions.exchange.promising import ask_for_stable
-from headrace.regions.knowledge.promises import NO_STABLE_MS
-from headrace.regions.lanes.births import ANYWHERE
-from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.stream import RegionalStream
+from headrace.compat.errors import LOADING
+from headrace.persistence.errors import shown
+from headrace.regions.exchange.peers import Peer
+from headrace.regions.exchange.regions import Regions
+from headrace.regions.exchange.retention import log_of
+from headrace.regions.knowledge.records import newest_version
+from headrace.regions.knowledge.region import Region
+from headrace.server.dispatch.call import Call
+from headrace.server.durability.files import Files
+from headrace.server.gate import LOADING_DATA, REGION_REFUSES, WRITES_REFUSED
+from headrace.server.info.sections import add_section
 from headrace.server.state import Server
-from headrace.storage.stream.groups import Group
-from headrace.storage.stream.run import ID_MAX
-from headrace.storage.stream.stream import Stream
-from headrace.storage.vectors import ID, NO_ID
-
-_LANES: Final = Constant(b"lanes")
-_STABLE_ID: Final = Constant(b"stable-id")
-_NAME: Final = Constant(b"name")
-_LENGTH: Final = Constant(b"length")
-_LAST_ID: Final = Constant(b"last-id")
-_REMOVED_UP_TO: Final = Constant(b"removed-up-to")
-_PLACES: Final = Constant(b"places")
-_HOME: Final = Constant(b"home")
+from headrace.storage.sharing import MODES
+from headrace.storage.vectors import encode_numbers
 
 
-def add_lanes(out: Packer, server: Server, stream: Stream) -> None:
-    """Add the lanes of a stream, and the ID up to which nothing can come any more."""
-    assert isinstance(stream, RegionalStream)
-    out.constant(_LANES)
-    out.array(len(stream.lanes))
-    for lane in stream.lanes:
-        out.map(4)
-        out.constant(_NAME)
-        out.text(lane.name)
-        out.constant(_LENGTH)
-        out.number(lane.log.length)
-        out.constant(_LAST_ID)
-        out.id(*lane.last())
-        out.constant(_REMOVED_UP_TO)
-        out.id(*max(lane.deleted, lane.trimmed))
-    out.constant(_STABLE_ID)
-    ask_for_stable(server)
-    found = stable_id(server, stream)
-    if found is None:
-        out.null()
-    else:
-        out.id(*found)
+def active_active(call: Call) -> list[bytes]:
+    """The lines of the section: who this region is, what it knows, how the others are."""
+    server = call.server
+    files = call.durability.files
+    regions = server.neighbours
+    if server.data.region is None or not isinstance(regions, Regions):
+        return []
+    region = regions.region
+    return [
+        *_identity(server, region, files),
+        *_knowledge(server, region),
+        *_intake(regions),
+        *_log(files),
+        *_checks(regions),
+        *[_peer(regions, files, regions.peers[number]) for number in sorted(regions.peers)],
+        *_warnings(regions),
+    ]
 
 
-def stable_id(server: Server, stream: RegionalStream) -> ID | None:
-    """The ID up to which nothing can come any more; (0, 0) while that is not known.
-
-    Returns: None where callers give IDs that may come late.
-    """
-    if stream.is_manual():
-        return None
-    ms = region_of(server).stable_ms()
-    return NO_ID if ms == NO_STABLE_MS else (ms, ID_MAX)
+add_section(b"activeactive", b"Activeactive", active_active)
 
 
-def add_places(out: Packer, group: Group) -> None:
-    """Add how far a group has come in each lane, and the region where it is read."""
-    places = places_of(group)
-    out.constant(_PLACES)
-    out.array(2 * len(places.place))
-    for lane, entry_id in places.place.items():
-        out.text(lane)
-        out.id(*entry_id)
-    out.constant(_HOME)
-    home = places.births.home_region()
-    if home == ANYWHERE:
-        out.null()
-    else:
-        out.number(home)
+def _identity(server: Server, region: Region, files: Files) -> list[bytes]:
+    reasons = server.gate.reasons
+    refusal = b""
+    if reasons & LOADING_DATA:
+        refusal = LOADING
+    elif reasons & REGION_REFUSES:
+        refusal = region.refusal
+    elif reasons & WRITES_REFUSED:
+        refusal = files.write_error
+    modes = {mode: name for name, mode in MODES.items()}
+    return [
+        b"aa_region:%d" % region.id,
+        b"aa_database:" + region.database,
+        b"aa_epoch:%d" % region.epoch,
+        b"aa_generation:%d" % region.generation,
+        b"aa_mode:" + modes[region.mode],
+        b"aa_version:%d" % newest_version(),
+        b"aa_writable:%d" % (not refusal),
+        b"aa_not_writable_because:" + refusal,
+        b"aa_members:" + b",".join([b"%d" % member for member in region.members()]),
+    ]
+
+
+def _knowledge(server: Server, region: Region) -> list[bytes]:
+    return [
+        b"aa_numbers:" + encode_numbers(region.known()),
+        b"aa_synced_numbers:" + encode_numbers(region.synced),
+        b"aa_stable_numbers:" + encode_numbers(region.stable()),
+        b"aa_promise_ms:%d" % region.promise_ms,
+        b"aa_graves:%d" % len(server.data.graves),
+        b"aa_graves_bytes:%d" % server.account.graves_bytes(),
+        b"aa_garbage_keys:%d" % (len(region.garbage) + len(server.data.graves)),
+        b"aa_pairs_merged:%d" % region.pairs_merged,
+        b"aa_other_keys_lost:%d" % region.others_lost,
+    ]
+
+
+def _intake(regions: Regions) -> list[bytes]:
+    waiting = 0
+    for peer in regions.peers.values():
+        puller = peer.puller
+        waiting += 0 if puller is None else puller.waiting_bytes
+    return [
+        b"aa_resting_because:" + regions.resting.encode(),
+        b"aa_waiting_bytes:%d" % waiting,
+        b"aa_callers:%d" % regions.callers.count,
+    ]
+
+
+def _log(files: Files) -> list[bytes]:
+    log = log_of(files)
+    if log is None:
+        return []
+    return [
+        b"aa_backlog_bytes:%d" % log.backlog.size_bytes,
+        b"aa_log_bytes:%d" % log.size_bytes(),
+        b"aa_log_max_bytes:%d" % log.most_bytes,
+        b"aa_kept_for_others:%d" % log.is_kept,
+    ]
+
+
+def _checks(regions: Regions) -> list[bytes]:
+    checks = regions.checks
+    return [
+        b"aa_checks:%d" % checks.made,
+        b"aa_check_mismatches:%d" % checks.mismatches,
+        b"aa_check_mismatch_key:" + shown(checks.key).encode(),
+    ]
+
+
+def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
+    """One line; the state comes last, because it is text for people."""
+    known = regions.region.known()
+    missing = sum([max(0, peer.known[origin] - known.get(origin, 0)) for origin in peer.known])
+    acknowledged = regions.callers.acknowledged.get(peer.region, {})
+    own = regions.region.origin
+    unacknowledged = regions.region.count - acknowledged.get(own, 0)
+    log = log_of(files)
+    held = 0 if log is None else log.backlog.bytes_after(own, acknowledged.get(own, 0))
+    statistics = peer.statistics
+    return (
+        b"aa_peer%d:host=%b,port=%d,version=%d,lag_ms=%d,answered_ms_ago=%d,missing_records=%d,"
+        b"unacknowledged_records=%d,unacknowledged_bytes=%d,received_records=%d,received_bytes=%d,doubled_records=%d,"
+        b"gaps=%d,damaged=%d,connections=%d,full_copies=%d,clock_ahead_ms=%d,state=%b"
+    ) % (
+        peer.region,
+        peer.address.host,
+        peer.address.port,
+        regions.region.versions.get(peer.region, 0),
+        regions.lag_ms(peer),
+        regions.answered_ms_ago(peer),
+        missing,
+        unacknowledged,
+        held,
+        statistics.records,
+        statistics.received_bytes,
+        statistics.doubled,
+        statistics.gaps,
+        statistics.damaged,
+        statistics.connections,
+        peer.copies,
+        statistics.clock_ahead_ms,
+        regions.state_of(peer),
+    )
+
+
+def _warnings(regions: Regions) -> list[bytes]:
+    """Return where the others know of other members than this region does."""
+    lines: list[bytes] = []
+    for number in sorted(regions.peers):
+        peer = regions.peers[number]
+        hello = peer.hello
+        if hello is not None and regions.members_differ(peer):
+            theirs = b",".join([b"%d" % member for member in hello.members])
+            lines.append(b"aa_warning:region %d has the members %b" % (number, theirs))
+    return lines

@@ -13,11 +13,11 @@ from typing import Final
 
 from headrace.persistence.errors import shown
 from headrace.regions.exchange.effects import Effect, region_of
-from headrace.regions.lanes import grave
-from headrace.regions.lanes.grave import opened
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.registers import NO_DEADLINE
 from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.tombstones import bury as packed
+from headrace.regions.lanes.tombstones import opened
 from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED
 from headrace.server.gate import LOADING_DATA
 from headrace.server.state import Server
@@ -123,7 +123,7 @@ def bury(server: Server, key: bytes, stream: RegionalStream) -> None:
     graves = server.data.graves
     if not stream.is_idle():
         now_ms = server.clock.now_ns // 1_000_000
-        graves.put(key, grave.bury(stream) or stream, now_ms)
+        graves.put(key, packed(stream) or stream, now_ms)
     elif key in graves:
         graves.remove(key)
     region_of(server).garbage.pop(key, None)  # whatever lies in the graves is looked at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.protocol.packing import Packer
-from headrace.regions.commands import adding, grouping, info, removing, stable
+from headrace.regions.commands import groups, removals, stable_ids, xadd
 from headrace.regions.commands.settings import (
     set_id_everywhere,
     set_limits_everywhere,
@@ -26,13 +26,13 @@ class RegionalStreams(SharedStreams):
     """What it means here to add, trim, delete, read, and so on; see ``SharedStreams``."""
 
     def new(self, call: Call, key: bytes) -> Stream:
-        return adding.new_regional_stream(call, key)
+        return xadd.new_regional_stream(call, key)
 
     def finds_seq(self, call: Call, word: bytes, next_seq: bool) -> bool:
-        return adding.finds_seq(region_of(call.server).mode, word, next_seq)
+        return xadd.finds_seq(region_of(call.server).mode, word, next_seq)
 
     def is_manual(self, call: Call, stream: Stream, ms: int) -> bool:
-        return adding.is_manual(call, stream, ms)
+        return xadd.is_manual(call, stream, ms)
 
     def added(
         self,
@@ -45,18 +45,18 @@ class RegionalStreams(SharedStreams):
         manual: bool,
         created: bool,
     ) -> object:
-        return adding.report_added(call, stream, at, options, pid, iid, manual, created)
+        return xadd.report_added(call, stream, at, options, pid, iid, manual, created)
 
     def trim(self, call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
-        return removing.trim_everywhere(call, key, stream, options)
+        return removals.trim_everywhere(call, key, stream, options)
 
     def delete(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> int:
-        return removing.delete_everywhere(call, key, stream, ids)
+        return removals.delete_everywhere(call, key, stream, ids)
 
     def delete_by_mode(
         self, call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]
     ) -> object:
-        return removing.delete_by_mode(call, key, stream, mode, ids)
+        return removals.delete_by_mode(call, key, stream, mode, ids)
 
     def set_id(self, call: Call, stream: Stream, new_id: ID) -> object:
         return set_id_everywhere(call, stream, new_id)
@@ -67,54 +67,54 @@ class RegionalStreams(SharedStreams):
         set_limits_everywhere(call, key, stream, duration_s, maxsize)
 
     def create_group(self, call: Call, stream: Stream, position: ID, created: bool) -> object:
-        return grouping.create_everywhere(call, stream, position, created)
+        return groups.create_everywhere(call, stream, position, created)
 
     def destroy_group(self, call: Call, stream: Stream) -> int:
-        return grouping.destroy_everywhere(call, stream)
+        return groups.destroy_everywhere(call, stream)
 
     def set_mode(self, call: Call, stream: Stream, name: bytes, most: int) -> None:
-        grouping.set_mode_everywhere(call, stream, name, most)
+        groups.set_mode_everywhere(call, stream, name, most)
 
     def set_place(self, stream: Stream, group: Group, position: ID | None) -> None:
-        grouping.set_place(stream, group, position)
+        groups.set_place(stream, group, position)
 
     def place_record(self, key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
-        return grouping.place_record(key, group, parts)
+        return groups.place_record(key, group, parts)
 
     def release_held(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: bytes
     ) -> None:
-        grouping.release_held(call, key, stream, group, consumer)
+        groups.release_held(call, key, stream, group, consumer)
 
     def note_acknowledged(self, call: Call, key: bytes, stream: object, group: Group) -> None:
-        grouping.note_acknowledged(call, key, stream, group)
+        groups.note_acknowledged(call, key, stream, group)
 
     def ack_and_delete(
         self, call: Call, key: bytes, stream: Stream, group: Group, mode: int, ids: list[ID]
     ) -> object:
-        return removing.ack_and_delete(call, key, stream, group, mode, ids)
+        return removals.ack_and_delete(call, key, stream, group, mode, ids)
 
     def bound_of(self, call: Call, stream: Stream | None) -> ID:
-        return stable.bound_of(call, stream)
+        return stable_ids.bound_of(call, stream)
 
     def first_after(self, text: bytes, stream: Stream | None, bound: ID) -> ID:
-        return stable.first_after(text, stream, bound)
+        return stable_ids.first_after(text, stream, bound)
 
     def parts_up_to(
         self, stream: Stream, after: ID, bound: ID, count: int, most_bytes: int
     ) -> list[Part]:
-        return stable.parts_up_to(stream, after, bound, count, most_bytes)
+        return stable_ids.parts_up_to(stream, after, bound, count, most_bytes)
 
     def wait_for_stable(
         self, call: Call, options: ReadOptions, keys: list[bytes], after: list[ID], bounds: list[ID]
     ) -> Parked:
-        return stable.wait_for_stable(call, options, keys, after, bounds)
+        return stable_ids.wait_for_stable(call, options, keys, after, bounds)
 
     def add_lanes(self, out: Packer, server: Server, stream: Stream) -> None:
-        info.add_lanes(out, server, stream)
+        stable_ids.add_lanes(out, server, stream)
 
     def add_places(self, out: Packer, group: Group) -> None:
-        info.add_places(out, group)
+        stable_ids.add_places(out, group)
 
 
 shares_streams(RegionalStreams())

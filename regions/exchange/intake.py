@@ -17,7 +17,6 @@ from time import perf_counter_ns
 from typing import Final
 
 from headrace.persistence.errors import shown
-from headrace.regions.exchange.asker import Giver
 from headrace.regions.exchange.effects import (
     EffectError,
     Words,
@@ -26,10 +25,11 @@ from headrace.regions.exchange.effects import (
     is_local,
     region_of,
 )
-from headrace.regions.exchange.exchange import Inlet
+from headrace.regions.exchange.peer_connection import Giver
 from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.pull import Inlet
 from headrace.regions.files.journal import Journal
-from headrace.regions.files.scan import BEGIN, END, LOCAL, NUMBERED, BrokenBytes, Scanner
+from headrace.regions.files.log_file import BEGIN, END, LOCAL, NUMBERED, BrokenBytes, Scanner
 from headrace.regions.knowledge.records import newest_version
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
@@ -142,7 +142,7 @@ class Intake(Inlet):
         """Drop what a life gave that is over, and what stands on it.
 
         Others count on it that nothing more is learned from there: see
-        ``headrace.regions.knowledge.promises``.
+        ``headrace.regions.knowledge.stability``.
         """
         origins = {each.piece.origin for each in self._queue if each.giver is giver}
         dropped = [each for each in self._queue if each.piece.origin in origins]

@@ -14,6 +14,7 @@ COMPRESS_FROM_BYTES: Final = 4096
 _LEVEL: Final = 1
 _ITEMS: Final = 7
 TIME_MAX_MS: Final = 2**53
+PULL_BYTES: Final = 256 * 1024  # that one PULL asks for, while there is much to come
 
 
 class BadPiece(ValueError):

@@ -15,26 +15,33 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK
-from headrace.regions.exchange.advice import warn_refused
-from headrace.regions.exchange.asking import HELLO_BYTES, Asking, Inquiry
-from headrace.regions.exchange.callers import Callers
-from headrace.regions.exchange.catching import Catching, note_caught, safe_generation
-from headrace.regions.exchange.checking import Checking
-from headrace.regions.exchange.conversation import Conversation
-from headrace.regions.exchange.copier import PIECE_MAX_BYTES, Copier
-from headrace.regions.exchange.copying import CopyFile, Copying
+from headrace.regions.exchange.consistency import Checking
+from headrace.regions.exchange.copy_source import Giving
 from headrace.regions.exchange.effects import publish_all, refuse_writes, region_of
-from headrace.regions.exchange.exchange import Puller
-from headrace.regions.exchange.giving import Giving
+from headrace.regions.exchange.epochs import (
+    HELLO_BYTES,
+    Asking,
+    Catching,
+    Inquiry,
+    Lives,
+    note_caught,
+    safe_generation,
+)
+from headrace.regions.exchange.full_copy import PIECE_MAX_BYTES, Copier, CopyFile, Copying
+from headrace.regions.exchange.heartbeats import (
+    Stability,
+    SyncedNumbers,
+    keep_met,
+    look_at_promises,
+    note_promise,
+)
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.keeping import JournalRecords, Keeping, Retention
-from headrace.regions.exchange.lives import Lives
-from headrace.regions.exchange.meeting import keep_met
-from headrace.regions.exchange.peers import Connector, Peer, pulling
-from headrace.regions.exchange.promising import look_at_promises, note_promise
-from headrace.regions.exchange.stability import Stability
-from headrace.regions.exchange.synced import SyncedNumbers
-from headrace.regions.exchange.syncing import Sync, Wait
+from headrace.regions.exchange.peer_connection import Conversation
+from headrace.regions.exchange.peer_sessions import Callers
+from headrace.regions.exchange.peers import Connector, Peer, pulling, warn_refused
+from headrace.regions.exchange.pull import Puller
+from headrace.regions.exchange.retention import JournalRecords, Keeping, Retention
+from headrace.regions.exchange.sync import Sync, Wait
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
 from headrace.server.data import HELD_BY_LAG

@@ -1,4 +1,12 @@
-"""The latest records of all origins in memory: what peers that keep up are sent from."""
+"""Consecutive records of one origin, as peers get them, and what cuts them out of a file's bytes.
+
+What stands in a file goes to peers as it stands there, but for what concerns this region alone:
+local records, comments, the lines that count. A **unit** is what is applied whole or not at all: a
+record, or a transaction. Of a transaction that holds other things, too, its numbered records of one
+origin are left, still as a transaction if they are several. A batch is never cut within a unit.
+
+The latest records of all origins in memory: what peers that keep up are sent from.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +14,277 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from headrace.regions.files.batch import Batch, joined
+from mypy_extensions import i64
+
+CUT_BYTES: Final[i64] = 4096  # about so far from each other are the places where a batch can be cut
+_NOWHERE: Final[i64] = -1
+_NONE: Final[list[tuple[int, int]]] = []  # of many objects; it is never added to
+
+
+class Batch:
+    """Whole units of one origin.
+
+    Attributes:
+        origin: whose they are.
+        first, count: their numbers are ``first``, ``first + 1`` and so on.
+        ms: when the source wrote them, by its own clock; 0 where that is not known.
+        payload: their requests, one behind the other.
+        cuts: units that can be the first of a part of this: where they begin, and their number.
+    """
+
+    def __init__(
+        self,
+        origin: bytes,
+        first: int,
+        count: int,
+        ms: int,
+        payload: bytes,
+        cuts: list[tuple[int, int]],
+    ) -> None:
+        self.origin: Final = origin
+        self.first: Final = first
+        self.count: Final = count
+        self.ms = ms
+        self.payload: Final = payload
+        self.cuts: Final = cuts
+
+    @property
+    def next(self) -> int:
+        """The number behind the last one."""
+        return self.first + self.count
+
+    def part(self, number: int, most_bytes: int) -> Batch:
+        """The part that holds the record behind ``number``: not much before it, and what follows.
+
+        It is as long as can be with ``most_bytes``. It may be longer where no cut is near enough.
+        """
+        start = 0
+        first = self.first
+        end = 0
+        behind = 0
+        for offset, at in self.cuts:
+            if at <= number + 1:
+                start = offset
+                first = at
+            elif not behind or offset - start <= most_bytes:
+                end = offset
+                behind = at
+            else:
+                break
+        if not behind or len(self.payload) - start <= most_bytes:
+            end = len(self.payload)
+            behind = self.next
+        if not start and behind == self.next:
+            return self
+        cuts = [(offset - start, at) for offset, at in self.cuts if start < offset < end]
+        return Batch(self.origin, first, behind - first, self.ms, self.payload[start:end], cuts)
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """One batch of several that follow each other; its time is that of the first."""
+    head = batches[0]
+    if len(batches) == 1:
+        return head
+    cuts: list[tuple[int, int]] = []
+    payloads: list[bytes] = []
+    size = 0
+    for batch in batches:
+        if size:
+            cuts.append((size, batch.first))
+        for offset, number in batch.cuts:
+            cuts.append((size + offset, number))
+        payloads.append(batch.payload)
+        size += len(batch.payload)
+    count = batches[-1].next - head.first
+    return Batch(head.origin, head.first, count, head.ms, b"".join(payloads), cuts)
+
+
+class Run:
+    """Where the consecutive records of one origin stand in a buffer.
+
+    Attributes:
+        origin: whose they are.
+        first, next: the number of the first one, and the one behind the last.
+        size: the length of all slices.
+        cuts: as those of a ``Batch``.
+    """
+
+    def __init__(self, origin: bytes, first: int) -> None:
+        self.origin: Final = origin
+        self.first: Final = first
+        self.next = first
+        self.size: i64 = 0
+        self.cuts = _NONE
+        self.cut: i64 = 0  # the size at the last cut
+        self.end: i64 = _NOWHERE  # of the last slice
+        self._start: i64 = _NOWHERE
+        self._slices = _NONE  # those before
+
+    def add(self, start: i64, end: i64) -> None:
+        """The bytes from ``start`` to ``end`` belong to it, too."""
+        if start != self.end:
+            if self.end != _NOWHERE:
+                if self._slices is _NONE:
+                    self._slices = []
+                self._slices.append((self._start, self.end))
+            self._start = start
+        self.end = end
+        self.size += end - start
+
+    def add_all(self, other: Run) -> None:
+        """What another one consists of belongs to it, too."""
+        for start, end in other._slices:
+            self.add(start, end)
+        self.add(other._start, other.end)
+
+    def end_unit(self, following: int) -> None:
+        """A unit ends here; ``following`` is the number of the next record."""
+        self.next = following
+        if self.size - self.cut >= CUT_BYTES:
+            self.cut = self.size
+            if self.cuts is _NONE:
+                self.cuts = []
+            self.cuts.append((self.size, following))
+
+    def payload(self, buffer: bytes) -> bytes:
+        """Its bytes; the buffer itself where they are all of it."""
+        if not self._slices:
+            return buffer[self._start : self.end]
+        pieces = [buffer[start:end] for start, end in self._slices]
+        pieces.append(buffer[self._start : self.end])
+        return b"".join(pieces)
+
+    def batch(self, buffer: bytes) -> Batch:
+        """The records as a batch."""
+        cuts = self.cuts
+        if cuts and cuts[-1][0] == self.size:
+            cuts.pop()  # nothing follows
+        return Batch(self.origin, self.first, self.next - self.first, 0, self.payload(buffer), cuts)
+
+
+class Slicer:
+    """Follows what is written to a buffer, or found in it, and tells whose records are where.
+
+    Args:
+        wanted: leave aside the records of all other origins; empty to keep all.
+        least: leave aside units all of whose numbers are below.
+
+    Attributes:
+        origin, next: the counting in force: whose the next numbered record is, and its number.
+        runs: what has been found, with one run for each origin unless its numbers have a gap.
+        parts: what the latest transaction holds, by origin.
+    """
+
+    def __init__(self, wanted: bytes = b"", least: int = 0) -> None:
+        self.origin = b""
+        self.next = 0
+        self.runs: list[Run] = []
+        self._wanted: Final = wanted
+        self._least: Final = least
+        self._skips = False  # the origin is not wanted
+        self._run: Run | None = None  # of the origin, and up to the next number
+        self._multi: i64 = _NOWHERE  # where the transaction under way begins
+        self._multi_end: i64 = 0
+        self.parts: list[Run] = []
+        self._part: Run | None = None  # of the origin
+
+    def count_from(self, origin: bytes, number: int) -> None:
+        """The next numbered records are ``number``, ``number + 1`` and so on of ``origin``."""
+        if origin != self.origin or number != self.next:
+            self._run = None
+            self._part = None
+        self.origin = origin
+        self.next = number
+        self._skips = bool(self._wanted) and origin != self._wanted
+
+    def clear(self) -> None:
+        """A new buffer begins; the counting goes on."""
+        self.runs.clear()
+        self.parts.clear()
+        self._run = None
+        self._part = None
+        self._multi = _NOWHERE
+
+    def numbered(self, start: i64, end: i64) -> None:
+        """A numbered record stands there."""
+        number = self.next
+        following = number + 1
+        self.next = following
+        going_on = self._run
+        if going_on is not None and going_on.end == start and self._multi < 0:
+            going_on.end = end  # as ``add`` and ``end_unit`` do it, which would cost more
+            size = going_on.size + end - start
+            going_on.size = size
+            going_on.next = following
+            if size - going_on.cut < CUT_BYTES:
+                return
+            going_on.end_unit(following)
+            return
+        if self._skips:
+            return
+        if self._multi >= 0:
+            part = self._part
+            if part is None:
+                part = _run_for(self.parts, self.origin, number)
+                self._part = part
+            part.add(start, end)
+            part.next = following
+            return
+        if following > self._least:
+            run = self._run
+            if run is None:
+                run = _run_for(self.runs, self.origin, number)
+                self._run = run
+            run.add(start, end)
+            run.end_unit(following)
+
+    def units(self, start: i64, end: i64, count: int) -> None:
+        """Whole units of the origin stand there, with ``count`` records."""
+        run = self._run
+        if run is None:
+            run = _run_for(self.runs, self.origin, self.next)
+            self._run = run
+        self.next += count
+        run.add(start, end)
+        run.end_unit(self.next)
+
+    def begin_transaction(self, start: i64, end: i64) -> None:
+        """MULTI stands there."""
+        self._multi = start
+        self._multi_end = end
+        self._part = None
+        self.parts = []
+
+    def end_transaction(self, start: i64, end: i64) -> None:
+        """EXEC stands there."""
+        for part in self.parts:
+            if part.next <= self._least:
+                continue
+            run = _run_for(self.runs, part.origin, part.first)
+            if part.next - part.first > 1:
+                run.add(self._multi, self._multi_end)
+                run.add_all(part)
+                run.add(start, end)
+            else:
+                run.add_all(part)
+            run.end_unit(part.next)
+            self._run = None
+        self._multi = _NOWHERE
+        self._part = None
+
+
+def _run_for(runs: list[Run], origin: bytes, number: int) -> Run:
+    """The run that a record belongs to, a new one if need be."""
+    for index in range(len(runs) - 1, -1, -1):
+        run = runs[index]
+        if run.origin == origin:
+            if run.next == number:
+                return run
+            break
+    run = Run(origin, number)
+    runs.append(run)
+    return run
+
 
 BACKLOG_BYTES: Final = 16 << 20
 BATCH_BYTES: Final = 240  # what a batch takes beside its payload, about

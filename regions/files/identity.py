@@ -22,7 +22,7 @@ from headrace.persistence.errors import PersistenceError, os_refusal, shown
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.protocol.client import request
-from headrace.regions.files.scan import IDENTITY, BrokenBytes, Scanner
+from headrace.regions.files.log_file import IDENTITY, BrokenBytes, Scanner
 from headrace.regions.knowledge.region import Region
 from headrace.storage.sharing import AA, CLOSED, FILE
 

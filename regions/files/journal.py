@@ -29,12 +29,10 @@ from mypy_extensions import i64
 from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE, AppendOnlyFile
 from headrace.persistence.files import open_to_write, sync_file, write_all
 from headrace.protocol.client import request, write_request
-from headrace.regions.files.backlog import Backlog
-from headrace.regions.files.batch import Batch, Slicer
+from headrace.regions.files.backlog import Backlog, Batch, Slicer
 from headrace.regions.files.identity import file_words
-from headrace.regions.files.kept import KeptLog
-from headrace.regions.files.log_file import LogFile
-from headrace.regions.files.scan import NUMBERED, Scanner
+from headrace.regions.files.log_file import NUMBERED, LogFile, Scanner
+from headrace.regions.files.region_log import KeptLog
 from headrace.regions.knowledge.records import is_numbered
 from headrace.regions.knowledge.region import Region
 from headrace.storage.sharing import AA, CLOSED, FROM

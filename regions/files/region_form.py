@@ -10,9 +10,9 @@ from msgspec.msgpack import Encoder as Packer
 from headrace.persistence.forms.form import MemberForm
 from headrace.persistence.forms.records import REGION, REGION_TEXTS_AT, Record
 from headrace.persistence.forms.table import register_members
-from headrace.regions.knowledge.beats import Beat
 from headrace.regions.knowledge.region import Region, region_as
-from headrace.regions.lanes.grave import opened
+from headrace.regions.knowledge.stability import Beat
+from headrace.regions.lanes.tombstones import opened
 from headrace.storage.sharing import REGION_MAX, Member
 from headrace.storage.vectors import (
     EPOCH_MAX,

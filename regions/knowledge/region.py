@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.regions.knowledge.beats import Beat, covers_all, stable_numbers
-from headrace.regions.knowledge.promises import NO_STABLE_MS, has_all_before, least_promise
 from headrace.regions.knowledge.records import XADD
+from headrace.regions.knowledge.stability import (
+    NO_STABLE_MS,
+    Beat,
+    covers_all,
+    has_all_before,
+    least_promise,
+    stable_numbers,
+)
 from headrace.storage.sharing import Member, makes_members
 from headrace.storage.vectors import (
     Dot,

@@ -7,8 +7,7 @@ What is local (places, consumers, what is pending, iids) never belongs to it.
 
 from __future__ import annotations
 
-from headrace.regions.lanes.births import Births
-from headrace.regions.lanes.intervals import Intervals
+from headrace.regions.lanes.group_state import Births, Intervals
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.registers import Register
 from headrace.regions.lanes.stream import RegionalStream

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.regions.lanes.births import Births, Create
-from headrace.regions.lanes.garbage import forget_lanes
+from headrace.regions.lanes.group_state import Births, Create
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import ALL_IDS, acknowledged, places_of
 from headrace.regions.lanes.registers import Register
 from headrace.regions.lanes.removals import Top
 from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.tombstones import forget_lanes
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.idempotence import Record

@@ -18,12 +18,10 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from headrace.regions.lanes.births import ANYWHERE, Births, Create
-from headrace.regions.lanes.intervals import GREATEST
+from headrace.regions.lanes.group_state import ANYWHERE, GREATEST, Births, Create, Start
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.lanes import Lanes
-from headrace.regions.lanes.merged import Source, merged, reached_by
-from headrace.regions.lanes.start import Start
+from headrace.regions.lanes.merge import Source, merged, reached_by
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, UNKNOWN, Group, Position
 from headrace.storage.stream.part import Part

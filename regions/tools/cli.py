@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.regions.tools.asking import Address
+from headrace.regions.tools.client import Address
 
 if TYPE_CHECKING:
-    from headrace.regions.tools.encrypting import Encryption
+    from headrace.regions.tools.client import Encryption
 
     Tools = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -59,7 +59,7 @@ def _encryption(arguments: argparse.Namespace) -> Encryption | None:
     """
     if not arguments.tls and not any(url.encrypted for url in arguments.urls):
         return None
-    from headrace.regions.tools.encrypting import Encryption
+    from headrace.regions.tools.client import Encryption
 
     return Encryption(
         arguments.cacert,

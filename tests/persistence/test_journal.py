@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.protocol.client import request
-from headrace.regions.files.backlog import BATCH_BYTES, Backlog
-from headrace.regions.files.batch import CUT_BYTES, Batch
+from headrace.regions.files.backlog import BATCH_BYTES, CUT_BYTES, Backlog, Batch
 from headrace.regions.files.journal import FROM_BYTES, Journal, RegionLog
 from headrace.regions.knowledge.records import is_numbered
 from support.file_limit import file_limit

@@ -13,9 +13,8 @@ from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.client import request
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.journal import Journal, RegionLog
-from headrace.regions.files.kept import KeptLog
-from headrace.regions.files.log_file import MARK_BYTES, LogFile
-from headrace.regions.files.walk import index
+from headrace.regions.files.log_file import MARK_BYTES, LogFile, index
+from headrace.regions.files.region_log import KeptLog
 from support.region_files import (
     LOCAL,
     Story,

@@ -15,7 +15,7 @@ import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  (its commands are run again)
 from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.client import request
-from headrace.regions.exchange.keeping import Keeping, log_of
+from headrace.regions.exchange.retention import Keeping, log_of
 from headrace.regions.files.identity import Life, boot_id, last_life
 from headrace.regions.files.journal import Journal
 from headrace.regions.knowledge.region import Region

@@ -21,8 +21,8 @@ from headrace.persistence.forms.table import check
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.file import PREAMBLE
-from headrace.regions.knowledge.beats import Beat
 from headrace.regions.knowledge.region import Region, region_as
+from headrace.regions.knowledge.stability import Beat
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace

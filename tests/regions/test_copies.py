@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from xxhash import xxh3_64_hexdigest
 
-from headrace.regions.exchange.copier import OUTSTANDING, PIECE_BYTES, Copier, Receptacle
+from headrace.regions.exchange.full_copy import OUTSTANDING, PIECE_BYTES, Copier, Receptacle
 from support.client import encode
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.pipes import End

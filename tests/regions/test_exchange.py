@@ -12,11 +12,17 @@ from xxhash import xxh3_64_intdigest
 from headrace.compat.errors import CommandError
 from headrace.protocol.client import BadReply
 from headrace.protocol.replies import encode
-from headrace.regions.exchange.asker import MET
-from headrace.regions.exchange.exchange import OUTSTANDING, OUTSTANDING_MAX, PULL_BYTES
-from headrace.regions.exchange.hello import BadHello, read_hello, read_reply
-from headrace.regions.exchange.pieces import DEFLATED, BadPiece, Piece, read_piece
-from headrace.regions.exchange.secret import answering_code, asking_code, new_nonce
+from headrace.regions.exchange.handshake import (
+    BadHello,
+    answering_code,
+    asking_code,
+    new_nonce,
+    read_hello,
+    read_reply,
+)
+from headrace.regions.exchange.peer_connection import MET
+from headrace.regions.exchange.pieces import DEFLATED, PULL_BYTES, BadPiece, Piece, read_piece
+from headrace.regions.exchange.pull import OUTSTANDING, OUTSTANDING_MAX
 from headrace.storage.vectors import decode_numbers
 from support.pipes import BOUND, End, Pipe, record
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.persistence.aof.manifest import Manifest, read
-from headrace.regions.exchange.keeping import least
+from headrace.regions.exchange.retention import least
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.tools import tool
 

@@ -10,9 +10,9 @@ import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  (fills the tables)
 from headrace.persistence.aof.reader import AofReader
 from headrace.protocol.client import request
-from headrace.regions.exchange.asker import Giver
 from headrace.regions.exchange.effects import begin_region, region_of
 from headrace.regions.exchange.intake import Intake
+from headrace.regions.exchange.peer_connection import Giver
 from headrace.regions.exchange.pieces import Piece
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.journal import Journal

@@ -15,7 +15,7 @@ import pytest
 from conftest import Factory
 from xxhash import xxh3_64_hexdigest
 
-from headrace.regions.exchange.secret import asking_code
+from headrace.regions.exchange.handshake import asking_code
 from support.client import RawClient, WireError, encode
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import claim_port

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from headrace.regions.knowledge.beats import Beat, stable_numbers
 from headrace.regions.knowledge.region import Region
+from headrace.regions.knowledge.stability import Beat, stable_numbers
 from support.client import RawClient
 from support.mesh import Mesh, RegionProcess, wait_until
 

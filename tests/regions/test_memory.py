@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.regions.exchange.stability import KEYS_AT_ONCE, Stability
-from headrace.regions.knowledge.beats import Beat
+from headrace.regions.exchange.heartbeats import KEYS_AT_ONCE, Stability
+from headrace.regions.knowledge.stability import Beat
 from headrace.storage import keyspace
 from support.client import WireError
 from support.mesh import Mesh, RegionProcess, wait_until

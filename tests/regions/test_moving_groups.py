@@ -12,7 +12,7 @@ import pytest
 from headrace.regions.exchange.effects import EffectError, apply_record, join_key, shared_state
 from headrace.regions.exchange.intake import units_of
 from headrace.regions.exchange.pieces import Piece
-from headrace.regions.files.batch import Batch
+from headrace.regions.files.backlog import Batch
 from headrace.regions.knowledge.records import is_numbered
 from headrace.regions.lanes.stream import RegionalStream
 from support.client import WireError

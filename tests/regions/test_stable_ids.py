@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.regions.exchange.promising import look_at_promises
-from headrace.regions.exchange.stability import forget
-from headrace.regions.knowledge.promises import FOLLOWED_MS
+from headrace.regions.exchange.heartbeats import forget, look_at_promises
+from headrace.regions.knowledge.stability import FOLLOWED_MS
 from support.faults import Rule
 from support.faulty_mesh import FaultyMesh
 from support.mesh import Mesh, RegionProcess, wait_until

@@ -5,22 +5,27 @@ from __future__ import annotations
 import pytest
 
 from headrace.compat.errors import AASTART, AASYNCING
-from headrace.regions.exchange.asking import HELLO_BYTES, Asking, Inquiry
-from headrace.regions.exchange.catching import Catching, new_nonce, refusal_of, replaced_nonce
-from headrace.regions.exchange.conversation import Conversation
-from headrace.regions.exchange.starting import (
+from headrace.regions.exchange.epochs import (
     ADOPTED,
     CUT,
     EPOCHS_SINCE_MS,
+    HELLO_BYTES,
     MOVED,
     NONE,
     SECOND_MS,
     WHOLE,
     Answer,
+    Asking,
+    Catching,
     Forgotten,
+    Inquiry,
     Start,
     decide,
+    new_nonce,
+    refusal_of,
+    replaced_nonce,
 )
+from headrace.regions.exchange.peer_connection import Conversation
 from headrace.regions.knowledge.region import Region, begun_in
 from headrace.storage.vectors import Numbers
 

@@ -8,8 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from headrace.regions.tools.facts import Facts
-from headrace.regions.tools.overview import Look, lines_of
+from headrace.regions.tools.overview import Facts, Look, lines_of
 from support import build
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import ServerProcess, free_port

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.persistence.aof.reader import AofReader
-from headrace.regions.exchange.asker import Giver
 from headrace.regions.exchange.effects import apply_local, apply_record, begin_region, region_of
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.numbered import EffectsDoor
+from headrace.regions.exchange.peer_connection import Giver
 from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.recovery import EffectsDoor
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.fingerprint import fingerprint
 from headrace.server.config.config import Config

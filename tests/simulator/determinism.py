@@ -17,7 +17,7 @@ from headrace.regions.exchange.regions import SLICE_NS
 from simulator.process import InlinePool
 
 TIMED: Final = [f"headrace.regions.exchange.{name}" for name in ("intake", "replaying")]
-STEPPED: Final = "headrace.regions.exchange.joining"
+STEPPED: Final = "headrace.regions.exchange.copy_join"
 THREADS: Final = "headrace.server.durability.worker"
 
 

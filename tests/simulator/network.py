@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from headrace.regions.exchange.conversation import Conversation, Link
+from headrace.regions.exchange.peer_connection import Conversation, Link
 from simulator.process import Client, Process
 from simulator.resp import Incomplete, read_record
 from simulator.virtual import Time

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import headrace.regions.wing  # noqa: F401  (importing it registers regions)
-from headrace.regions.exchange.catching import replaced_nonce
-from headrace.regions.exchange.conversation import Conversation
-from headrace.regions.exchange.door import RegionDoor
 from headrace.regions.exchange.effects import begin_region, publish_all
-from headrace.regions.exchange.keeping import log_of
+from headrace.regions.exchange.epochs import replaced_nonce
+from headrace.regions.exchange.peer_connection import Conversation
 from headrace.regions.exchange.peers import Connector
+from headrace.regions.exchange.recovery import RegionDoor
 from headrace.regions.exchange.regions import TICK_MS, Regions
+from headrace.regions.exchange.retention import log_of
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.clients.session import OF_REGION
 from headrace.server.config.kinds import PeerAddress

@@ -51,7 +51,7 @@ def base_seq(region: Region) -> int:
 def half_join(stage: Stage, one: Region, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let region 1 take a copy of region 2, and stop when it has joined about half of its keys."""
     ticks = itertools.count(0, STEP_NS - 1)
-    joining = importlib.import_module("headrace.regions.exchange.joining")
+    joining = importlib.import_module("headrace.regions.exchange.copy_join")
     monkeypatch.setattr(joining, "perf_counter_ns", lambda: next(ticks))
     one.apply = lambda: None  # type: ignore[method-assign]  # from here on this test does that
     stage.heal()

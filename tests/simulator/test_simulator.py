@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.garbage import collect
 from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.tombstones import collect
 from headrace.storage.stream.appending import NodeLimits
 from simulator.attempts import attempt, command_of, shrink
 from simulator.ledger import Record

@@ -8,14 +8,18 @@ from typing import Any
 
 import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.births import Births, Create
-from headrace.regions.lanes.grave import opened
-from headrace.regions.lanes.intervals import Intervals
+from headrace.regions.lanes.group_state import (
+    Births,
+    Create,
+    Intervals,
+    start_after,
+    start_after_seen,
+)
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.registers import Register, Setting
 from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Tombstone, Top
-from headrace.regions.lanes.start import start_after, start_after_seen
 from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.tombstones import opened
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out

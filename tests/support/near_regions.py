@@ -15,7 +15,6 @@ import hiredis
 import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  # the commands
 from headrace.persistence.aof.reader import AofReader
-from headrace.regions.exchange.asker import Giver
 from headrace.regions.exchange.effects import (
     apply_local,
     apply_record,
@@ -23,11 +22,11 @@ from headrace.regions.exchange.effects import (
     publish_all,
     region_of,
 )
+from headrace.regions.exchange.heartbeats import look_at_promises, note_promise
 from headrace.regions.exchange.intake import Intake
+from headrace.regions.exchange.peer_connection import Giver
 from headrace.regions.exchange.pieces import Piece
-from headrace.regions.exchange.promising import look_at_promises, note_promise
-from headrace.regions.files.backlog import Backlog
-from headrace.regions.files.batch import Batch
+from headrace.regions.files.backlog import Backlog, Batch
 from headrace.regions.files.journal import Journal
 from headrace.regions.knowledge.records import is_numbered
 from headrace.server.clients.session import Peer, Session

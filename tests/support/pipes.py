@@ -9,16 +9,16 @@ from __future__ import annotations
 from headrace.compat.errors import CommandError
 from headrace.protocol.client import ReplyReader, request
 from headrace.protocol.replies import ErrorReply, encode
-from headrace.regions.exchange.asker import Giver
-from headrace.regions.exchange.caller import Caller
-from headrace.regions.exchange.exchange import (
+from headrace.regions.exchange.peer_connection import Giver
+from headrace.regions.exchange.peer_sessions import Caller
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.pull import (
     Inlet,
     Puller,
     PullerStatistics,
     RecordLog,
     Source,
 )
-from headrace.regions.exchange.pieces import Piece
 from headrace.regions.knowledge.region import Region
 from headrace.storage.vectors import Numbers
 

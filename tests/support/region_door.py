@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.regions.exchange.numbered import EffectsDoor
+from headrace.regions.exchange.recovery import EffectsDoor
 from headrace.regions.files.identity import Life
 from headrace.regions.knowledge.region import Region
 

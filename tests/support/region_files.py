@@ -8,8 +8,7 @@ from pathlib import Path
 from headrace.persistence.aof.reader import AofReader
 from headrace.protocol.client import request
 from headrace.protocol.requests import RequestParser
-from headrace.regions.files.backlog import Backlog
-from headrace.regions.files.batch import Batch, joined
+from headrace.regions.files.backlog import Backlog, Batch, joined
 from headrace.regions.files.journal import Journal, RegionLog
 from headrace.regions.knowledge.records import is_numbered
 from headrace.regions.knowledge.region import Region

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.births import Create
-from headrace.regions.lanes.garbage import collect
+from headrace.regions.lanes.group_state import Create, Start, start_after
 from headrace.regions.lanes.join import join
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.registers import Setting
 from headrace.regions.lanes.removals import DEL, Removal, Tombstone, Top
-from headrace.regions.lanes.start import Start, start_after
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.regions.lanes.trimming import lanes_by_length
+from headrace.regions.lanes.tombstones import collect
+from headrace.regions.lanes.trim import lanes_by_length
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import lag

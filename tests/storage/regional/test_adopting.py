@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.adopting import adopted, alone
+from headrace.regions.lanes.conversion import adopted, alone
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.stream import RegionalStream

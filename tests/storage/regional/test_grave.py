@@ -7,14 +7,12 @@ from random import Random
 import pytest
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.births import Create
 from headrace.regions.lanes.fingerprint import fingerprint, shared_state
-from headrace.regions.lanes.garbage import collect
-from headrace.regions.lanes.grave import bury, opened, outlasts
+from headrace.regions.lanes.group_state import Create, start_after
 from headrace.regions.lanes.registers import Setting
 from headrace.regions.lanes.removals import DEL, EXPIRE, Awaited, Removal, Top
-from headrace.regions.lanes.start import start_after
 from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.tombstones import bury, collect, opened, outlasts
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE

@@ -7,14 +7,14 @@ from itertools import permutations
 import pytest
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.births import Create
-from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.removals import EXPIRE, Tombstone
-from headrace.regions.lanes.start import (
+from headrace.regions.lanes.group_state import (
+    Create,
     decode_start,
     start_after,
     start_after_seen,
 )
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.removals import EXPIRE, Tombstone
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.delivery import hand_out

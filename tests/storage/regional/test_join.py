@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from headrace.regions.lanes.fingerprint import fingerprint, shared_state
+from headrace.regions.lanes.group_state import start_after, start_after_seen
 from headrace.regions.lanes.removals import DEL, EXPIRE
-from headrace.regions.lanes.start import start_after, start_after_seen
 from headrace.storage.digest import Digest
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.vectors import Numbers, raise_numbers

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.garbage import forget_lanes
 from headrace.regions.lanes.lane import LaneError
 from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Top
 from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.tombstones import forget_lanes
 from headrace.storage.sharing import LIBERAL, SEMI_STRICT, STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.merged import lane_of, reached_by
+from headrace.regions.lanes.merge import lane_of, reached_by
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.run import ID_MAX

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.births import Create
+from headrace.regions.lanes.group_state import Create, start_after
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.start import start_after
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.regions.lanes.trimming import (
+from headrace.regions.lanes.trim import (
     entries_to_trim,
     lanes_below,
     lanes_by_length,

@@ -1,0 +1,360 @@
+"""A group moves from one region to another, where its readers go on.
+
+Whoever moves it makes these effects, in one transaction:
+
+    AA MOVE key group creates region version   where it is read from now on; 0 is anywhere
+    AA ACK  ...                                what is acknowledged beyond the prefix
+    AA HAND key group region n create start numbers ... PLACES start again place begun
+    AA HAND key group region n create start numbers ... PENDING OF consumer n id ms count ...
+
+The last one comes once for some thousands of pending entries. The first of the creates is the one
+that all of it hangs on. Only the region that it names takes what AA HAND gives, and only while that
+create lives: a group that was made anew is another one. Whoever made it has given it away. A region
+that has read for a group, and hears that it is read elsewhere now, gives what it has to the region
+that is named then.
+
+Of concurrent moves one stands, as of settings. A region that has not heard of a move goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError, no_key_or_group
+from headrace.compat.numbers import INT64_MAX
+from headrace.regions.commands.settings import number_of
+from headrace.regions.commands.state import settle, state_of
+from headrace.regions.exchange.effects import (
+    Effect,
+    EffectError,
+    Words,
+    check_transaction,
+    effect,
+    emit,
+    may_write,
+    region_of,
+    size_of,
+)
+from headrace.regions.lanes.group_state import ANYWHERE, Births, Create, Home, decode_start
+from headrace.regions.lanes.handover import (
+    Held,
+    Pending,
+    Reached,
+    all_acknowledged,
+    forget_held,
+    forget_places,
+    has_read,
+    held,
+    reached,
+    take_held,
+    take_places,
+)
+from headrace.regions.lanes.places import Interval, places_of
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.server.commands.streams.args import GROUP_MODE_SET, PENDING_CHANGED
+from headrace.server.state import Server
+from headrace.storage.sharing import AA, REGION_MAX
+from headrace.storage.stream.groups import HERE, ON_ITS_WAY, Group
+from headrace.storage.vectors import (
+    decode_dots,
+    decode_id,
+    decode_lanes,
+    decode_numbers,
+    encode_dots,
+    encode_lanes,
+    encode_numbers,
+)
+from headrace.storage.vectors import region_of as region_in
+
+_PLACES: Final = b"PLACES"
+_PENDING: Final = b"PENDING"
+_OF: Final = b"OF"
+_RELEASED: Final = b"RELEASED"
+_PORTION: Final = 2000  # pending entries of one record
+
+
+# Moving
+
+
+def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
+    """Have a group read in another region, or with ``ANYWHERE`` in all.
+
+    Args:
+        force: even if it is read in another region, which gives away what it has when it hears so;
+            and what is still to arrive here is not waited for, because it is lost.
+
+    Raises:
+        CommandError: there is no such group, or it is read elsewhere, or too much is pending.
+    """
+    value = server.data.dbs[0].get(key, server.clock.now_ns // 1_000_000)
+    if value is None:
+        raise CommandError(no_key_or_group(key, name))
+    if not isinstance(value, RegionalStream):
+        raise CommandError(errors.WRONGTYPE)
+    group = value.groups.get(name)
+    if group is None:
+        raise CommandError(no_key_or_group(key, name))
+    places = places_of(group)
+    region = places.elsewhere(value)
+    if region == ON_ITS_WAY and not force:
+        raise CommandError(errors.GROUP_ON_ITS_WAY)
+    if region > HERE and not force:
+        raise CommandError(errors.group_moved(region))
+    births = places.births
+    if region == ON_ITS_WAY and to in (ANYWHERE, value.region_id):
+        places.is_whole = True
+    if births.home_region() == to:
+        return
+    given: list[Words] = []
+    if to not in (ANYWHERE, value.region_id) and has_read(group):
+        given = _all_given(key, value, group, to, reached(group))
+        refusal = _check_size(server, given)
+        if refusal:
+            raise CommandError(refusal)
+    version = births.home.next_version()
+    creates = encode_dots(births.dots())
+    emit(server, [AA, b"MOVE", key, name, creates, b"%d" % to, b"%d" % version])
+    for words in given:
+        emit(server, words)
+
+
+def _check_size(server: Server, given: list[Words]) -> bytes:
+    return check_transaction(server, sum([size_of(words) for words in given]))
+
+
+def acknowledgement(key: bytes, group: Group, intervals: list[Interval]) -> Words:
+    """The effect that makes known what is acknowledged."""
+    words = [AA, b"ACK", key, group.name, encode_dots(places_of(group).births.dots())]
+    for lane, after, upto in intervals:
+        words += [lane, b"%d-%d" % after, b"%d-%d" % upto]
+    return words
+
+
+def _all_given(
+    key: bytes, stream: RegionalStream, group: Group, to: int, place: Reached
+) -> list[Words]:
+    """The effects that give away what this region has of a group."""
+    found: list[Words] = []
+    intervals = all_acknowledged(stream, group)
+    if intervals:
+        found.append(acknowledgement(key, group, intervals))
+    head = _head(key, group, to)
+    vectors = [encode_lanes(place.again), encode_lanes(place.place), encode_lanes(place.begun)]
+    found.append([*head, _PLACES, place.start.encode(), *vectors])
+    for portion in held(group, _PORTION):
+        words = [*head, _PENDING]
+        for of_one in portion:
+            words += _held_words(of_one)
+        found.append(words)
+    return found
+
+
+def _head(key: bytes, group: Group, to: int) -> Words:
+    places = places_of(group)
+    creates = sorted(places.births.creates, key=lambda create: create.dot != places.anchor)
+    words = [AA, b"HAND", key, group.name, b"%d" % to, b"%d" % len(creates)]
+    for create in creates:
+        words += [encode_dots([create.dot]), create.start.encode(), encode_numbers(create.numbers)]
+    return words
+
+
+def _held_words(of_one: Held) -> Words:
+    words = [_RELEASED] if of_one.consumer is None else [_OF, of_one.consumer]
+    words.append(b"%d" % len(of_one.entries))
+    for pending in of_one.entries:
+        words += [b"%d-%d" % pending.entry_id, b"%d" % pending.delivery_ms, b"%d" % pending.count]
+    return words
+
+
+def hand_on(server: Server, key: bytes, stream: RegionalStream, group: Group) -> bool:
+    """Give away what this region has of a group that is read elsewhere; whether it is."""
+    to = places_of(group).elsewhere(stream)
+    if to in (HERE, ON_ITS_WAY):
+        return False
+    if has_read(group) and may_write(server):
+        given = _all_given(key, stream, group, to, reached(group))
+        too_large = bool(_check_size(server, given))
+        if too_large:  # each stands alone: what is pending is given once more rather than missed
+            given = _all_given(key, stream, group, to, Reached(places_of(group).start, {}, {}, {}))
+        for words in given:
+            emit(server, words)
+            if too_large:
+                server.changes.end_command()
+        server.changes.end_command()
+    return True
+
+
+def note_elsewhere(server: Server, key: bytes, stream: RegionalStream, group: Group) -> None:
+    """See that what this region has of a group goes on, if it is read elsewhere."""
+    if places_of(group).elsewhere(stream) > HERE and has_read(group):
+        region_of(server).unpublished[key, group.name] = None
+        server.host.publish_soon()
+
+
+def note_groups_elsewhere(server: Server, key: bytes, stream: RegionalStream) -> None:
+    """As ``note_elsewhere`` for all groups, because a copy may have said where they are read."""
+    for group in stream.groups.values():
+        note_elsewhere(server, key, stream, group)
+
+
+# Effects
+
+
+@effect(b"MOVE")
+def apply_move(found: Effect) -> None:
+    """``AA MOVE key group creates region version``: where a group is read from now on."""
+    words = found.words
+    if len(words) != 7:
+        raise EffectError("MOVE has a key, a name, creates, a region and a version")
+    creates = decode_dots(words[4])
+    to, version = _region(words[5], ANYWHERE), number_of(words[6])
+    server = found.server
+    key = words[2]
+    stream = state_of(server, key)
+    stream.add_home(words[3], Home(found.dot, version, to, creates))
+    if settle(server, key, stream):
+        server.changes.report(0, key, GROUP_MODE_SET, None, 1, True)
+    group = stream.groups.get(words[3])
+    if group is not None and not found.own and not found.replaying:
+        note_elsewhere(server, key, stream, group)
+
+
+class _Hand:
+    """The words of AA HAND, looked at.
+
+    Attributes:
+        to: the region that takes what is given.
+        creates: those of the group, where it was given away; what is given hangs on the first.
+        reached: how far it has come; None where this says what is pending.
+        held: what is pending.
+    """
+
+    def __init__(self, words: Words) -> None:
+        self.to = 0
+        self.creates: Final[list[Create]] = []
+        self.reached: Reached | None = None
+        self.held: Final[list[Held]] = []
+        self._words: Final = words
+        self._at = 4
+
+    def read(self) -> None:
+        """Look at them.
+
+        Raises:
+            EffectError, BadVector: they are none.
+        """
+        try:
+            self.to = _region(self._next(), 1)
+            for _ in range(number_of(self._next())):
+                self._read_create()
+            self._read_given(self._next())
+        except IndexError:
+            raise EffectError("HAND has fewer words than it says") from None
+        if self._at != len(self._words):
+            raise EffectError("HAND has more words than it says")
+
+    def hangs_on_one_of(self, births: Births) -> bool:
+        """Return whether the create lives that what is given hangs on."""
+        return bool(self.creates) and births.create(self.creates[0].dot) is not None
+
+    def _read_given(self, what: bytes) -> None:
+        if what == _PLACES:
+            start = decode_start(self._next())
+            again = decode_lanes(self._next())
+            place = decode_lanes(self._next())
+            self.reached = Reached(start, again, place, decode_lanes(self._next()))
+            if place.keys() != self.reached.begun.keys():
+                raise EffectError("places end in the lanes in which they begin")
+        elif what == _PENDING:
+            while self._at < len(self._words):
+                self._read_held()
+        else:
+            raise EffectError("HAND has places or pending entries")
+
+    def _next(self) -> bytes:
+        word = self._words[self._at]
+        self._at += 1
+        return word
+
+    def _read_create(self) -> None:
+        dots = decode_dots(self._next())
+        if len(dots) != 1:
+            raise EffectError("a create is one record")
+        start = decode_start(self._next())
+        self.creates.append(Create(dots[0], start, decode_numbers(self._next())))
+
+    def _read_held(self) -> None:
+        word = self._next()
+        if word not in (_OF, _RELEASED):
+            raise EffectError("pending entries have a consumer, or are released")
+        of_one = Held(self._next() if word == _OF else None)
+        for _ in range(number_of(self._next())):
+            entry_id = decode_id(self._next())
+            delivery_ms = number_of(self._next())
+            of_one.entries.append(Pending(entry_id, delivery_ms, _count(self._next())))
+        self.held.append(of_one)
+
+
+def _count(text: bytes) -> int:
+    if not text.isdigit() or len(text) > 19 or int(text) > INT64_MAX:
+        raise EffectError("a number of deliveries")
+    return int(text)
+
+
+def _region(text: bytes, least: int) -> int:
+    number = number_of(text)
+    if not least <= number <= REGION_MAX:
+        raise EffectError("a region from 1 to 15")
+    return number
+
+
+@effect(b"HAND")
+def apply_hand(found: Effect) -> None:
+    """``AA HAND key group region creates ...``: what a region has of a group goes to another one.
+
+    The creates stand in it, because one that a third region has made may still have to arrive.
+    """
+    words = found.words
+    if len(words) < 8:
+        raise EffectError("HAND has a key, a name, a region, creates, and what is given")
+    hand = _Hand(words)
+    hand.read()
+    server = found.server
+    key, name = words[2], words[3]
+    stream = state_of(server, key)
+    for create in hand.creates:
+        if stream.births_of(name).create(create.dot) is None:
+            stream.add_create(name, create)
+    group = stream.groups.get(name)
+    if group is not None and hand.hangs_on_one_of(stream.births_of(name)):
+        own = region_of(server).id
+        if region_in(found.origin) == own:
+            _give(group, hand)
+        elif hand.to == own:
+            if hand.reached is not None and not found.replaying:
+                _keep_acknowledged(found, stream, group)
+            _take(stream, group, hand)
+            if not found.replaying:
+                note_elsewhere(server, key, stream, group)
+    if settle(server, key, stream):
+        server.changes.report(0, key, PENDING_CHANGED, None, 1, True)
+
+
+def _give(group: Group, hand: _Hand) -> None:
+    if hand.reached is not None:
+        forget_places(group)
+    forget_held(group, hand.held)
+
+
+def _keep_acknowledged(found: Effect, stream: RegionalStream, group: Group) -> None:
+    """Let nothing that is acknowledged here be given again, though only this region knows it."""
+    intervals = all_acknowledged(stream, group)
+    if intervals and may_write(found.server):
+        found.following.append(acknowledgement(found.words[2], group, intervals))
+
+
+def _take(stream: RegionalStream, group: Group, hand: _Hand) -> None:
+    if hand.reached is not None:
+        take_places(group, hand.reached, hand.creates[0].dot)
+    take_held(stream, group, hand.held)

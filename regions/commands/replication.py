@@ -1,0 +1,238 @@
+"""A stream is joined with a copy, in pieces between clients' requests, or gives way to it.
+
+Whole streams as effects: what RENAME, COPY and RESTORE put under a key.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from headrace.compat.stream_ids import format_id
+from headrace.regions.commands.group_handover import move_group, note_groups_elsewhere
+from headrace.regions.commands.groups import publish_waiting
+from headrace.regions.commands.removals import RegionalExpiries
+from headrace.regions.commands.settings import limits_record, set_deadline
+from headrace.regions.commands.state import in_grave, known_state, settle
+from headrace.regions.exchange.effects import (
+    KeyJoin,
+    Replication,
+    emit,
+    may_write,
+    region_of,
+    removal,
+    replicates,
+)
+from headrace.regions.knowledge.region import Region
+from headrace.regions.lanes.conversion import adopted, alone
+from headrace.regions.lanes.fingerprint import fingerprint, shared_state
+from headrace.regions.lanes.handover import has_read
+from headrace.regions.lanes.join import Join, join, keep_local
+from headrace.regions.lanes.places import places_of
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.tombstones import collect, lanes_to_end, outlasts, sweeper
+from headrace.server.changes.changes import Expiries
+from headrace.server.changes.events import DELETED
+from headrace.server.commands.streams.args import XADDED
+from headrace.server.state import Server
+from headrace.storage.sharing import AA, Replicated
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.groups import HERE
+from headrace.storage.stream.run import ID_MAX, following
+from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Value
+from headrace.storage.vectors import Numbers, encode_lanes, encode_numbers, lane_name
+
+
+class StreamJoin(KeyJoin):
+    """One stream on its way to be joined."""
+
+    def __init__(
+        self,
+        server: Server,
+        key: bytes,
+        stream: RegionalStream,
+        copy: RegionalStream,
+        mine: Numbers,
+        theirs: Numbers,
+    ) -> None:
+        self._server: Final = server
+        self._key: Final = key
+        self._stream: Final = stream
+        self._theirs: Final = theirs
+        self._join: Final = Join(stream, copy, mine, theirs, server.data.node_limits)
+
+    def step(self) -> bool:
+        server = self._server
+        key = self._key
+        stream = self._stream
+        known_state(server, key)  # a snapshot may have begun since the last piece
+        if self._join.step():
+            return True
+        if stream.has_garbage():
+            region_of(server).note_garbage_of_copy(key, self._theirs)
+        settle(server, key, stream)
+        note_groups_elsewhere(server, key, stream)
+        server.changes.report(0, key, XADDED, None, 1, True)
+        return False
+
+
+def begin_to_join(
+    server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
+) -> StreamJoin | None:
+    """Begin to join a key; None where there is nothing to be joined.
+
+    A value that is no stream is not the other region's to give.
+    """
+    if copy is not None and not isinstance(copy, RegionalStream):
+        return None
+    stream = known_state(server, key)
+    if stream is None:
+        if copy is None:
+            return None
+        stream = _empty(server)
+    return StreamJoin(server, key, stream, copy or _empty(server), mine, theirs)
+
+
+def replace(server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
+    """Let what is here of a key give way to a copy; what is local stays."""
+    data = server.data
+    mine = known_state(server, key)
+    fresh = _empty(server)
+    if isinstance(copy, RegionalStream):
+        join(fresh, copy, {}, theirs, data.node_limits)
+    elif mine is None:
+        return
+    if mine is not None:
+        keep_local(fresh, mine)
+        for keyspace in (data.dbs[0], data.graves):
+            data.free_later(keyspace.remove(key))
+        server.changes.report(0, key, DELETED, None, 1, False)
+    if fresh.has_garbage():
+        region_of(server).note_garbage_of_copy(key, theirs)
+    if settle(server, key, fresh):
+        note_groups_elsewhere(server, key, fresh)
+        server.changes.report(0, key, XADDED, None, 1, True)
+
+
+def _empty(server: Server) -> RegionalStream:
+    return RegionalStream(region_of(server), IDMP_DURATION_S, IDMP_MAXSIZE)
+
+
+_PAGE: Final = 1000
+
+
+class StreamReplication(Replication):
+    """What streams do."""
+
+    def rebuild(self, server: Server, key: bytes, value: object) -> None:
+        _rebuild(server, key, cast("Stream", value))
+
+    def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
+        found = server.data.dbs[0][key]
+        set_deadline(server, key, cast("RegionalStream", found.value), moment_ms)
+
+    def expiries(self, server: Server) -> Expiries:
+        return RegionalExpiries(server)
+
+    def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
+        found = server.data.graves.peek(key)
+        if found is not None and isinstance(found.value, bytes) and outlasts(found.value, stable):
+            return True
+        stream = known_state(server, key)
+        if stream is None:
+            return False
+        collect(stream, stable)
+        settle(server, key, stream)
+        region = region_of(server)
+        region.note_left(stream.left_over())
+        if sweeper(stream, stable, region.members()) == region.id and may_write(server):
+            emit(server, removal(b"EXPIRE", key, stream, region))
+        lanes = lanes_to_end(stream, stable, region)
+        if lanes and may_write(server):
+            emit(server, [AA, b"EXPIRE", key, encode_lanes(lanes), encode_numbers({})])
+        return stream.has_garbage()
+
+    def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
+        if not isinstance(value, Stream):
+            return None
+        return adopted(region, value, deadline_ms)
+
+    def alone(self, value: Value) -> Value:
+        return alone(cast("RegionalStream", value))
+
+    def loaded(self, server: Server) -> None:
+        region = region_of(server)
+        for db in (server.data.dbs[0], server.data.graves):
+            for entry in db.every():
+                stream = entry.value
+                if not isinstance(stream, RegionalStream):
+                    continue
+                if db is not server.data.graves and stream.has_garbage():
+                    region.garbage[entry.key] = None
+                for name, group in stream.groups.items():
+                    places = places_of(group)
+                    is_elsewhere = places.elsewhere(stream) > HERE and has_read(group)
+                    if is_elsewhere or places.prefix(stream, group):
+                        region.unpublished[entry.key, name] = None
+
+    def remembered(self, server: Server, key: bytes) -> Replicated | None:
+        return in_grave(server, key)
+
+    def join(
+        self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
+    ) -> KeyJoin | None:
+        return begin_to_join(server, key, copy, mine, theirs)
+
+    def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
+        replace(server, key, copy, theirs)
+
+    def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
+        move_group(server, key, name, to, force)
+
+    def publish(self, server: Server) -> None:
+        publish_waiting(server)
+
+    def shared_state(self, value: object) -> list[bytes]:
+        return shared_state(cast("RegionalStream", value))
+
+    def fingerprint(self, value: object, newest: int) -> bytes:
+        return fingerprint(cast("RegionalStream", value), newest=newest)
+
+
+replicates(StreamReplication())
+
+
+def _rebuild_empty(server: Server, key: bytes, stream: Stream) -> None:
+    """Let a stream be there that has no entry any more: its last one is added, and deleted."""
+    region = region_of(server)
+    number = region.new_lane()
+    last = format_id(stream.last_ms, stream.last_seq)
+    emit(server, [b"XADD", key, b"NEWLANE", b"%d" % number, b"MANUAL", last, b"", b""])
+    emit(server, [AA, b"XDEL", key, lane_name(region.origin, number), last])
+
+
+def _rebuild(server: Server, key: bytes, stream: Stream) -> None:
+    """Add all entries of a stream to a key that is free, with their IDs, in a lane of their own."""
+    if not stream.length and (stream.last_ms or stream.last_seq):
+        _rebuild_empty(server, key, stream)
+        return
+    begun = False
+    start = (0, 0)
+    left = stream.length
+    while left > 0:
+        for part in stream.parts(start, (ID_MAX, ID_MAX), _PAGE, False):
+            run = part.run
+            for number in range(part.low, part.high):
+                if part.dead is not None and part.dead[number]:
+                    continue
+                record = [b"XADD", key]
+                if not begun:
+                    record += [b"NEWLANE", b"%d" % region_of(server).new_lane()]
+                    begun = True
+                entry_id = format_id(run.ms[number], run.seq[number])
+                emit(server, [*record, b"MANUAL", entry_id, *run.row(number)])
+                start = following(run.ms[number], run.seq[number])
+                left -= 1
+    if begun and not stream.has_default_limits():
+        limits = limits_record(key, stream.idmp_duration_s, stream.idmp_maxsize, 0)
+        emit(server, limits)

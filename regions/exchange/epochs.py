@@ -1,0 +1,525 @@
+"""A region that does not know yet all that the others do takes no writes.
+
+That stands in the nonce of its epoch, and so in the first line of the file that the epoch begins
+with: a start later on finds it there. ``AA CAUGHT nonce`` in the file says that it is over. The
+nonce also says in which epoch the folder of the region was empty (``regions.knowledge.region``).
+
+A region whose files are of an earlier time may be given a copy, which replaces what is here. Then
+the base that is written says so, with a nonce that ends as that of a region which joins the others.
+
+Which epoch and generation a region starts with, and whether it may write at once.
+
+A number stands for one record only. So an epoch goes on where it is certain that nothing of it is
+missing: the files are whole, and all other regions have said that they know no more of it. In doubt
+another one begins. IDs have to be unique, too, even against entries that are lost and were never
+sent. So where entries may be lost, another generation begins, which stands in every ID.
+
+What others have forgotten rests on what this region had reported to have. Where its files may
+be older than that, or are gone, it takes no writes until it knows all that the others do.
+
+This decides. It asks nobody, and there is no clock here; see ``regions.exchange.door``.
+
+At its start, a region asks all others what they know of it.
+
+Each is asked over a connection of its own, which introduces the two and pulls nothing. A region
+that takes part without an address here cannot be asked: it says what it knows when it calls.
+
+Other lives of this region: another server that is it, or records of it that it does not know.
+
+Where another life writes, too, this one stops: what both write would be taken for the same. It
+stops as well once the others have forgotten it: what it would write came to nobody.
+
+It may also be found, while this region runs, that others know more of it than it does itself, or
+that they have met another life in the same epoch, or in a later one: the clock may have been set
+back. Then its files were of an earlier time, or gone, and nobody could say so when it started. As
+long as it has written nothing since then, no number stands for two records. So it does what it
+would have done at its start: another epoch begins, and it takes no writes until it knows all that
+the others do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import AASTART, AASYNCING
+from headrace.persistence.errors import PersistenceError
+from headrace.regions.exchange.effects import EffectError, Words, local, refuse_writes, region_of
+from headrace.regions.exchange.peer_connection import MET, Asker, Conversation
+from headrace.regions.exchange.peer_sessions import TWIN_MS
+from headrace.regions.exchange.retention import Keeping
+from headrace.regions.knowledge.region import NONCE_ENDS, Region, latest_epoch
+from headrace.server.state import Server
+from headrace.storage.sharing import AA
+from headrace.storage.vectors import Numbers, covers
+from headrace.storage.vectors import region_of as number_of
+
+NONCE_BYTES: Final = 8
+_ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces
+_CAUGHT: Final = b"CAUGHT"
+
+
+def new_nonce(refusal: bytes, begun: int) -> bytes:
+    """The nonce of an epoch.
+
+    Args:
+        refusal: why it begins without taking writes; empty where it takes them.
+        begun: the epoch in which the folder was empty.
+    """
+    nonce = b"%b.%d" % (os.urandom(NONCE_BYTES).hex().encode(), begun)
+    for end, line in _ENDS.items():
+        if line == refusal:
+            return nonce + end
+    return nonce
+
+
+def refusal_of(region: Region) -> bytes:
+    """Why a region takes no writes, as its files have it; empty where it does."""
+    if region.nonce == region.caught:
+        return b""
+    if region.caught == replaced_nonce(region):
+        return AASYNCING
+    return _ENDS.get(region.nonce[-1:], b"")
+
+
+def replaced_nonce(region: Region) -> bytes:
+    """With what a region has caught up, once a copy has replaced what its files hold."""
+    return region.nonce.rstrip(NONCE_ENDS) + b"j"
+
+
+@local(_CAUGHT)
+def apply_caught(server: Server, words: Words) -> None:
+    """``AA CAUGHT nonce``: all is here that the others knew when the epoch began."""
+    if len(words) != 3:
+        raise EffectError("CAUGHT has a nonce")
+    region_of(server).caught = words[2]
+
+
+def safe_generation(region: Region) -> int:
+    """A generation that no earlier life of a region has had, as far as is known.
+
+    Each generation began with an epoch of its own.
+    """
+    lives = [origin for origin in region.numbers if number_of(origin) == region.id]
+    return max(region.generation, len(lives))
+
+
+def note_caught(server: Server) -> None:
+    """All is here; another start need not ask for it again. The caller ends the command."""
+    region = region_of(server)
+    region.caught = region.nonce
+    server.changes.record(0, [AA, _CAUGHT, region.nonce])
+
+
+class Catching:
+    """What a region still has to learn before it takes writes.
+
+    Attributes:
+        refusal: the error line meanwhile.
+    """
+
+    def __init__(self, region: Region, refusal: bytes) -> None:
+        self.refusal = refusal
+        self._region: Final = region
+        self._wanted: Final[dict[int, Numbers]] = {}  # what each of the others knew
+        self._also = 0  # who is to be caught up with, member or not
+
+    def heard(self, member: int, numbers: Numbers) -> None:
+        """Another region has said what it knows.
+
+        The first time since the start counts, but for what it has lost itself since then: nobody
+        can be asked to know again what is nowhere any more.
+        """
+        wanted = self._wanted.setdefault(member, numbers.copy())
+        for origin in wanted:
+            wanted[origin] = min(wanted[origin], numbers.get(origin, 0))
+
+    def outdone(self, member: int, numbers: Numbers) -> None:
+        """Another region knows more of this one, be it that it has no place among its members."""
+        self._also = member
+        self.heard(member, numbers)
+
+    def lacking(self) -> list[int]:
+        """The other regions of which something is missing, or that have not been heard."""
+        region = self._region
+        known = region.known()
+        found: list[int] = []
+        members = {*region.members(), self._also} - {region.id, 0}
+        for member in sorted(members):
+            if region.is_forgotten(member):
+                continue
+            wanted = self._wanted.get(member)
+            if wanted is None or not _has_all(known, wanted):
+                found.append(member)
+        return found
+
+
+def _has_all(known: Numbers, wanted: Numbers) -> bool:
+    return all(covers(known, (origin, number)) for origin, number in wanted.items())
+
+
+# What the files are
+NONE: Final = 0  # there is no data
+ADOPTED: Final = 1  # a single server's
+WHOLE: Final = 2  # the region's, and nothing that it has written is missing
+CUT: Final = 3  # the region's, and their end may be missing
+MOVED: Final = 4  # the region's, but of an unknown time: copied or restored
+
+SECOND_MS: Final = 1000  # no two lives of a region begin within one, even if nobody can be asked
+EPOCHS_SINCE_MS: Final = 1_767_225_600_000  # 2026-01-01, from which on epochs are counted
+
+
+class Forgotten(Exception):
+    """The region must not start with the data that it has; the text says why."""
+
+
+class Answer:
+    """What another region has answered.
+
+    Attributes:
+        numbers: what it knows.
+        remembered: the nonce of the epoch that it was asked about; empty where it remembers none.
+        is_twin: it has met another region of this number in the same epoch.
+        forgotten: in which epoch it has forgotten this region; -1 where it has not.
+    """
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.numbers: Final = numbers
+        self.remembered = b""
+        self.is_twin = False
+        self.forgotten = -1
+
+
+class Start:
+    """What was decided.
+
+    Attributes:
+        epoch, generation: to begin with.
+        goes_on: the epoch is the one before, and goes on.
+        refusal: why no writes are taken so far, as an error line; empty where they are.
+        reason: for the log.
+    """
+
+    def __init__(self, epoch: int, generation: int, refusal: bytes, reason: str) -> None:
+        self.epoch: Final = epoch
+        self.generation: Final = generation
+        self.goes_on = False
+        self.refusal: Final = refusal
+        self.reason: Final = reason
+
+
+def decide(
+    region: Region, files: int, asked: list[int], answers: dict[int, Answer], now_ms: int
+) -> Start:
+    """Return how a region starts whose files have been loaded.
+
+    Args:
+        region: what the files say.
+        files: what they are.
+        asked: the other members.
+        answers: of those that have answered in time.
+        now_ms: the time of day.
+
+    Raises:
+        Forgotten: it must not.
+    """
+    answered = all(member in answers for member in asked)
+    _refuse_forgotten(region, files, answers)
+    known = max(
+        [latest_epoch(answer.numbers, region.id) for answer in answers.values()], default=-1
+    )
+    if _remember_another(region, answers):
+        known = max(known, region.epoch)  # even where it has written nothing
+    forgotten = max([answer.forgotten for answer in answers.values()], default=-1)
+    if files == NONE:
+        if answered and known < 0 and forgotten < 0 and not _know_anything(answers):
+            return Start(0, 0, b"", "all begins")
+        if answered and known < 0 and forgotten < 0:
+            return Start(0, 0, AASYNCING, "it joins the others")
+        epoch = _next_epoch(max(known, forgotten), now_ms)
+        return Start(epoch, 0, AASYNCING, "there is no data, and others may know some of it")
+    if files == ADOPTED:
+        if known >= 0:
+            raise Forgotten(
+                f"others know of a region {region.id} already: give the data of a single server "
+                "another number (aa-region-id)"
+            )
+        if _know_anything(answers):
+            return Start(0, 0, AASYNCING, "it joins the others with data of a single server")
+        return Start(0, 0, b"", "the data of a single server becomes a region's")
+    epoch = _next_epoch(max(known, region.epoch, forgotten), now_ms)
+    generation = region.generation
+    lacking = refusal_of(region)
+    if files == MOVED:
+        return Start(epoch, generation + 1, AASTART, "its files were copied or restored")
+    if files == CUT:
+        return Start(epoch, generation + 1, lacking, "the end of its file may be missing")
+    if _know_more(region, answers):
+        return _later(region, max(known, forgotten), now_ms)
+    if not answered:
+        silent = ", ".join([str(member) for member in asked if member not in answers])
+        reason = f"not all others have answered: {silent} has not"
+        return Start(epoch, generation, lacking, reason)
+    start = Start(region.epoch, generation, lacking, "its epoch goes on")
+    start.goes_on = True
+    return start
+
+
+def begin_later(region: Region, known: Numbers, now_ms: int) -> Start:
+    """Return how a region goes on that has begun, and of which another one knows more.
+
+    Args:
+        known: what that one knows.
+        now_ms: the time of day.
+    """
+    return _later(region, latest_epoch(known, region.id), now_ms)
+
+
+def _later(region: Region, known: int, now_ms: int) -> Start:
+    epoch = _next_epoch(max(known, region.epoch), now_ms)
+    return Start(epoch, region.generation + 1, AASTART, "others know more of it than its files")
+
+
+def _refuse_forgotten(region: Region, files: int, answers: dict[int, Answer]) -> None:
+    if files == NONE:
+        return
+    for member, answer in answers.items():
+        if answer.forgotten >= 0:
+            raise Forgotten(
+                f"region {member} has forgotten region {region.id}, which can only come back as a "
+                "new one: start with an empty folder"
+            )
+
+
+def _know_anything(answers: dict[int, Answer]) -> bool:
+    return any(answer.numbers for answer in answers.values())
+
+
+def _remember_another(region: Region, answers: dict[int, Answer]) -> bool:
+    """Return whether another region has met one of this number and epoch that had another nonce."""
+    for answer in answers.values():
+        if answer.is_twin or answer.remembered not in (b"", region.nonce):
+            return True
+    return False
+
+
+def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
+    """Return whether another region has met more of this one than the files say, or another one."""
+    if _remember_another(region, answers):
+        return True
+    return any(region.is_outdone(answer.numbers) for answer in answers.values())
+
+
+def _next_epoch(known: int, now_ms: int) -> int:
+    """An epoch above all that are known, and above those that nobody has reported."""
+    return max(known + 1, (now_ms - EPOCHS_SINCE_MS) // SECOND_MS)
+
+
+HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
+
+
+class Inquiry(Asker):
+    """Asks who is there, and nothing else."""
+
+    def begin(self) -> None:
+        """See ``Asker``: that was all."""
+
+    def answered(self, reply: object) -> None:
+        self.damaged("a reply came that nobody asked for")
+
+
+class Asking:
+    """The others that are asked, and what they have answered.
+
+    Args:
+        peers: whom to ask.
+        callers: of whom a call is waited for.
+        ask: begins to ask one of them, in a conversation that does not pull.
+    """
+
+    def __init__(
+        self, peers: list[int], callers: list[int], ask: Callable[[int], Conversation]
+    ) -> None:
+        self._ask: Final = ask
+        self._conversations: Final = {member: ask(member) for member in peers}
+        self._callers: Final = callers
+        self._called: Final[dict[int, Numbers]] = {}
+
+    @property
+    def asked(self) -> list[int]:
+        """Whose answers are waited for."""
+        return sorted([*self._conversations, *self._callers])
+
+    def called(self, member: int, numbers: Numbers) -> None:
+        """A region has called, and said what it knows.
+
+        One that can be asked says more when it answers: which life of this region it has met.
+        """
+        if member not in self._conversations:
+            self._called[member] = numbers
+
+    def look(self) -> bool:
+        """Ask those again that could not be reached; whether all have answered."""
+        done = all(member in self._called for member in self._callers)
+        for member, conversation in self._conversations.items():
+            if answer_of(conversation) is None:
+                done = False
+                if conversation.over:
+                    self._conversations[member] = self._ask(member)
+        return done
+
+    def answers(self) -> dict[int, Answer]:
+        """Return what has been answered so far, by region."""
+        found = {member: Answer(self._called[member]) for member in self._called}
+        for region, conversation in self._conversations.items():
+            answer = answer_of(conversation)
+            if answer is not None:
+                found[region] = answer
+        return found
+
+    def end(self) -> None:
+        """Close the connections."""
+        for conversation in self._conversations.values():
+            conversation.end("it has been asked")
+
+
+def answer_of(conversation: Conversation) -> Answer | None:
+    """Return what the other side has answered; None where it has not, or not to what it was asked.
+
+    That this side refuses the other one, which may be starting, too, is no answer.
+    """
+    puller = conversation.puller
+    if puller.hello is not None:
+        answer = Answer(puller.hello.numbers)
+        answer.remembered = puller.hello.remembered
+        return answer
+    if puller.ahead and puller.known:
+        return Answer(puller.known)
+    if puller.twin or puller.rival:
+        answer = Answer({})
+        answer.is_twin = True
+        return answer
+    if puller.forgotten >= 0:
+        answer = Answer({})
+        answer.forgotten = puller.forgotten
+        return answer
+    return None
+
+
+log: Final = logging.getLogger("headrace")
+
+
+class Lives:
+    """Looks for other lives of this region.
+
+    Attributes:
+        is_stopped: there is one, or this one is forgotten, and so this region takes no writes until
+            it is started again.
+    """
+
+    def __init__(self, server: Server, keeping: Keeping) -> None:
+        self.is_stopped = False
+        self._server: Final = server
+        self._keeping: Final = keeping
+        self._region: Final = region_of(server)
+        self._rivals: Final[dict[int, int]] = {}  # since when a region has met one
+        self._begun = self._region.next_dot()
+        self._member = 0  # a region that knows more of this one, or another life of this epoch
+        self._known: Numbers = {}  # and what it knows, if that is more
+
+    def begun(self) -> None:
+        """What this region writes from now on, others may know as something else."""
+        self._begun = self._region.next_dot()
+
+    def look_at(self, asker: Asker, now_ms: int) -> None:
+        """See what another region knows of this one.
+
+        A connection of this one that has just ended may look like a rival for a moment.
+        """
+        if asker.state == MET:
+            self._rivals.pop(asker.peer_region, None)
+        if asker.rival:
+            since_ms = self._rivals.setdefault(asker.peer_region, now_ms)
+            if now_ms - since_ms >= TWIN_MS:
+                self._stop(asker.peer_region, asker.failure)
+        elif asker.twin:
+            self._outdone(asker.peer_region, {}, asker.failure)
+        elif asker.forgotten >= self._region.begun:
+            self.left_out()
+        elif asker.ahead:
+            self.outdone(asker.peer_region, asker.known)
+
+    def outdone(self, member: int, known: Numbers) -> None:
+        """Another region knows more of this one than it does itself."""
+        reason = "it knows more of this region, which has written something else"
+        if self._region.is_outdone(known):
+            self._outdone(member, known, reason)
+
+    def _outdone(self, member: int, known: Numbers, reason: str) -> None:
+        region = self._region
+        if self.is_stopped:
+            return
+        if region.next_dot() != self._begun:
+            self._stop(member, reason)
+            return
+        if not self._member:
+            refuse_writes(self._server, errors.AASTART)
+        self._member = member
+        self._known = known
+
+    def begin_later(self) -> Catching | None:
+        """Begin another epoch if one is due, between two commands.
+
+        Returns: what is to be learned then; None where none begins now.
+        """
+        region = self._region
+        if not self._member:
+            return None
+        start = begin_later(region, self._known, self._server.clock.now_ns // 1_000_000)
+        nonce = new_nonce(start.refusal, region.begun)
+        try:
+            if not self._keeping.begin_epoch(start.epoch, start.generation, nonce):
+                return None
+        except (OSError, PersistenceError) as error:
+            log.warning("Writes are refused still, for the files cannot be written: %s", error)
+            return None
+        catching = Catching(region, start.refusal)
+        if self._known:
+            catching.outdone(self._member, self._known)
+        self._member = 0
+        self._known = {}
+        self.begun()
+        name = region.origin.decode()
+        log.warning("Region %d is %s from now on: %s", region.id, name, start.reason)
+        log.warning("Writes are refused until all is here that the other regions know")
+        return catching
+
+    def left_out(self) -> None:
+        """The others have forgotten this region: no writes until it comes back as a new one."""
+        if self.is_stopped:
+            return
+        self._member = 0
+        self._known = {}
+        self.is_stopped = True
+        log.critical(
+            "This region has been forgotten (AA FORGET): writes are refused. Start it with an "
+            "empty folder, to let it take part again. Keep its own: it may hold what no other has"
+        )
+        refuse_writes(self._server, errors.AA_LEFT_OUT)
+
+    def _stop(self, member: int, reason: str) -> None:
+        """Take no writes until this region is started again."""
+        self._member = 0
+        self._known = {}
+        if not self.is_stopped:
+            self.is_stopped = True
+            log.critical(
+                "Region %d has met another life of this region (%s): writes are refused. End the "
+                "other one, and start this one again",
+                member,
+                reason,
+            )
+        refuse_writes(self._server, errors.AA_STOPPED)

@@ -1,0 +1,468 @@
+"""Takes a full copy from a peer, piece by piece: what was sent is checked, and written in order.
+
+Where a peer's log begins later than what is missing here, a full copy of its data is taken.
+
+There is one at a time. It is written beside the files, loaded and joined (see ``joining``), and
+deleted when the files have been written anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+from xxhash import xxh3_64_hexdigest
+
+from headrace.compat.errors import AASTART, AASYNCING
+from headrace.persistence.errors import PersistenceError
+from headrace.persistence.files import NewFile
+from headrace.regions.exchange.copy_join import (
+    COPY_PREFIX,
+    COPY_SUFFIX,
+    Joining,
+    Replaying,
+    is_copy,
+)
+from headrace.regions.exchange.effects import refuse_writes, region_of
+from headrace.regions.exchange.epochs import refusal_of, replaced_nonce
+from headrace.regions.exchange.peer_connection import AA, Asker, Conversation
+from headrace.regions.exchange.peers import Peer
+from headrace.regions.exchange.retention import log_of
+from headrace.regions.knowledge.region import Region
+from headrace.server.durability.durability import Durability
+from headrace.server.durability.worker import Task, Worker
+from headrace.server.gate import HALF_JOINED
+from headrace.server.state import Server
+
+PIECE_MAX_BYTES: Final = 4 << 20
+PIECE_BYTES: Final = 1 << 20  # about what is sent at once
+OUTSTANDING: Final = 4
+NAME_MAX_BYTES: Final = 255
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Receptacle:
+    """Where a copy goes."""
+
+    @abstractmethod
+    def begin(self, name: bytes, size_bytes: int) -> None:
+        """A copy of this length is about to come. The name is for people; it is no path."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def add(self, data: bytes) -> None:
+        """Take the next bytes; ``Copier.written`` is called when they are."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def end(self) -> None:
+        """That was all."""
+        raise NotImplementedError
+
+
+class Copier(Asker):
+    """Asks one peer for a copy, over one connection.
+
+    Attributes:
+        size_bytes: how long the copy is; taken_bytes: how much of it has come.
+        is_whole: all of it has come.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        peer_region: int,
+        secret: bytes,
+        receptacle: Receptacle,
+    ) -> None:
+        super().__init__(region, peer_region, secret)
+        self.size_bytes = 0
+        self.taken_bytes = 0
+        self.is_whole = False
+        self._receptacle: Final = receptacle
+        self._number = 0  # of the copy, as the peer counts; 0: it has not begun
+        self._asked: Final[deque[int]] = deque()  # the places of the pieces on their way
+        self._next = 0  # the place to ask for next
+        self._unwritten_bytes = 0
+
+    def begin(self) -> None:
+        self.out.append([AA, b"COPY", b"BEGIN"])
+
+    def answered(self, reply: object) -> None:
+        if not isinstance(reply, list):
+            self.damaged("an answer to COPY is no list")
+        elif not self._number:
+            self._begun(reply)
+        else:
+            self._take(reply)
+
+    def written(self, count: int) -> None:
+        """So many bytes are where they belong."""
+        self._unwritten_bytes -= count
+        self._ask()
+
+    def _begun(self, reply: list[object]) -> None:
+        number, name, size = reply if len(reply) == 3 else (None, None, None)
+        if not (isinstance(number, int) and isinstance(name, bytes) and isinstance(size, int)):
+            self.damaged("the beginning of a copy is none")
+            return
+        if number < 1 or size < 1 or not name or len(name) > NAME_MAX_BYTES:
+            self.damaged("a copy has no number, no name, or nothing in it")
+            return
+        self._number = number
+        self.size_bytes = size
+        self._receptacle.begin(name, size)
+        self._ask()
+
+    def _ask(self) -> None:
+        while (
+            not self.failure
+            and len(self._asked) < OUTSTANDING
+            and self._unwritten_bytes < OUTSTANDING * PIECE_MAX_BYTES
+            and self._next < self.size_bytes
+        ):
+            self._asked.append(self._next)
+            self.out.append([AA, b"COPY", b"%d" % self._number, b"%d" % self._next])
+            self._next += PIECE_BYTES
+
+    def _take(self, reply: list[object]) -> None:
+        data, checksum = reply if len(reply) == 2 else (None, None)
+        if not self._asked or not isinstance(data, bytes) or not isinstance(checksum, bytes):
+            self.damaged("a piece of a copy is none")
+            return
+        place = self._asked.popleft()
+        expected = min(PIECE_BYTES, self.size_bytes - place)
+        if len(data) != expected or place != self.taken_bytes:
+            self.damaged("a piece of a copy has another length, or belongs elsewhere")
+            return
+        if xxh3_64_hexdigest(data).encode() != checksum:
+            self.damaged("the checksum of a piece of a copy is another one")
+            return
+        self.taken_bytes += len(data)
+        self._unwritten_bytes += len(data)
+        self._receptacle.add(data)
+        if self.taken_bytes == self.size_bytes:
+            self.is_whole = True
+            self._receptacle.end()
+        self._ask()
+
+
+log: Final = logging.getLogger("headrace")
+
+RETRY_MS: Final = 1000  # before another attempt
+MOST_RETRY_MS: Final = 10_000  # where one after another has failed
+# Why there is no copy yet, though there will be: no attempt has failed.
+_PASSING: Final = ("LOADING ", "AANOBASE ")
+
+
+class _Write(Task):
+    """Writes a piece, or with none finishes the file."""
+
+    def __init__(self, file: CopyFile, data: bytes) -> None:
+        super().__init__()
+        self._file: Final = file
+        self._data: Final = data
+
+    def run(self) -> None:
+        """Write, in the thread."""
+        if self._data:
+            self._file.file.write([self._data])
+        else:
+            self._file.file.finish()
+
+    def done(self) -> None:
+        """Let it be known."""
+        self._file.written(len(self._data), self.failure)
+
+
+class CopyFile(Receptacle):
+    """A file that a copy is written to.
+
+    Attributes:
+        file: the thread's alone.
+        conversation: with the peer that sends it.
+        is_done: all of it is on the disk; failure: why it never will be.
+    """
+
+    def __init__(self, path: bytes, worker: Worker, moved: Callable[[], None]) -> None:
+        self.file: Final = NewFile(path, True)
+        self.conversation: Conversation | None = None
+        self.is_done = False
+        self.failure = ""
+        self._worker: Final = worker
+        self._moved: Final = moved
+
+    def begin(self, name: bytes, size_bytes: int) -> None:
+        log.info("A copy of %d bytes is on its way", size_bytes)
+
+    def add(self, data: bytes) -> None:
+        self._worker.give(_Write(self, data))
+
+    def end(self) -> None:
+        self._worker.give(_Write(self, b""))
+
+    def written(self, count: int, failure: str) -> None:
+        """A piece has been written, or all of it is on the disk."""
+        if failure:
+            self.failure = failure
+        elif not count:
+            self.is_done = True
+        conversation = self.conversation
+        if conversation is not None and isinstance(conversation.puller, Copier):
+            if failure:
+                conversation.end(f"the copy cannot be written: {failure}")
+            else:
+                conversation.puller.written(count)
+                conversation.go_on()
+        self._moved()
+
+
+class Copying:
+    """Takes copies.
+
+    Args:
+        converse: begins a conversation with a peer, with a copier.
+        moved: is called when there is something to do, or something was done.
+        replaced: is called when a copy is about to replace what is here, and when it has.
+
+    Attributes:
+        peer: whose copy is being taken; None while none is.
+        joining: the copy that is being joined, or has replaced what is here.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        durability: Durability,
+        worker: Worker,
+        converse: Callable[[Peer, CopyFile], Conversation],
+        moved: Callable[[], None],
+        replaced: Callable[[], None],
+    ) -> None:
+        self.peer: Peer | None = None
+        self.joining: Joining | None = None
+        self._server: Final = server
+        self._durability: Final = durability
+        self._worker: Final = worker
+        self._converse: Final = converse
+        self._moved: Final = moved
+        self._replaced: Final = replaced
+        self._replaying: Replaying | None = None
+        self._is_written = True
+        self._file: CopyFile | None = None
+        self._refused_before = b""
+        self._old_base = -1  # the number of the base that is to be replaced; -1: no copy is left
+        self._next_ms = 0
+        self._retry_ms = RETRY_MS
+        self._logged = ""  # why there was no copy, as logged last
+
+    def begin(self, peer: Peer, now_ms: int) -> None:
+        """Take a copy from a peer, unless one is being taken."""
+        directory = self._durability.files.directory
+        if self.peer is not None or directory is None or now_ms < self._next_ms:
+            return
+        name = b"%b%d-%d%b" % (
+            COPY_PREFIX,
+            peer.region,
+            self._server.clock.now_ns // 1_000_000,
+            COPY_SUFFIX,
+        )
+        self.peer = peer
+        peer.is_copied = True
+        file = CopyFile(os.path.join(directory.path, name), self._worker, self.look)
+        self._file = file
+        if not self._logged:
+            log.warning(
+                "Region %d: its log begins later than what is needed: a full copy is taken",
+                peer.region,
+            )
+        file.conversation = self._converse(peer, file)
+
+    def tick(self, now_ms: int) -> None:
+        """Notice that a peer has fallen silent; delete what is of no use any more."""
+        file = self._file
+        if file is not None and file.conversation is not None:
+            file.conversation.look(now_ms)
+        self.look()
+        self._clean()
+
+    def look(self) -> None:
+        """See how far it has come."""
+        file = self._file
+        if file is None or file.conversation is None or self.joining is not None:
+            return
+        if file.is_done:
+            file.conversation.end("the copy is there")
+            self._begin_to_join(file)
+        elif file.conversation.over or file.failure:
+            self._give_up(file.failure or file.conversation.reason)
+
+    def step(self, budget_ns: int) -> None:
+        """Go on with joining."""
+        joining = self.joining
+        file = self._file
+        peer = self.peer
+        if joining is None or file is None or peer is None or not self._is_written:
+            return
+        if self._replaying is not None:
+            if not self._replaying.step(budget_ns):
+                self._write_replaced()
+            return
+        try:
+            if joining.step(budget_ns):
+                return
+        except PersistenceError as error:
+            self._stop_joining(joining)
+            self._give_up(str(error))
+            return
+        kept = log_of(self._durability.files)
+        assert kept is not None
+        if joining.replaces:
+            self._replaying = Replaying(self._server, kept, joining.lost())
+            return
+        self._stop_joining(joining)
+        self._server.changes.record(0, joining.record())
+        for origin, number in joining.raised.items():
+            kept.backlog.begin(origin, number + 1)
+        self._end(peer)
+        log.warning("Region %d: its copy has been joined", peer.region)
+        self.write_anew()
+        self._moved()
+
+    def _end(self, peer: Peer) -> None:
+        peer.copies += 1
+        peer.is_copied = False
+        peer.behind = False
+        peer.try_now()
+        self.peer = None
+        self._file = None
+        self._retry_ms = RETRY_MS
+        self._logged = ""
+
+    def _write_replaced(self) -> None:
+        """A copy has replaced what is here: nothing else happens before that is in the files."""
+        region = region_of(self._server)
+        kept = log_of(self._durability.files)
+        assert kept is not None
+        self._server.gate.set(HALF_JOINED, False)
+        region.caught = replaced_nonce(region)
+        backlog = kept.backlog
+        for origin in [*region.known(), *backlog.origins()]:  # some may be lost altogether
+            backlog.begin(origin, region.number_of(origin) + 1)
+        self._replaying = None
+        self._is_written = False
+        self.write_anew()
+
+    def _look_at_files(self, base_seq: int) -> None:
+        """Go on once the files have been written anew; try again where that has failed."""
+        peer = self.peer
+        joining = self.joining
+        if self._is_written or peer is None or joining is None:
+            return
+        if base_seq > self._old_base:
+            self._is_written = True
+            self._refused_before = AASYNCING
+            self._stop_joining(joining)
+            self._end(peer)
+            log.warning("Region %d: its copy has replaced what was here", peer.region)
+            self._replaced()
+        elif self._durability.files.job is None:
+            self._durability.rewriting.rewrite_soon()
+
+    @property
+    def has_work(self) -> bool:
+        """Return whether ``step`` is to be called."""
+        return self.joining is not None and self._is_written
+
+    def write_anew(self) -> None:
+        """Have the files written anew, so that no copy is needed to load them."""
+        directory = self._durability.files.directory
+        if directory is None:
+            return
+        base = directory.manifest.base
+        self._old_base = 0 if base is None else base.seq
+        if self._durability.rewriting.is_running():  # what it writes is of an earlier moment
+            self._old_base += 1
+        self._durability.rewriting.rewrite_soon()
+
+    def _clean(self) -> None:
+        """Delete copies that are of no use, because the files have been written anew since."""
+        directory = self._durability.files.directory
+        if self._old_base < 0 or directory is None:
+            return
+        base = directory.manifest.base
+        self._look_at_files(0 if base is None else base.seq)
+        if base is None or base.seq <= self._old_base or self.peer is not None:
+            return
+        self._old_base = -1
+        for name in os.listdir(directory.path):
+            if is_copy(name):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(directory.path, name))
+
+    def find_old(self) -> None:
+        """See to copies that were joined before the start: the files need them so far."""
+        directory = self._durability.files.directory
+        if directory is not None and any(is_copy(name) for name in os.listdir(directory.path)):
+            self.write_anew()
+
+    def close(self) -> None:
+        """Give up."""
+        if self._file is not None and self._file.conversation is not None:
+            self._file.conversation.end("it is over")
+        if self.joining is not None:
+            self._stop_joining(self.joining)
+
+    def _begin_to_join(self, file: CopyFile) -> None:
+        region = region_of(self._server)
+        replaces = refusal_of(region) == AASTART
+        self._server.gate.finish_work()
+        try:
+            self.joining = Joining(self._server, file.file.path, replaces)
+        except PersistenceError as error:
+            self._give_up(str(error))
+            return
+        if replaces:
+            self._replaced()
+        self._refused_before = region.refusal
+        refuse_writes(self._server, AASYNCING)
+        self._moved()
+
+    def _stop_joining(self, joining: Joining) -> None:
+        self.joining = None
+        joining.close()
+        refuse_writes(self._server, self._refused_before)
+
+    def _give_up(self, reason: str) -> None:
+        file = self._file
+        peer = self.peer
+        self._file = None
+        self.peer = None
+        self._next_ms = self._server.clock.monotonic_ms() + self._retry_ms
+        if not reason.startswith(_PASSING):
+            self._retry_ms = min(2 * self._retry_ms, MOST_RETRY_MS)
+        if peer is not None:
+            peer.is_copied = False
+            if reason != self._logged:
+                log.warning("Region %d: no copy of it could be taken: %s", peer.region, reason)
+        self._logged = reason
+        if file is not None:
+            self._worker.give(_Discard(file.file))
+
+
+class _Discard(Task):
+    """Removes what is left of a copy."""
+
+    def __init__(self, file: NewFile) -> None:
+        super().__init__()
+        self._file: Final = file
+
+    def run(self) -> None:
+        """Remove it, in the thread."""
+        self._file.discard()

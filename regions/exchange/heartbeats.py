@@ -1,0 +1,384 @@
+"""What all regions know: beats, who takes part, and what may be forgotten.
+
+A region beats while there is something to forget, so an idle database is silent. What a removal
+left behind goes once every member has said that it has the removal on its disk. A member that is
+away holds that back, until it returns or is forgotten.
+
+Promises of this region and of others, for those who read up to what is stable.
+
+A region promises that it makes no more IDs up to a moment that is over. Where clocks differ, it
+promises as much as the region whose clock is furthest ahead, and makes its IDs above that. Else
+nothing of that region would be stable before the others' clocks are there. A clock that is ahead by
+more than some minutes is wrong, and pulls nobody with it. A region promises only while somebody
+wants to know what is stable: here, or in another region, which beats meanwhile. The file
+says so before, and mostly more than that. So a promise holds when the process has ended, and not
+each one takes a record. Others are promised only what is on the disk, because a power cut would
+take back the rest.
+
+What a region has on its disk: what it assures others that it will not lose, or promises.
+
+Whom a region has met stands in its file.
+
+Two lives of a region may have taken the same epoch. Their nonces tell them apart, so a region keeps
+the nonces that it has met over a restart: nobody else can say that a number was given twice. It
+also keeps which version each region speaks, because one that is down cannot be asked.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.numbers import parse_integer
+from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.regions.exchange.effects import (
+    Effect,
+    EffectError,
+    Words,
+    collect,
+    effect,
+    emit,
+    local,
+    may_write,
+    region_of,
+)
+from headrace.regions.knowledge.records import LOWEST_VERSION
+from headrace.regions.knowledge.region import Region
+from headrace.regions.knowledge.stability import FOLLOWED_MS, Beat
+from headrace.server.config.config import Config
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import finish_own
+from headrace.server.dispatch.serving import serve_ready
+from headrace.server.durability.durability import Durability
+from headrace.server.state import Server
+from headrace.storage.sharing import AA, REGION_MAX
+from headrace.storage.vectors import (
+    EPOCH_MAX,
+    Numbers,
+    check_origin,
+    decode_numbers,
+    encode_numbers,
+    epoch_of,
+    origin_key,
+    raise_numbers,
+)
+from headrace.storage.vectors import region_of as number_of
+
+_NUMBER_DIGITS: Final = 18
+KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten
+
+
+class Stability:
+    """Beats, and forgets what all regions know."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._region: Final = region_of(server)
+        self._stable: Numbers = {}  # when all garbage was looked at last
+        self._left: list[bytes] = []  # keys still to be looked at
+        self._graves_left = 0  # and graves, from the last slot to the first
+        self._next_beat_ms = 0
+
+    def look(self, now_ms: int) -> None:
+        """Do some of what is to be done; what it has written is to be ended by the caller.
+
+        Args:
+            now_ms: of the clock that nobody sets.
+        """
+        region = self._region
+        has_garbage = remembers(self._server)
+        if not has_garbage and not region.partings:
+            return
+        if now_ms >= self._next_beat_ms and beat(self._server):
+            self._next_beat_ms = now_ms + self._server.config.aa_beat_ms
+        if not has_garbage:
+            return
+        graves = self._server.data.graves
+        if not self._left and not self._graves_left:
+            stable = region.stable()
+            if stable == self._stable:
+                return
+            self._stable = stable
+            self._left = list(region.garbage) if stable else []
+            self._graves_left = len(graves) if stable else 0
+        if self._server.data.freezing is None:  # else each of them had to be kept as it was
+            self._forget_some()
+
+    def _forget_some(self) -> None:
+        """Look at some keys, and forget what is stable of them."""
+        left = self._left
+        for _ in range(min(len(left), KEYS_AT_ONCE)):
+            key = left.pop()
+            if not collect(self._server, key, self._stable):
+                self._region.garbage.pop(key, None)
+        if left:
+            return
+        graves = self._server.data.graves
+        for _ in range(KEYS_AT_ONCE):
+            at = min(self._graves_left, len(graves)) - 1
+            self._graves_left = max(at, 0)
+            if at < 0:
+                return
+            collect(self._server, graves.at(at).key, self._stable)
+
+
+def remembers(server: Server) -> bool:
+    """Return whether there is something that may be forgotten once all regions know of it."""
+    return bool(region_of(server).garbage) or len(server.data.graves) > 0
+
+
+def beat(server: Server) -> bool:
+    """Say what is on the disk here, if that lets others forget something; whether it was said."""
+    region = region_of(server)
+    if not region.wants_beat(remembers(server)) or not may_write(server):
+        return False
+    beat_now(server)
+    return True
+
+
+def beat_now(server: Server) -> None:
+    """Say what is on the disk here."""
+    region = region_of(server)
+    numbers = encode_numbers(region.synced)
+    emit(server, [AA, b"BEAT", numbers, b"%d" % region.promise_ms])
+
+
+@effect(b"BEAT")
+def apply_beat(found: Effect) -> None:
+    """``AA BEAT numbers promise``: what a region has on its disk."""
+    words = found.words
+    if len(words) != 4:
+        raise EffectError("BEAT has numbers and a promise")
+    numbers = decode_numbers(words[2])
+    promise_ms = _number(words[3])
+    number, epoch = origin_key(found.origin)
+    region = region_of(found.server)
+    known = region.beats.get(number)
+    if known is None or known.epoch <= epoch:
+        region.note_beat(number, Beat(epoch, numbers, promise_ms))
+    if number == region.id:  # it may come back from others, to a region that has lost its files
+        region.promise_ms = max(region.promise_ms, promise_ms)
+    elif not found.replaying:
+        region.others_asked_ms = found.server.clock.monotonic_ms()
+
+
+@effect(b"JOIN")
+def apply_join(found: Effect) -> None:
+    """``AA JOIN region``: a region takes part."""
+    if len(found.words) != 3:
+        raise EffectError("JOIN has a region")
+    region = region_of(found.server)
+    number = _region(found.words[2])
+    if number != region.id:
+        region.joined.add(number)
+
+
+@effect(b"FORGET")
+def apply_forget(found: Effect) -> None:
+    """``AA FORGET region epoch``: a region takes part no more, in this epoch or an earlier one."""
+    words = found.words
+    if len(words) != 4:
+        raise EffectError("FORGET has a region and an epoch")
+    number = _region(words[2])
+    epoch = min(_number(words[3]), EPOCH_MAX)
+    region = region_of(found.server)
+    region.forget(number, epoch)
+    raise_numbers(region.partings, {found.origin: found.number})
+
+
+def forget(server: Server, number: int) -> None:
+    """Let a region take part no more; it comes back as a new one only."""
+    region = region_of(server)
+    origins = [*region.known(), *region.nonces]  # it may have written nothing in its latest
+    epochs = [epoch_of(origin) for origin in origins if origin_key(origin)[0] == number]
+    emit(server, [AA, b"FORGET", b"%d" % number, b"%d" % max(epochs, default=0)])
+
+
+def _region(text: bytes) -> int:
+    number = _number(text)
+    if not 0 < number <= REGION_MAX:
+        raise EffectError("a region from 1 to 15")
+    return number
+
+
+def _number(text: bytes) -> int:
+    if not text.isdigit() or len(text) > _NUMBER_DIGITS:
+        raise EffectError("a number")
+    return int(text)
+
+
+_BEATS: Final = 10  # as long as these take, somebody who has asked may ask again
+_KEPT_AHEAD_MS: Final = 2500  # so much more than what is promised stands in the file, at most
+_KEPT_LEAST_MS: Final = 1250  # the next record has to be on the disk when this time is over
+
+
+def ask_for_stable(server: Server) -> None:
+    """Somebody wants to know what is stable: promise, and let other regions do so."""
+    region_of(server).asked_ms = server.clock.monotonic_ms()
+    _promise(server)
+
+
+def _promise(server: Server) -> None:
+    """Promise to make no more IDs up to the millisecond before this one, or what others promise."""
+    region = region_of(server)
+    now_ms = server.clock.now_ns // 1_000_000
+    promise_ms = region.latest_promise(now_ms - 1, now_ms + FOLLOWED_MS)
+    if promise_ms > region.kept_promise_ms - _KEPT_LEAST_MS and may_write(server):
+        _keep_promise(server, region, promise_ms + _KEPT_AHEAD_MS)
+    region.promise_ms = max(region.promise_ms, min(promise_ms, region.kept_promise_ms))
+
+
+def _keep_promise(server: Server, region: Region, promise_ms: int) -> None:
+    region.kept_promise_ms = promise_ms
+    server.changes.record(0, [AA, b"PROMISE", b"%d" % promise_ms])
+
+
+@local(b"PROMISE")
+def replay_promise(server: Server, words: Words) -> None:
+    """``AA PROMISE ms``: more than this may not have been promised until the next such record."""
+    if len(words) != 3:
+        raise EffectError("PROMISE has milliseconds")
+    region = region_of(server)
+    region.kept_promise_ms = _milliseconds(words[2])
+    region.promise_ms = max(region.promise_ms, region.kept_promise_ms)
+
+
+def note_promise(region: Region, number: int, epoch: int, known: Numbers, promise_ms: int) -> None:
+    """Another region has promised something, and all that it wrote before is here.
+
+    Args:
+        epoch: in which it is.
+        known: what it has said it knows.
+    """
+    region.promised_in[number] = max(epoch, region.promised_in.get(number, 0))
+    region.reported[number] = known
+    if promise_ms > region.promises.get(number, 0):
+        region.promises[number] = promise_ms
+        if region.refusal:  # it may be a new one, of which nobody has waited for a promise
+            region.promise_ms = max(region.promise_ms, promise_ms)
+
+
+def look_at_promises(dispatcher: Dispatcher) -> None:
+    """Promise if somebody wants to know what is stable, and serve those who wait for more."""
+    server = dispatcher.server
+    region = region_of(server)
+    now_ms = server.clock.monotonic_ms()
+    beat_ms = server.config.aa_beat_ms
+    if region.stable_readers:
+        region.asked_ms = now_ms
+    is_asked = now_ms - region.asked_ms <= _BEATS * beat_ms
+    if not is_asked and now_ms - region.others_asked_ms > _BEATS * beat_ms:
+        return
+    server.clock.refresh()
+    is_due = is_asked and now_ms - region.beaten_ms >= beat_ms and len(region.members()) > 1
+    if may_write(server) and (is_due or region.is_in_unseen_epoch()):
+        region.beaten_ms = now_ms
+        beat_now(server)
+    _promise(server)
+    finish_own(server)
+    for key in region.stable_readers:
+        server.blocking.key_ready(0, key)
+    if server.blocking.ready:
+        serve_ready(dispatcher)
+
+
+def _milliseconds(text: bytes) -> int:
+    if not text.isdigit() or len(text) > _NUMBER_DIGITS:
+        raise EffectError("a number")
+    return int(text)
+
+
+_MARKS_MOST: Final = 100
+SYNC_EVERY_MS: Final = 5000
+
+
+class _Mark:
+    """What was known when the file was to end at some place."""
+
+    def __init__(self, aof: AppendOnlyFile, numbers: Numbers, promise_ms: int) -> None:
+        self.numbers: Final = numbers
+        self.promise_ms: Final = promise_ms
+        self._aof: Final = aof
+        self._end: Final = aof.end
+
+    def is_synced(self, aof: AppendOnlyFile) -> bool:
+        """Return whether that is on the disk; a file was synced before a new journal was begun."""
+        if not aof.named:
+            return False
+        return aof is not self._aof or aof.has_synced(self._end)
+
+
+class SyncedNumbers:
+    """Keeps ``Region.synced`` and ``synced_promise_ms``, by looking at the file now and then."""
+
+    def __init__(self, region: Region, config: Config, durability: Durability) -> None:
+        self._region: Final = region
+        self._config: Final = config
+        self._committer: Final = durability.committer
+        self._files: Final = durability.files
+        self._next_sync_ms = 0
+        self._marks: list[_Mark] = []  # oldest first
+        region.synced = region.known()  # what was loaded is there
+        region.synced_promise_ms = region.kept_promise_ms
+
+    def restart(self) -> None:
+        """What was known is known no more."""
+        self._marks = []
+        self._region.synced = {}
+
+    def look(self, now_ms: int) -> None:
+        """See how far the disk has come. No command is under way.
+
+        With ``appendfsync no`` nothing is synced by itself. Others would keep their logs, and what
+        was removed, for ever. So it is synced now and then here, and when a promise waits for that.
+
+        Args:
+            now_ms: of the clock that nobody sets.
+        """
+        aof = self._files.aof
+        if aof is None:
+            return
+        marks = self._marks
+        done = 0
+        while done < len(marks) and marks[done].is_synced(aof):
+            done += 1
+        region = self._region
+        if done:
+            region.synced = marks[done - 1].numbers
+            region.synced_promise_ms = max(region.synced_promise_ms, marks[done - 1].promise_ms)
+            del marks[:done]
+        known = region.known()
+        latest = marks[-1].numbers if marks else region.synced
+        latest_ms = marks[-1].promise_ms if marks else region.synced_promise_ms
+        if known != latest or region.kept_promise_ms > latest_ms:
+            if len(marks) == _MARKS_MOST:  # the disk is slow: the latest one will do
+                marks.pop()
+            marks.append(_Mark(aof, known, region.kept_promise_ms))
+        if self._config.appendfsync != b"no" or not marks:
+            return
+        if now_ms >= self._next_sync_ms or region.promise_ms > region.synced_promise_ms:
+            self._next_sync_ms = now_ms + SYNC_EVERY_MS
+            self._committer.sync_soon()
+
+
+_MET: Final = b"MET"
+
+
+def keep_met(server: Server) -> None:
+    """Record whom this region has met since the last time; the caller ends the command."""
+    region = region_of(server)
+    for origin in region.unkept:
+        version = b"%d" % region.versions.get(number_of(origin), LOWEST_VERSION)
+        server.changes.record(0, [AA, _MET, origin, region.nonces[origin], version])
+    region.unkept.clear()
+
+
+@local(_MET)
+def apply_met(server: Server, words: Words) -> None:
+    """``AA MET origin nonce version``: another region has introduced itself."""
+    version = parse_integer(words[4]) if len(words) == 5 else None
+    if version is None or not words[3]:
+        raise EffectError("MET has an origin, a nonce and a version")
+    region = region_of(server)
+    origin = check_origin(words[2])
+    region.nonces[origin] = words[3]
+    region.versions[number_of(origin)] = version

@@ -1,0 +1,410 @@
+"""Another region that has called here: has it shown the secret, who is it, what is it sent.
+
+The regions that have called here, and their PULLs that wait for something to be written.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.protocol.replies import ErrorReply
+from headrace.regions.exchange.consistency import Checking
+from headrace.regions.exchange.handshake import (
+    WORDS,
+    BadHello,
+    Hello,
+    answering_code,
+    as_reply,
+    asking_code,
+    hello_of,
+    is_nonce,
+    new_nonce,
+    read_hello,
+    refusal,
+    same,
+)
+from headrace.regions.exchange.pieces import COMPRESS_FROM_BYTES, Piece
+from headrace.regions.exchange.pull import RecordLog, Source
+from headrace.regions.knowledge.region import Region
+from headrace.server.clients.session import Session
+from headrace.server.durability.worker import Task, Worker
+from headrace.server.state import Server
+from headrace.server.waiting import Parked
+from headrace.storage.vectors import Numbers, epoch_of, region_of
+
+
+class Caller:
+    """One connection at the port for other regions, from the side that is asked.
+
+    Args:
+        members: which regions take part.
+
+    Attributes:
+        proven: it has shown that it has the secret, if there is one.
+        source: what answers its PULLs; None before it has introduced itself.
+        called: how it has introduced itself, if it is of this database, and another region's only
+            life; also where it was refused because it knows more of this region than that does.
+        heard_ms: when it asked for something last, of the clock that only measures.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        log: RecordLog,
+        secret: bytes,
+        members: Callable[[], list[int]],
+    ) -> None:
+        self.proven = not secret
+        self.source: Source | None = None
+        self.called: Hello | None = None
+        self.heard_ms = 0
+        self._region: Final = region
+        self._log: Final = log
+        self._secret: Final = secret
+        self._members: Final = members
+        self._nonce = b""
+        self._caller_nonce = b""
+
+    def challenge(self, nonce: bytes) -> bytes:
+        """Answer a nonce with one.
+
+        Raises:
+            CommandError: there is no secret, or the nonce is none.
+        """
+        if not self._secret:
+            raise CommandError(errors.AA_SECRET_NONE)
+        if not is_nonce(nonce):
+            raise CommandError(errors.aa_malformed(b"a nonce has 64 digits"))
+        self._caller_nonce = nonce
+        self._nonce = new_nonce()
+        return self._nonce
+
+    def prove(self, code: bytes) -> bytes:
+        """Look at the caller's code, and answer with the one of this side.
+
+        Raises:
+            CommandError: the caller has another secret.
+        """
+        nonce = self._nonce
+        self._nonce = b""  # it is good for one code
+        if not nonce:
+            raise CommandError(errors.AA_NO_CHALLENGE)
+        if not same(code, asking_code(self._secret, self._caller_nonce, nonce)):
+            raise CommandError(errors.AA_SECRET_WRONG)
+        self.proven = True
+        return answering_code(self._secret, self._caller_nonce, nonce)
+
+    def greet(self, words: list[bytes]) -> list[object]:
+        """Answer the words of AA HELLO.
+
+        Raises:
+            CommandError: the two have nothing to do with each other.
+        """
+        region = self._region
+        log = self._log
+        try:
+            hello = read_hello(words)
+        except BadHello as error:
+            raise as_reply(error) from None
+        line = refusal(region, hello, region.count, True)
+        if not line or line.startswith(b"AAAHEAD"):
+            self.called = hello
+        if line:
+            raise CommandError(line)
+        region.meet(hello.region, hello.begun)
+        reply = hello_of(region, self._known_to(hello))
+        reply.remembered = region.nonces.get(hello.origin, b"")
+        reply.reach = {origin: log.reach(origin) for origin in log.origins()}
+        reply.members = self._members()
+        region.note_met(hello.origin, hello.nonce, hello.version)
+        self.source = Source(region, log, hello)
+        return reply.reply()
+
+    def _known_to(self, hello: Hello) -> Numbers:
+        """Return what is known here, as the caller is to hear it.
+
+        Its epoch has to be above all that it has had, also above those without a record. It can
+        begin another one as long as it has written nothing.
+        """
+        region = self._region
+        known = region.known()
+        above = -1 if not hello.nonce else hello.epoch
+        if not hello.nonce or not hello.numbers.get(hello.origin, 0):
+            for origin in region.nonces:
+                if region_of(origin) == hello.region and epoch_of(origin) > above:
+                    known.setdefault(origin, 0)
+        return known
+
+    def source_or_refuse(self) -> Source:
+        """Return what answers its PULLs.
+
+        Raises:
+            CommandError: it has not introduced itself.
+        """
+        if self.source is None:
+            raise CommandError(errors.AA_HELLO_FIRST)
+        return self.source
+
+
+BEAT_MS: Final = 1000  # a PULL waits no longer
+TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FileLog(RecordLog):
+    """The records that a region may give away, files included."""
+
+    @abstractmethod
+    def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
+        """The piece with record ``number + 1``, from files; in a thread. None where it is gone."""
+        raise NotImplementedError
+
+
+class _Wait:
+    """A PULL that waits.
+
+    Attributes:
+        busy: a thread works on its answer.
+    """
+
+    def __init__(self, session: Session, source: Source, parked: Parked, now_ms: int) -> None:
+        self.session: Final = session
+        self.source: Final = source
+        self.parked: Final = parked
+        self.since_ms: Final = now_ms
+        self.busy = False
+
+    @property
+    def over(self) -> bool:
+        """Return whether the session waits for this no more."""
+        waiter = self.session.waiter
+        return self.session.closed or waiter is None or waiter.parked is not self.parked
+
+
+class _Reading(Task):
+    """Reads from files what memory does not hold any more."""
+
+    def __init__(self, callers: Callers, wait: _Wait, log: FileLog, most_bytes: int) -> None:
+        super().__init__()
+        missing = wait.source.missing
+        assert missing is not None
+        self._callers: Final = callers
+        self._wait: Final = wait
+        self._log: Final = log
+        self._origin: Final = missing[0]
+        self._number: Final = missing[1]
+        self._most_bytes: Final = most_bytes
+        self._piece: Piece | None = None
+
+    def run(self) -> None:
+        """Read, in the thread."""
+        self._piece = self._log.read(self._origin, self._number, self._most_bytes)
+
+    def done(self) -> None:
+        """Answer."""
+        self._callers.was_read(self._wait, self._piece, self.failure)
+
+
+class _Compressing(Task):
+    """Compresses what is about to be sent."""
+
+    def __init__(self, callers: Callers, wait: _Wait, pieces: list[Piece]) -> None:
+        super().__init__()
+        self._callers: Final = callers
+        self._wait: Final = wait
+        self._pieces: Final = pieces
+        self._items: list[object] = []
+
+    def run(self) -> None:
+        """Compress, in the thread."""
+        self._items = [piece.item(True) for piece in self._pieces]
+
+    def done(self) -> None:
+        """Answer; what could not be compressed goes as it is."""
+        if self.failure:
+            self._items = [piece.item(False) for piece in self._pieces]
+        self._callers.answered(self._wait, self._items)
+
+
+class Callers:
+    """All connections at the port for other regions.
+
+    Attributes:
+        acknowledged: what each region has on its disk, as it has said last.
+        heard_ms: when each region was heard last.
+        on_call: is called when a region has called, with what it knows.
+        worker: the thread that reads files for them.
+    """
+
+    def __init__(self, server: Server, region: Region, log: FileLog, checks: Checking) -> None:
+        self.acknowledged: Final[dict[int, Numbers]] = {}
+        self.heard_ms: Final[dict[int, int]] = {}
+        self.on_call: Callable[[int, Numbers], None] | None = None
+        self._server: Final = server
+        self._region: Final = region
+        self._log: Final = log
+        self._checks: Final = checks
+        self._callers: Final[dict[int, tuple[Session, Caller]]] = {}
+        self._waits: dict[int, _Wait] = {}  # by session
+        self.worker: Final = Worker()
+
+    @property
+    def count(self) -> int:
+        """Return how many connections there are."""
+        return len(self._callers)
+
+    def caller_of(self, session: Session) -> Caller:
+        """Return what is known of whoever sits at the other side of a session."""
+        found = self._callers.get(session.id)
+        if found is None:
+            config = self._server.config
+            region = self._region
+            caller = Caller(region, self._log, config.aa_secret, region.members)
+            self._callers[session.id] = (session, caller)
+            return caller
+        return found[1]
+
+    def greet(self, session: Session, words: list[bytes]) -> list[object]:
+        """Answer the words of AA HELLO.
+
+        Raises:
+            CommandError: the two have nothing to do with each other, or another server is here that
+                is the same region, or it is this very process that calls.
+        """
+        process = self._region.process
+        if process and words[WORDS:] and words[WORDS] == process:
+            raise CommandError(errors.AA_OWN_ADDRESS)
+        now_ms = self._server.clock.monotonic_ms()
+        caller = self.caller_of(session)
+        caller.heard_ms = now_ms
+        try:
+            reply = caller.greet(words)
+            reply.append(b"%d" % self._day_ms())
+        finally:
+            called = caller.called
+            if called is not None and self.on_call is not None:
+                self.on_call(called.region, called.numbers)
+        hello = caller.source_or_refuse().hello
+        for other_session, other in self._callers.values():
+            source = other.source
+            if source is None or source.hello.region != hello.region or other_session.closed:
+                continue
+            if not hello.nonce or not source.hello.nonce:
+                continue  # one that starts, and pulls nothing
+            if source.hello.nonce != hello.nonce and now_ms - other.heard_ms < TWIN_MS:
+                caller.source = None
+                raise CommandError(errors.aa_twin(source.hello.origin))
+        return reply
+
+    def pull(self, session: Session, argv: list[bytes]) -> object:
+        """Answer a PULL, or let it wait.
+
+        Raises:
+            CommandError: it means nothing, or what it asks for is not there any more.
+        """
+        caller = self.caller_of(session)
+        source = caller.source_or_refuse()
+        acknowledged = source.pull(argv[2:])
+        now_ms = self._server.clock.monotonic_ms()
+        caller.heard_ms = now_ms
+        region = source.hello.region
+        self.heard_ms[region] = now_ms
+        if acknowledged is not None:
+            self.acknowledged[region] = acknowledged
+        parked = Parked([], 0, argv, [], None)
+        wait = _Wait(session, source, parked, now_ms)
+        items = self._items(wait)
+        if items is not None:
+            return self._reply(source, items)
+        self._waits[session.id] = wait
+        return parked
+
+    def grown(self) -> None:
+        """Something has been written: answer those who waited for it."""
+        for wait in list(self._waits.values()):
+            if not wait.busy:
+                self._try(wait)
+
+    def beat(self, now_ms: int) -> None:
+        """Let those who have waited for long hear that this region is there; forget who left."""
+        for wait in list(self._waits.values()):
+            if wait.over:
+                self._waits.pop(wait.session.id, None)
+            elif not wait.busy and now_ms - wait.since_ms >= BEAT_MS:
+                self.answered(wait, [])
+        for session_id in [sid for sid, (session, _) in self._callers.items() if session.closed]:
+            del self._callers[session_id]
+
+    def close(self) -> None:
+        """End the thread."""
+        self.worker.close()
+
+    def was_read(self, wait: _Wait, piece: Piece | None, failure: str) -> None:
+        """What was missing has been read from files, or is not there."""
+        wait.busy = False
+        if failure:
+            self._refuse(wait, b"AANOLOG " + failure.encode())
+            return
+        try:
+            wait.source.read(piece)
+        except CommandError as error:
+            self._refuse(wait, error.line)
+            return
+        self._try(wait)
+
+    def answered(self, wait: _Wait, items: list[object]) -> None:
+        """Answer a PULL that has waited."""
+        self._waits.pop(wait.session.id, None)
+        if not wait.over:
+            self._server.end_wait(wait.session, self._reply(wait.source, items))
+
+    def _refuse(self, wait: _Wait, line: bytes) -> None:
+        self._waits.pop(wait.session.id, None)
+        if not wait.over:
+            self._server.end_wait(wait.session, ErrorReply(line))
+
+    def _try(self, wait: _Wait) -> None:
+        if wait.over:
+            self._waits.pop(wait.session.id, None)
+            return
+        try:
+            items = self._items(wait)
+        except CommandError as error:
+            self._refuse(wait, error.line)
+            return
+        if items is not None:
+            self.answered(wait, items)
+
+    def _items(self, wait: _Wait) -> list[object] | None:
+        """Return what answers it; None while it waits, be it for a thread."""
+        source = wait.source
+        pieces = source.answer()
+        if pieces is None:
+            if source.missing is not None:
+                wait.busy = True
+                self.worker.give(_Reading(self, wait, self._log, source.most_bytes))
+            return None
+        long = [piece for piece in pieces if len(piece.payload) > COMPRESS_FROM_BYTES]
+        if long and self._server.config.aa_compress:
+            wait.busy = True
+            self.worker.give(_Compressing(self, wait, pieces))
+            return None
+        return [piece.item(False) for piece in pieces]
+
+    def _reply(self, source: Source, items: list[object]) -> list[object]:
+        return source.reply(items, self._promise_ms(), self._checks, self._day_ms())
+
+    def _day_ms(self) -> int:
+        """The time of day at this very moment: others compare their clocks with it."""
+        return self._server.clock.read_ns() // 1_000_000
+
+    def _promise_ms(self) -> int:
+        """Return what the end of the log may promise: nothing while some records have not left."""
+        region = self._region
+        return region.tells_promise_ms() if self._log.ends(region.origin) == region.count else 0

@@ -1,0 +1,224 @@
+"""The log of a region: what other regions are sent from, how long it is kept, and a new epoch."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.errors import PersistenceError
+from headrace.regions.exchange.peer_sessions import Callers, FileLog
+from headrace.regions.exchange.pieces import Piece
+from headrace.regions.files.backlog import Backlog, Batch
+from headrace.regions.files.journal import RegionLog
+from headrace.regions.files.region_log import KeptLog
+from headrace.regions.knowledge.region import Region
+from headrace.server.config.config import Config
+from headrace.server.durability.durability import Durability
+from headrace.server.durability.files import Files
+from headrace.server.durability.worker import Task
+from headrace.storage.vectors import Numbers, raise_numbers
+
+log: Final = logging.getLogger("headrace")
+
+LOOK_MS: Final = 1000  # between two looks at what the others have
+
+
+def log_of(files: Files) -> KeptLog | None:
+    """The log of a region; None before its files are loaded."""
+    found = files.log
+    assert found is None or isinstance(found, KeptLog)
+    return found
+
+
+class Keeping:
+    """Keeps the log of one region."""
+
+    def __init__(self, config: Config, durability: Durability) -> None:
+        self._config: Final = config
+        self._files: Final = durability.files
+        self._committer: Final = durability.committer
+        self._dropping = False
+
+    def open(self, region: Region) -> KeptLog:
+        """The log of a region, which is about to be loaded."""
+        config = self._config
+        found = log_of(self._files)
+        if found is None:
+            backlog = Backlog(config.aa_backlog_bytes)
+            found = RegionLog(region, backlog, config.aa_log_max_bytes)
+            self._files.log = found
+            for name in ("aa-send", "aa-backlog-bytes", "aa-log-max-bytes"):
+                config.on_change[name] = self.settings_changed
+            self.settings_changed()
+        return found
+
+    def settings_changed(self) -> str | None:
+        """Do from now on what the configuration asks for."""
+        found = log_of(self._files)
+        if found is not None:
+            config = self._config
+            found.backlog.most_bytes = config.aa_backlog_bytes
+            found.most_bytes = config.aa_log_max_bytes
+            found.sends_synced = config.aa_send == b"synced"
+        return None
+
+    def acknowledged(self, numbers: Numbers) -> None:
+        """All other regions have so much on their disks: files that nobody needs go."""
+        found = log_of(self._files)
+        directory = self._files.directory
+        if found is None:
+            return
+        found.acknowledged = numbers
+        if directory is None or self._dropping or not directory.has_needless():
+            return
+        try:
+            self._files.worker.give(_Drop(self, directory))
+            self._dropping = True
+        except RuntimeError as error:
+            log.warning("Files that are not needed stay for now: %s", error)
+
+    def dropped(self, failure: str) -> None:
+        """Files that nobody needs have been deleted, or not."""
+        self._dropping = False
+        if failure:
+            log.warning("Files that are not needed stay for now: %s", failure)
+
+    def begin_epoch(self, epoch: int, generation: int, nonce: bytes) -> bool:
+        """Let the region be another origin from now on, in a new file, which says so.
+
+        While nothing is open, it is enough to be it. Between two commands only.
+
+        Returns: False when it has to be tried again, because files are being written anew.
+
+        Raises:
+            OSError, PersistenceError: it cannot be; the region is who it was.
+        """
+        found = log_of(self._files)
+        assert found is not None
+        region = found.region
+        aof = self._files.aof
+        directory = self._files.directory
+        if aof is None or directory is None:
+            region.begin_epoch(epoch, generation, nonce)
+            return True
+        if self._files.job is not None or not aof.named:
+            return False
+        if not self._committer.settle():
+            raise PersistenceError("the present file cannot be written")
+        self._files.worker.drain()
+        before = (region.epoch, region.generation, region.nonce)
+        path = directory.add_incr()
+        region.begin_epoch(epoch, generation, nonce)
+        try:
+            aof.switch(path, aof.total_bytes)
+        except BaseException:
+            region.begin_epoch(before[0], before[1], before[2])
+            raise
+        return True
+
+
+class _Drop(Task):
+    def __init__(self, keeping: Keeping, directory: AofDirectory) -> None:
+        super().__init__()
+        self._keeping: Final = keeping
+        self._directory: Final = directory
+
+    def run(self) -> None:
+        self._directory.drop_kept()
+
+    def done(self) -> None:
+        self._keeping.dropped(self.failure)
+
+
+class JournalRecords(FileLog):
+    """What the append-only file of a region holds."""
+
+    def __init__(self, kept: KeptLog) -> None:
+        self._kept: Final = kept
+        self._backlog: Final = kept.backlog
+
+    def ends(self, origin: bytes) -> int:
+        return max(0, self._backlog.next(origin) - 1)
+
+    def begins(self, origin: bytes) -> int:
+        return max(1, self._backlog.reach(origin))
+
+    def reach(self, origin: bytes) -> int:
+        return max(1, self._kept.reach(origin))
+
+    def origins(self) -> list[bytes]:
+        return self._backlog.origins()
+
+    def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
+        return _piece(self._backlog.after(origin, number, most_bytes))
+
+    def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
+        return _piece(self._kept.read(origin, number, most_bytes))
+
+
+def _piece(batch: Batch | None) -> Piece | None:
+    if batch is None:
+        return None
+    return Piece(batch.origin, batch.first, batch.count, batch.ms, batch.payload)
+
+
+class Retention:
+    """Lets the log know from time to time what the others have."""
+
+    def __init__(
+        self, region: Region, durability: Durability, keeping: Keeping, callers: Callers
+    ) -> None:
+        self._region: Final = region
+        self._durability: Final = durability
+        self._keeping: Final = keeping
+        self._callers: Final = callers
+        self._next_ms = 0
+        self._reported = 0  # files that have gone
+
+    def look(self, now_ms: int) -> None:
+        """See what they have, if it is time; now_ms is monotonic."""
+        kept = log_of(self._durability.files)
+        if kept is None or now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + LOOK_MS
+        others = [member for member in self._region.members() if member != self._region.id]
+        kept.is_kept = bool(others)
+        self._keeping.acknowledged(least([self._of(member) for member in others]))
+        if kept.dropped > self._reported:
+            self._reported = kept.dropped
+            self._report(kept, others)
+
+    def _report(self, kept: KeptLog, others: list[int]) -> None:
+        """The log has become too long: say who will need a full copy."""
+        own = self._region.origin
+        for member in others:
+            if self._of(member).get(own, 0) + 1 < kept.reach(own):
+                log.warning(
+                    "Region %d will need a full copy when it returns: the log for it is longer "
+                    "than aa-log-max-bytes (%d), so the oldest has gone. Nothing is lost. If it "
+                    "will never return: AA FORGET %d",
+                    member,
+                    kept.most_bytes,
+                    member,
+                )
+
+    def _of(self, member: int) -> Numbers:
+        """Return what a region has on its disk, as it said on a connection or in its log."""
+        numbers = self._callers.acknowledged.get(member, {}).copy()
+        beat = self._region.beats.get(member)
+        if beat is not None:
+            raise_numbers(numbers, beat.numbers)
+        return numbers
+
+
+def least(vectors: list[Numbers]) -> Numbers:
+    """Return what all of them know."""
+    if not vectors:
+        return {}
+    found: Numbers = {}
+    for origin, number in vectors[0].items():
+        lowest = min([numbers.get(origin, 0) for numbers in vectors])
+        if lowest:
+            found[origin] = min(lowest, number)
+    return found

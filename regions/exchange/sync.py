@@ -1,0 +1,94 @@
+"""Waiting for records: all that the others had at a moment, or all that a token stands for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.protocol.replies import Map
+from headrace.regions.exchange.peer_connection import Conversation
+from headrace.regions.knowledge.region import Region
+from headrace.server.clients.session import Session
+from headrace.server.waiting import Parked
+from headrace.storage.vectors import Numbers
+
+LEVEL: Final = b"level"
+LATE: Final = b"late"
+
+
+class Wait:
+    """A client that waits until some records are here."""
+
+    def __init__(self, session: Session, parked: Parked, numbers: Numbers) -> None:
+        self.session: Final = session
+        self.parked: Final = parked
+        self.numbers: Final = numbers
+
+    @property
+    def over(self) -> bool:
+        """Return whether the client waits no more."""
+        waiter = self.session.waiter
+        return self.session.closed or waiter is None or waiter.parked is not self.parked
+
+
+class Sync:
+    """A client that waits until all is here that each peer had when it was asked.
+
+    Attributes:
+        conversations: by region, with each peer. They are there for this alone, so that they are
+            not held up by anything, and go on while the links are paused.
+    """
+
+    def __init__(self, session: Session, deadline_ms: int) -> None:
+        self.session: Final = session
+        self.deadline_ms: Final = deadline_ms
+        self.parked: Parked | None = None
+        self.conversations: Final[dict[int, Conversation]] = {}
+
+    @property
+    def over(self) -> bool:
+        """Return whether the client waits no more."""
+        waiter = self.session.waiter
+        return self.session.closed or waiter is None or waiter.parked is not self.parked
+
+    def level(self, region: Region) -> list[int]:
+        """The peers that have been caught up with."""
+        found = self.conversations.items()
+        return [number for number, each in found if outcome_of(each, region) == LEVEL]
+
+    def is_done(self, region: Region, is_caught: bool) -> bool:
+        """Return whether all peers that can be reached have been caught up with.
+
+        Args:
+            is_caught: this region knows enough to take writes; where it does not, with all peers
+                caught up with, that is a matter of a moment.
+        """
+        if not all(outcome_of(each, region) for each in self.conversations.values()):
+            return False
+        return is_caught or len(self.level(region)) < len(self.conversations)
+
+    def reply(self, region: Region, is_caught: bool) -> Map:
+        """Return what the client is answered: what has become of each peer."""
+        found = {number: outcome_of(each, region) for number, each in self.conversations.items()}
+        if not is_caught and all(outcome == LEVEL for outcome in found.values()):
+            found = dict.fromkeys(found, b"")
+        pairs: list[tuple[object, object]] = []
+        for number, outcome in found.items():
+            pairs.append((b"%d" % number, outcome or LATE))
+        return Map(pairs)
+
+    def end(self) -> None:
+        """End the conversations."""
+        for conversation in self.conversations.values():
+            conversation.end("it is over")
+
+
+def outcome_of(conversation: Conversation, region: Region) -> bytes:
+    """``level``, or why the peer could not be asked; empty while that is not known."""
+    hello = conversation.puller.hello
+    if hello is not None:
+        for origin, number in hello.numbers.items():
+            if region.number_of(origin) < number:
+                break
+        else:
+            return LEVEL
+    return conversation.reason.encode() if conversation.over else b""

@@ -1,0 +1,600 @@
+"""What a stream of lanes consists of beside its entries, as msgpack documents.
+
+A stream that several regions write is ``LANES``, each ``LANE`` with its blocks, what is
+``REMEMBERED`` of it and the ``BIRTHS`` of each group name, and then its groups, each with its
+``PLACES`` in front of the consumers, and its producers.
+
+Each is an array of arrays; vectors and starts stand in them as the text that records have. What is
+read from one is checked as far as its type goes, and every name, number and ID in it.
+
+Raises:
+    ValueError: from ``read_...``, where a document holds what none does. ``MsgspecError`` likewise.
+
+Turns a frozen stream of lanes into records: the blocks of each lane as they are.
+
+Turns records back into streams of lanes, and all others as they are.
+
+The form of streams in a region: a single server's, and those of lanes that regions write.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from msgspec.msgpack import Decoder as Unpacker
+from msgspec.msgpack import Encoder as Packer
+
+from headrace.persistence.forms.form import Unsound, Walk
+from headrace.persistence.forms.records import Intake, Record, Records
+from headrace.persistence.forms.stream.form import StreamForm
+from headrace.persistence.forms.stream.records import (
+    BLOCKS_AT_ONCE,
+    STREAM,
+    StreamReader,
+    StreamRecords,
+    StreamWalk,
+    StreamWriter,
+)
+from headrace.persistence.forms.stream.soundness import (
+    check_beside_entries,
+    check_entries,
+    check_id,
+    check_stream,
+)
+from headrace.persistence.forms.table import register
+from headrace.regions.knowledge.region import region_as
+from headrace.regions.lanes.group_state import (
+    ANYWHERE,
+    Births,
+    Create,
+    Home,
+    Intervals,
+    decode_start,
+)
+from headrace.regions.lanes.lane import Lane
+from headrace.regions.lanes.places import Places
+from headrace.regions.lanes.registers import Register, Setting
+from headrace.regions.lanes.removals import DEL, EXPIRE, Awaited, Removal, Tombstone, Top
+from headrace.regions.lanes.stream import FrozenLane, FrozenRegionalStream, RegionalStream
+from headrace.regions.lanes.tombstones import bury
+from headrace.storage.sharing import REGION_MAX
+from headrace.storage.stream.contents import (
+    IDMP_DURATION_S,
+    IDMP_DURATION_S_MAX,
+    IDMP_MAXSIZE,
+    IDMP_MAXSIZE_MAX,
+)
+from headrace.storage.stream.frozen import FrozenGroup, FrozenStream
+from headrace.storage.stream.run import ID_MAX
+from headrace.storage.stream.stream import Stream
+from headrace.storage.vectors import (
+    ID,
+    NUMBER_MAX,
+    Dot,
+    check_lane,
+    check_origin,
+    decode_dots,
+    decode_lanes,
+    decode_numbers,
+    encode_dots,
+    encode_lanes,
+    encode_numbers,
+)
+
+LANES: Final = 16
+LANE: Final = 17
+REMEMBERED: Final = 18
+BIRTHS: Final = 19
+PLACES: Final = 20
+LANE_KINDS: Final = {
+    LANES: "stream of lanes",
+    LANE: "lane",
+    REMEMBERED: "what is remembered",
+    BIRTHS: "births of a group",
+    PLACES: "places of a group",
+}
+
+_Setting = tuple[bytes, int, int, int, int]  # its dot, version, what was set
+_OfLanes = list[tuple[bytes, list[tuple[int, int, int, int]]]]  # intervals: after, upto
+_Remembered = tuple[
+    list[tuple[bytes, bytes]],  # current lanes
+    list[tuple[bytes, int, int, int]],  # tops: dot, ID
+    list[tuple[int, bytes, int, bytes]],  # removals: kind, dot, numbers
+    list[tuple[bytes, int, int, bytes, int, int]],  # awaited: winner, what is to be removed
+    list[_Setting],  # deadlines
+    list[_Setting],  # limits
+]
+_Births = tuple[
+    list[tuple[bytes, int, bytes, bytes, _OfLanes]],  # creates: dot, start, numbers, intervals
+    list[tuple[bytes, int, bytes]],  # tombstones: dot, numbers
+    list[tuple[bytes, int, _OfLanes]],  # intervals of creates that have not come
+    list[_Setting],  # modes
+    list[tuple[bytes, int, int, int, bytes]],  # homes: dot, version, region, creates
+]
+_Places = tuple[bytes, int, bytes, bytes, bytes, bytes]
+
+_pack: Final = Packer().encode
+_ids: Final = Unpacker(list[tuple[int, int]]).decode
+_remembered: Final = Unpacker(_Remembered).decode
+_births: Final = Unpacker(_Births).decode
+_places: Final = Unpacker(_Places).decode
+
+_INT64_MAX: Final = 2**63 - 1
+
+
+# IDs
+
+
+def ids_document(ids: list[ID]) -> bytes:
+    """Some IDs."""
+    return _pack(ids)
+
+
+def read_ids(document: bytes) -> list[ID]:
+    """The IDs of a document."""
+    return [_id(ms, seq) for ms, seq in _ids(document)]
+
+
+# The whole stream
+
+
+def remembered_document(stream: FrozenRegionalStream) -> bytes:
+    """Return what is remembered beside lanes and groups."""
+    current = list(stream.current.items())
+    tops = [(*top.dot, *top.entry_id) for top in stream.tops]
+    removals = [
+        (removal.kind, *removal.dot, encode_numbers(removal.numbers)) for removal in stream.removals
+    ]
+    awaited = [(one.winner_lane, *one.winner_id, one.lane, *one.entry_id) for one in stream.awaited]
+    settings = (_settings(stream.ttl), _settings(stream.limits))
+    return _pack((current, tops, removals, awaited, *settings))
+
+
+def read_remembered(document: bytes, stream: RegionalStream) -> None:
+    """Put what is remembered into a stream that has its lanes."""
+    current, tops, removals, awaited, ttl, limits = _remembered(document)
+    for origin, name in current:
+        lane = stream.find_lane(name)
+        if lane is None or lane.origin != check_origin(origin):
+            raise ValueError("a current lane is none of its origin")
+        stream.go_on_with(lane)
+    for origin, number, ms, seq in tops:
+        stream.know_top(Top(_dot(origin, number), _id(ms, seq)))
+    for kind, origin, number, numbers in removals:
+        if kind not in (DEL, EXPIRE):
+            raise ValueError("a removal is of no known kind")
+        stream.know_removal(Removal(kind, _dot(origin, number), decode_numbers(numbers)))
+    for winner, winner_ms, winner_seq, name, ms, seq in awaited:
+        winner_id = _id(winner_ms, winner_seq)
+        stream.wait_for(Awaited(check_lane(winner), winner_id, check_lane(name), _id(ms, seq)))
+    _put_settings(stream.ttl, ttl)
+    _put_settings(stream.limits, limits)
+
+
+# Groups
+
+
+def births_document(births: Births) -> bytes:
+    """Return what is known of the creates of a group."""
+    creates = [
+        (
+            *create.dot,
+            create.start.encode(),
+            encode_numbers(create.numbers),
+            _of_lanes(create.intervals),
+        )
+        for create in births.known()
+    ]
+    tombstones = [
+        (*tombstone.dot, encode_numbers(tombstone.numbers)) for tombstone in births.tombstones
+    ]
+    acks = [(*dot, _of_lanes(intervals)) for dot, intervals in births.acks.items()]
+    return _pack((creates, tombstones, acks, _settings(births.mode), _homes(births)))
+
+
+def read_births(document: bytes) -> Births:
+    """Return what a document knows of the creates of a group."""
+    creates, tombstones, acks, mode, home = _births(document)
+    births = Births()
+    known: list[Create] = []
+    for origin, number, start, numbers, of_lanes in creates:
+        create = Create(_dot(origin, number), decode_start(start), decode_numbers(numbers))
+        create.intervals = _read_of_lanes(of_lanes)
+        known.append(create)
+    births.keep(known)
+    for origin, number, numbers in tombstones:
+        births.tombstones.append(Tombstone(_dot(origin, number), decode_numbers(numbers)))
+    for origin, number, of_lanes in acks:
+        births.acks[_dot(origin, number)] = _read_of_lanes(of_lanes)
+    _put_settings(births.mode, mode)
+    for origin, number, version, region, dots in home:
+        if not 0 <= version <= NUMBER_MAX or not ANYWHERE <= region <= REGION_MAX:
+            raise ValueError("a group was moved nowhere")
+        births.home.put(Home(_dot(origin, number), version, region, decode_dots(dots)))
+    return births
+
+
+def places_document(places: Places) -> bytes:
+    """Return how far a group has read."""
+    vectors = (encode_lanes(places.place), encode_lanes(places.begun), encode_lanes(places.again))
+    return _pack((*places.anchor, places.start.encode(), *vectors))
+
+
+def read_places(document: bytes, births: Births) -> Places:
+    """Return how far a group has read, which was made by one of these creates."""
+    origin, number, start, place, begun, again = _places(document)
+    create = births.create(_dot(origin, number))
+    if create is None:
+        raise ValueError("a group hangs on no create")
+    places = Places(births, create)
+    places.start = decode_start(start)
+    places.place = decode_lanes(place)
+    places.begun = decode_lanes(begun)
+    places.again = decode_lanes(again)
+    if any(lane not in places.begun for lane in places.place):
+        raise ValueError("a group has read of a lane and never begun")
+    return places
+
+
+# Parts
+
+
+def _settings(register: Register) -> list[tuple[bytes, int, int, int, int]]:
+    return [
+        (*setting.dot, setting.version, setting.first, setting.second)
+        for setting in register.settings.values()
+    ]
+
+
+def _homes(births: Births) -> list[tuple[bytes, int, int, int, bytes]]:
+    return [
+        (*setting.dot, setting.version, setting.first, encode_dots(setting.creates))
+        for setting in births.home.settings.values()
+        if isinstance(setting, Home)
+    ]
+
+
+def _put_settings(register: Register, settings: list[tuple[bytes, int, int, int, int]]) -> None:
+    for origin, number, version, first, second in settings:
+        sound = (
+            0 <= version <= NUMBER_MAX and -1 <= first <= _INT64_MAX and 0 <= second <= NUMBER_MAX
+        )
+        if not sound or origin in register.settings:
+            raise ValueError("a setting is none")
+        register.put(Setting(_dot(origin, number), version, first, second))
+
+
+def _of_lanes(of_lanes: dict[bytes, Intervals]) -> list[tuple[bytes, list[tuple[int, ...]]]]:
+    return [
+        (lane, [(*after, *upto) for after, upto in intervals.pairs()])
+        for lane, intervals in of_lanes.items()
+    ]
+
+
+def _read_of_lanes(
+    of_lanes: list[tuple[bytes, list[tuple[int, int, int, int]]]],
+) -> dict[bytes, Intervals]:
+    found: dict[bytes, Intervals] = {}
+    for lane, rows in of_lanes:
+        intervals = Intervals()
+        for after_ms, after_seq, ms, seq in rows:
+            after = _id(after_ms, after_seq)
+            upto = _id(ms, seq)
+            if upto <= after or (intervals.uptos and after <= intervals.uptos[-1]):
+                raise ValueError("intervals of a lane do not rise")
+            intervals.afters.append(after)
+            intervals.uptos.append(upto)
+        found[check_lane(lane)] = intervals
+    return found
+
+
+def _dot(origin: bytes, number: int) -> Dot:
+    if not 0 <= number <= NUMBER_MAX:
+        raise ValueError("the number of a record is none")
+    return check_origin(origin), number
+
+
+def _id(ms: int, seq: int) -> ID:
+    if not (0 <= ms <= ID_MAX and 0 <= seq <= ID_MAX):
+        raise ValueError("an ID is none")
+    return ms, seq
+
+
+class LanesRecords:
+    """Makes the records that only streams of lanes have."""
+
+    def __init__(self, records: Records) -> None:
+        self._records: Final = records
+
+    def stream(self, key: bytes, expire_ms: int, stream: FrozenRegionalStream) -> None:
+        """A key that holds such a stream; what it consists of follows."""
+        self._records.keys += 1
+        self._records.entries += stream.length
+        record = Record(LANES)
+        record.table = [
+            expire_ms,
+            stream.max_deleted_ms,
+            stream.max_deleted_seq,
+            stream.idmp_duration_s,
+            stream.idmp_maxsize,
+            stream.iids_added,
+            stream.iids_duplicates,
+            len(stream.lanes),
+            len(stream.births),
+            len(stream.groups),
+            stream.producers,
+        ]
+        record.add(key)
+        self._records.put(record)
+
+    def lane(self, lane: FrozenLane) -> None:
+        """A lane; its blocks follow."""
+        log = lane.log
+        record = Record(LANE)
+        record.table = [
+            log.last_ms,
+            log.last_seq,
+            *lane.deleted,
+            *lane.trimmed,
+            1 if lane.manual else 0,
+            log.entries_added,
+            log.length,
+            log.blocks,
+            0 if log.tail is None else 1,
+        ]
+        record.add(lane.name)
+        record.add(ids_document(lane.early))
+        self._records.put(record)
+
+    def remembered(self, stream: FrozenRegionalStream) -> None:
+        """What is remembered beside lanes and groups."""
+        record = Record(REMEMBERED)
+        record.add(remembered_document(stream))
+        self._records.put(record)
+
+    def births(self, stream: FrozenRegionalStream, name: bytes) -> None:
+        """What is known of the creates of a group."""
+        record = Record(BIRTHS)
+        record.add(name)
+        record.add(births_document(stream.births[name]))
+        self._records.put(record)
+
+    def places(self, stream: FrozenRegionalStream, number: int) -> None:
+        """How far a group has read."""
+        record = Record(PLACES)
+        record.add(places_document(stream.places[number]))
+        self._records.put(record)
+
+
+class LanesWalk(Walk):
+    """Encodes one frozen stream of lanes, part by part: its lanes, and then as any stream."""
+
+    def __init__(
+        self,
+        records: LanesRecords,
+        parts: StreamRecords,
+        key: bytes,
+        expire_ms: int,
+        stream: FrozenRegionalStream,
+    ) -> None:
+        self._records: Final = records
+        self._parts: Final = parts
+        self._stream: Final = stream
+        self._next_lane = 0
+        self._log: FrozenStream | None = None
+        self._names: Final = list(stream.births)
+        self._next_name = 0
+        self._remembered = False
+        self._groups: Final = _GroupsWalk(records, parts, stream)
+        records.stream(key, expire_ms, stream)
+
+    def step(self) -> bool:
+        log = self._log
+        stream = self._stream
+        if log is not None:
+            self._go_on_with(log)
+        elif self._next_lane < len(stream.lanes):
+            lane = stream.lanes[self._next_lane]
+            self._next_lane += 1
+            self._log = lane.log
+            self._records.lane(lane)
+        elif not self._remembered:
+            self._remembered = True
+            self._records.remembered(stream)
+        elif self._next_name < len(self._names):
+            self._records.births(stream, self._names[self._next_name])
+            self._next_name += 1
+        else:
+            return self._groups.step()
+        return True
+
+    def _go_on_with(self, log: FrozenStream) -> None:
+        """Encode the next part of a lane."""
+        parts = self._parts
+        blocks = log.next_blocks(BLOCKS_AT_ONCE)
+        if blocks:
+            parts.blocks(blocks)
+            return
+        parts.blocks_done()
+        if log.tail is not None:
+            parts.open_block(log.tail)
+        self._log = None
+
+
+class _GroupsWalk(StreamWalk):
+    """Encodes the groups and producers of a stream of lanes."""
+
+    def __init__(
+        self, records: LanesRecords, parts: StreamRecords, stream: FrozenRegionalStream
+    ) -> None:
+        super().__init__(parts, stream)
+        self._lanes_records: Final = records
+        self._lanes: Final = stream
+
+    def begin_group(self, group: FrozenGroup, number: int) -> None:
+        """See ``StreamWalk``: its places follow."""
+        super().begin_group(group, number)
+        self._lanes_records.places(self._lanes, number)
+
+
+class LanesReader(StreamReader):
+    """Puts the parts of a stream together, of whichever kind it is."""
+
+    def __init__(self, intake: Intake) -> None:
+        super().__init__(intake)
+        self._lanes: RegionalStream | None = None  # the current stream, if it is one of lanes
+        self._lanes_left = 0
+        self._remembered = False
+        self._births_left = 0
+
+    def goes_on(self, kind: int) -> bool:
+        """All records but the first are parts."""
+        return kind not in (STREAM, LANES)
+
+    def read(self, kind: int, table: list[int]) -> None:
+        if kind < LANES:
+            super().read(kind, table)
+        elif kind == LANES:
+            self._new_lanes(table)
+        elif self._lanes is None:
+            raise self.intake.malformed("a stream of lanes before its parts")
+        elif kind == LANE:
+            self._new_lane(self._lanes, table)
+        elif kind == REMEMBERED:
+            self._remember(self._lanes, table)
+        elif kind == BIRTHS:
+            self._new_births(self._lanes, table)
+        elif kind == PLACES:
+            self._places(self._lanes, table)
+
+    def _new_lanes(self, table: list[int]) -> None:
+        intake = self.intake
+        region = intake.region
+        if region is None:
+            raise intake.malformed("no stream of lanes outside the snapshot of a region")
+        expire_ms, deleted_ms, deleted_seq, duration_s, maxsize = table[:5]
+        added, duplicates, lanes, births, groups, producers = table[5:11]
+        self._key = intake.cut(table[11])
+        self._expire_ms = expire_ms
+        if not (0 < duration_s <= IDMP_DURATION_S_MAX and 0 < maxsize <= IDMP_MAXSIZE_MAX):
+            raise intake.malformed("limits of iids that can be set")
+        stream = RegionalStream(region_as(region), IDMP_DURATION_S, IDMP_MAXSIZE)
+        stream.max_deleted_ms = deleted_ms
+        stream.max_deleted_seq = deleted_seq
+        stream.idmp_duration_s = duration_s
+        stream.idmp_maxsize = maxsize
+        stream.iids_added = added
+        stream.iids_duplicates = duplicates
+        self._lanes = stream
+        self._lanes_left = lanes
+        self._remembered = False
+        self._births_left = births
+        self._begin(stream, groups, producers)
+
+    def _new_lane(self, stream: RegionalStream, table: list[int]) -> None:
+        intake = self.intake
+        self._finish_log()
+        self._lanes_left -= 1
+        if self._lanes_left < 0 or len(table) != 13:
+            raise intake.malformed("no more lanes than the stream has")
+        name = check_lane(intake.cut(table[11]))
+        lane = Lane(name)
+        if stream.lanes and lane.key <= stream.lanes[-1].key:
+            raise intake.malformed("lanes in their order")
+        log = lane.log
+        log.last_ms, log.last_seq = self._id(table, 0)
+        lane.deleted = self._id(table, 2)
+        lane.trimmed = self._id(table, 4)
+        lane.manual = table[6] != 0
+        log.entries_added = table[7]
+        log.length = table[8]
+        lane.remember_only(set(read_ids(intake.cut(table[12]))))
+        stream.insert(lane)
+        self._begin_log(log, table[9], table[10])
+
+    def _id(self, table: list[int], at: int) -> ID:
+        ms = table[at]
+        seq = table[at + 1]
+        if not (0 <= ms <= ID_MAX and 0 <= seq <= ID_MAX):
+            raise self.intake.malformed("IDs")
+        return ms, seq
+
+    def _remember(self, stream: RegionalStream, table: list[int]) -> None:
+        intake = self.intake
+        self._finish_log()
+        if self._lanes_left or self._remembered:
+            raise intake.malformed("all lanes of the stream, and then once what is remembered")
+        self._remembered = True
+        read_remembered(intake.cut(table[0]), stream)
+
+    def _new_births(self, stream: RegionalStream, table: list[int]) -> None:
+        intake = self.intake
+        name = intake.cut(table[0])
+        self._births_left -= 1
+        if self._births_left < 0 or not self._remembered or name in stream.births:
+            raise intake.malformed("the births of each group once")
+        stream.births[name] = read_births(intake.cut(table[1]))
+
+    def _places(self, stream: RegionalStream, table: list[int]) -> None:
+        intake = self.intake
+        group = self._group
+        births = None if group is None else stream.births.get(group.name)
+        if group is None or births is None or group.places is not None or self._births_left:
+            raise intake.malformed("a group and its births before its places")
+        group.places = read_places(intake.cut(table[0]), births)
+
+    def finish(self) -> None:
+        stream = self._lanes
+        self._lanes = None
+        if stream is not None:
+            self._finish_log()
+            if self._lanes_left or not self._remembered or self._births_left:
+                raise self.intake.malformed("the rest of a stream")
+            for group in stream.groups.values():
+                if group.places is None:
+                    raise self.intake.malformed("the places of each group")
+            stream.restored()
+        super().finish()
+
+
+class LanesWriter(StreamWriter):
+    """Writes streams, of whichever kind they are."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self._lanes: Final = LanesRecords(records)
+
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        if isinstance(value, FrozenRegionalStream):
+            return LanesWalk(self._lanes, self.parts, key, expire_ms, value)
+        return super().add(key, value, expire_ms)
+
+
+class LanesForm(StreamForm):
+    """Streams, of whichever kind they are."""
+
+    def record_kinds(self) -> dict[int, str]:
+        return {**super().record_kinds(), **LANE_KINDS}
+
+    def writer(self, records: Records) -> StreamWriter:
+        return LanesWriter(records)
+
+    def reader(self, intake: Intake) -> LanesReader:
+        return LanesReader(intake)
+
+    def in_grave(self, value: object) -> object:
+        return (bury(value) or value) if isinstance(value, RegionalStream) else value
+
+    def check(self, value: object) -> None:
+        if not isinstance(value, RegionalStream):
+            check_stream(cast("Stream", value))
+            return
+        for lane in value.lanes:
+            check_entries(lane.log)
+            if lane.log.length and lane.log.first_id() <= max(lane.deleted, lane.trimmed):
+                raise Unsound("an entry of a lane that was removed")
+        check_id(value.max_deleted_ms, value.max_deleted_seq)
+        check_beside_entries(value)
+
+
+register(LanesForm())

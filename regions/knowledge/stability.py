@@ -1,0 +1,153 @@
+"""Beats: what each region has said in its own log of what it knows, and what all of them know.
+
+A region says from time to time, in a record like any other, which records it has on its disk. A
+beat is read in order, behind all that its region wrote before it. So when all members' latest beats
+here cover a record, everything that was written anywhere without knowing that record is here.
+
+A region that was forgotten beats no more, and what is left of it passes from member to member. Who
+knows that it was forgotten takes nothing more from itself. So once all members' beats say that they
+know, they also say all that any of them will ever have of it.
+
+Promises: up to which millisecond a region makes no more IDs.
+
+A region sends its promise with all that it gives. That holds for whoever has all that the
+region wrote before. So no ID can come any more up to the least of what all regions have promised,
+unless it was made in an earlier life of a region, and the end of that life's records is lost where
+they were made, but not everywhere. Three things rule that out:
+
+- What any of the others knows of lives that are over is here, too.
+- Each of them knows the present life of every region. Whoever knows it takes nothing more from an
+  earlier one: not even what was on its way (``Region.has_outlived``). So nobody can learn more of
+  a life that is over but from those whose knowledge was looked at.
+- Whoever loses what he knew begins another life, which the others have to know first, then. So
+  nothing slips from one to another between two looks.
+
+A life that has written nothing is known to nobody. So it promises nothing before it has, unless
+it is the first one of its region.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.vectors import EPOCH_MAX, Numbers, covers, epoch_of, region_of
+
+
+class Beat:
+    """The latest beat of a region.
+
+    Attributes:
+        epoch: of its origin.
+        numbers: what it had on its disk.
+        promise_ms: every ID that it makes later has more milliseconds.
+    """
+
+    def __init__(self, epoch: int, numbers: Numbers, promise_ms: int) -> None:
+        self.epoch: Final = epoch
+        self.numbers: Final = numbers
+        self.promise_ms: Final = promise_ms
+
+
+def stable_numbers(
+    beats: dict[int, Beat], members: list[int], known: Numbers, partings: Numbers
+) -> Numbers:
+    """What every member has on its disk, and all that was written without knowing it is here.
+
+    Args:
+        beats: the latest of each region; a member that has none holds everything back.
+        known: what is known here.
+        partings: the records that have let regions take part no more.
+
+    Returns: nothing, where a member does not know of another's present epoch, or of a parting, or
+        where records of an epoch that is over are missing here that a member has.
+    """
+    latest: dict[int, int] = {}
+    for member in members:
+        beat = beats.get(member)
+        if beat is None:
+            return {}
+        latest[member] = beat.epoch
+    stable: Numbers = known.copy()
+    for member in members:
+        numbers = beats[member].numbers
+        if not _knows_epochs(numbers, latest) or not _has_earlier(numbers, latest, known):
+            return {}
+        if not covers_all(numbers, partings):
+            return {}
+        for origin in list(stable):
+            stable[origin] = min(stable[origin], numbers.get(origin, 0))
+    return {origin: number for origin, number in stable.items() if number}
+
+
+def _knows_epochs(numbers: Numbers, latest: dict[int, int]) -> bool:
+    """Return whether a vector knows each member in the epoch that it has now."""
+    found: dict[int, int] = {}
+    for origin in numbers:
+        region = region_of(origin)
+        found[region] = max(found.get(region, 0), epoch_of(origin))
+    for member, epoch in latest.items():
+        if found.get(member, -1) < epoch:
+            return False
+    return True
+
+
+def covers_all(numbers: Numbers, others: Numbers) -> bool:
+    """Return whether a vector knows all that another one does."""
+    return all(covers(numbers, (origin, number)) for origin, number in others.items())
+
+
+def _has_earlier(numbers: Numbers, latest: dict[int, int], known: Numbers) -> bool:
+    """Return whether all is known here that a member has of epochs that are over.
+
+    All those of a region are that takes part no more.
+    """
+    for origin, number in numbers.items():
+        over = epoch_of(origin) < latest.get(region_of(origin), EPOCH_MAX + 1)
+        if over and known.get(origin, 0) < number:
+            return False
+    return True
+
+
+NO_STABLE_MS: Final = -1
+FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and pulls nobody with it
+
+
+def least_promise(others: list[int], promises: dict[int, int], own_ms: int) -> int:
+    """The least of what all have promised; ``NO_STABLE_MS`` where one has promised nothing."""
+    found = own_ms
+    for member in others:
+        found = min(found, promises.get(member, NO_STABLE_MS))
+    return found
+
+
+def has_all_before(vectors: list[Numbers], epochs: dict[int, int]) -> bool:
+    """Return whether all is known here that the others know of lives that are over.
+
+    Args:
+        vectors: what is known here, and what each of the others has said it knows.
+        epochs: the latest in which each of those that take part has promised; there may be later
+            ones, which the vectors know.
+    """
+    known = vectors[0]
+    latest = epochs.copy()
+    for numbers in vectors:
+        for origin in numbers:
+            region = region_of(origin)
+            if region in latest:
+                latest[region] = max(latest[region], epoch_of(origin))
+    for numbers in vectors:
+        for origin, number in numbers.items():
+            is_over = epoch_of(origin) != latest.get(region_of(origin), -1)
+            if is_over and known.get(origin, 0) < number:
+                return False
+    for region, epoch in latest.items():
+        if epoch and not all(_knows_epoch(numbers, region, epoch) for numbers in vectors):
+            return False
+    return True
+
+
+def _knows_epoch(numbers: Numbers, region: int, epoch: int) -> bool:
+    for origin in numbers:
+        if epoch_of(origin) == epoch and region_of(origin) == region:
+            return True
+    return False

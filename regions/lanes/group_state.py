@@ -1,0 +1,434 @@
+"""Where a group begins to read.
+
+Intervals of IDs, as acknowledgements name them: above one ID, up to another and with it.
+
+Which groups exist: deletions win over what they had not seen.
+
+A group is made by a create, and several regions may make the same one at once. It exists while one
+of its creates lives. A create lives if its maker had seen every DESTROY of the group and every
+deletion of the key, if no expiry of the key had seen it, and if no living create had seen it.
+One that a living create had seen has been ended by a deletion that may not have come yet. It is
+kept until that comes, because the other create can end first.
+
+Acknowledgements name the creates for which they hold, and go with them. Some come before their
+create, because records of different origins come in any order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Final
+
+from headrace.regions.lanes.registers import Register, Setting
+from headrace.regions.lanes.removals import DEL, Removal, Tombstone
+from headrace.storage.stream.run import ID_MAX, following
+from headrace.storage.vectors import (
+    ID,
+    NO_ID,
+    Dot,
+    LaneVector,
+    Numbers,
+    covers,
+    decode_id,
+    decode_lanes,
+    dot_key,
+    encode_lanes,
+)
+
+FROM_ALL: Final = 0  # with the first entry there ever was
+AFTER_ID: Final = 1  # with what has a higher ID
+AFTER_SEEN: Final = 2  # with what its maker had not seen
+_ZERO: Final = b"0"
+
+
+class Start:
+    """Where a group begins to read.
+
+    What comes late is news to a group that begins with what its maker had not seen, even if it has
+    a low ID. To a group that begins after an ID it is not.
+
+    Attributes:
+        kind: ``FROM_ALL``, ``AFTER_ID`` or ``AFTER_SEEN``.
+        entry_id: the ID after which it begins.
+        seen: what its maker had seen of each lane.
+    """
+
+    def __init__(self, kind: int, entry_id: ID, seen: LaneVector) -> None:
+        self.kind: Final = kind
+        self.entry_id: Final = entry_id
+        self.seen: Final = seen
+
+    def floor(self, lane: bytes) -> ID:
+        """The ID of a lane above which entries are for the group."""
+        if self.kind == AFTER_SEEN:
+            return self.seen.get(lane, NO_ID)
+        return self.entry_id
+
+    def highest(self) -> ID:
+        """The highest ID that may not be for the group."""
+        return max(self.seen.values(), default=NO_ID) if self.seen else self.entry_id
+
+    def encode(self) -> bytes:
+        """It as text: ``0``, an ID, or a lane vector."""
+        if self.kind == AFTER_SEEN:
+            return encode_lanes(self.seen)
+        if self.kind == FROM_ALL:
+            return _ZERO
+        return b"%d-%d" % self.entry_id
+
+
+def start_after(entry_id: ID) -> Start:
+    """A start after an ID; after (0, 0) it is with all there is."""
+    return Start(FROM_ALL if entry_id == NO_ID else AFTER_ID, entry_id, {})
+
+
+def start_after_seen(seen: LaneVector) -> Start:
+    """A start with what is not in ``seen``."""
+    return Start(AFTER_SEEN, NO_ID, seen)
+
+
+def decode_start(text: bytes) -> Start:
+    """The start that a text stands for.
+
+    Raises:
+        BadVector: it is none.
+    """
+    if text == _ZERO:
+        return start_after(NO_ID)
+    if b"=" in text or text == b"-":
+        return start_after_seen(decode_lanes(text))
+    return start_after(decode_id(text))
+
+
+GREATEST: ID = (ID_MAX, ID_MAX)
+
+
+class Intervals:
+    """Intervals of one lane that do not touch, in order.
+
+    Attributes:
+        afters: the IDs that they begin behind.
+        uptos: the IDs that they end with.
+    """
+
+    def __init__(self) -> None:
+        self.afters: list[ID] = []
+        self.uptos: list[ID] = []
+
+    def add(self, after: ID, upto: ID) -> bool:
+        """Add an interval; whether that was news. Those that touch become one."""
+        if upto <= after or self.covers(after, upto):
+            return False
+        low = bisect_left(self.uptos, after)
+        high = bisect_right(self.afters, upto)
+        if low < high:
+            after = min(after, self.afters[low])
+            upto = max(upto, self.uptos[high - 1])
+        self.afters[low:high] = [after]
+        self.uptos[low:high] = [upto]
+        return True
+
+    def unite(self, other: Intervals) -> None:
+        """Add all intervals of another."""
+        for number in range(len(other.afters)):
+            self.add(other.afters[number], other.uptos[number])
+
+    def holds(self, entry_id: ID) -> bool:
+        """Return whether an ID lies in one of them."""
+        number = bisect_left(self.uptos, entry_id)
+        return number < len(self.uptos) and self.afters[number] < entry_id
+
+    def covers(self, after: ID, upto: ID) -> bool:
+        """Return whether one of them has all of an interval."""
+        number = bisect_left(self.uptos, upto)
+        return number < len(self.uptos) and self.afters[number] <= after
+
+    def gaps(self, floor: ID) -> list[tuple[ID, ID]]:
+        """What lies above ``floor`` and in none of them: first and last ID of each stretch."""
+        found: list[tuple[ID, ID]] = []
+        for number in range(bisect_right(self.uptos, floor), len(self.uptos)):
+            after = self.afters[number]
+            if floor < after:
+                found.append((following(floor[0], floor[1]), after))
+            floor = self.uptos[number]
+        if floor < GREATEST:
+            found.append((following(floor[0], floor[1]), GREATEST))
+        return found
+
+    def pairs(self) -> list[tuple[ID, ID]]:
+        """After which ID each of them begins, and with which it ends."""
+        return list(zip(self.afters, self.uptos, strict=True))
+
+    def copy(self) -> Intervals:
+        """Equal ones."""
+        twin = Intervals()
+        twin.afters = self.afters.copy()
+        twin.uptos = self.uptos.copy()
+        return twin
+
+
+ANYWHERE: Final = 0
+_CREATE_BYTES: Final = 400  # about
+_INTERVALS_BYTES: Final = 250
+_SMALL_BYTES: Final = 200
+
+
+class Create:
+    """A group was made.
+
+    Attributes:
+        dot: the record that says so.
+        start: where it begins to read.
+        numbers: what its maker knew.
+        intervals: what is acknowledged, of each lane.
+    """
+
+    def __init__(self, dot: Dot, start: Start, numbers: Numbers) -> None:
+        self.dot: Final = dot
+        self.start: Final = start
+        self.numbers: Final = numbers
+        self.intervals: dict[bytes, Intervals] = {}
+
+    def survives(self, removal: Removal) -> bool:
+        """Return whether it lives on beside a deletion of the key."""
+        if removal.kind == DEL:
+            return covers(self.numbers, removal.dot)
+        return not removal.has_seen(self.dot)
+
+    def acknowledge(self, lane: bytes, after: ID, upto: ID) -> bool:
+        """Entries of a lane are acknowledged; whether that was news."""
+        return self.intervals_of(lane).add(after, upto)
+
+    def intervals_of(self, lane: bytes) -> Intervals:
+        """Return what is acknowledged of a lane."""
+        return _intervals_in(self.intervals, lane)
+
+    def copy(self) -> Create:
+        """An equal one."""
+        twin = Create(self.dot, self.start, self.numbers)
+        twin.intervals = _copied(self.intervals)
+        return twin
+
+
+class Home(Setting):
+    """A group was moved to a region.
+
+    Attributes:
+        creates: those that lived where it was moved; a group that was made anew is another one.
+    """
+
+    def __init__(self, dot: Dot, version: int, region: int, creates: list[Dot]) -> None:
+        super().__init__(dot, version, region)
+        self.creates: Final = creates
+
+
+def _intervals_in(of_lanes: dict[bytes, Intervals], lane: bytes) -> Intervals:
+    found = of_lanes.get(lane)
+    if found is None:
+        found = Intervals()
+        of_lanes[lane] = found
+    return found
+
+
+def _copied(of_lanes: dict[bytes, Intervals]) -> dict[bytes, Intervals]:
+    return {lane: intervals.copy() for lane, intervals in of_lanes.items()}
+
+
+class Births:
+    """What is known of the creates of one group, by its name.
+
+    Attributes:
+        creates: those that live, in the order of their dots.
+        outlived: those that another's maker had seen, and that no deletion which came has ended.
+        tombstones: when it was destroyed, as far as not everybody is known to have seen that.
+        acks: what is acknowledged for creates that have not come.
+        mode: the most pending entries, as XGROUP SETMODE sets it.
+        home: where it has been moved.
+    """
+
+    def __init__(self) -> None:
+        self.creates: list[Create] = []
+        self.outlived: list[Create] = []
+        self.tombstones: list[Tombstone] = []
+        self.acks: dict[Dot, dict[bytes, Intervals]] = {}
+        self.mode = Register()
+        self.home = Register()
+
+    # What comes
+
+    def add_create(self, create: Create, removals: list[Removal]) -> bool:
+        """A create has come; whether it lives.
+
+        Args:
+            removals: the deletions of the key that are remembered.
+        """
+        acks = self.acks.pop(create.dot, None)
+        for tombstone in self.tombstones:
+            if not covers(create.numbers, tombstone.dot):
+                return False
+        for removal in removals:
+            if not create.survives(removal):
+                return False
+        known = self.known()
+        for other in known:
+            if other.dot == create.dot:
+                return False
+        if acks is not None:
+            for lane, intervals in acks.items():
+                create.intervals_of(lane).unite(intervals)  # a copy's create has some
+        self.keep([*known, create])
+        return create in self.creates
+
+    def add_tombstone(self, tombstone: Tombstone) -> None:
+        """It was destroyed."""
+        self.tombstones.append(tombstone)
+        dot = tombstone.dot
+        self.keep([create for create in self.known() if covers(create.numbers, dot)])
+        self.mode.drop_seen(tombstone.numbers)
+        self.home.drop_seen(tombstone.numbers)
+
+    def add_removal(self, removal: Removal) -> None:
+        """The key was deleted, or has expired."""
+        self.keep([create for create in self.known() if create.survives(removal)])
+        self.mode.drop_seen(removal.numbers)
+        self.home.drop_seen(removal.numbers)
+
+    def keep(self, known: list[Create]) -> None:
+        """These creates are left; those whose end another's maker had seen do not live."""
+        self.creates = []
+        self.outlived = []
+        for create in sorted(known, key=_key):
+            if any(other is not create and covers(other.numbers, create.dot) for other in known):
+                self.outlived.append(create)
+            else:
+                self.creates.append(create)
+
+    def add_mode(self, setting: Setting, removals: list[Removal]) -> None:
+        """Its mode was set."""
+        self._set(self.mode, setting, removals)
+
+    def add_home(self, setting: Home, removals: list[Removal]) -> None:
+        """It has moved to a region."""
+        self._set(self.home, setting, removals)
+
+    def _set(self, register: Register, setting: Setting, removals: list[Removal]) -> None:
+        for tombstone in self.tombstones:
+            if covers(tombstone.numbers, setting.dot):
+                return
+        for removal in removals:
+            if removal.has_seen(setting.dot):
+                return
+        register.add(setting)
+
+    def acknowledge(self, dot: Dot, lane: bytes, after: ID, upto: ID, come: bool) -> bool:
+        """Entries are acknowledged for a create; whether that is news of one that lives.
+
+        Args:
+            come: the create is known to have come, so that it is dead if it is not here.
+        """
+        create = self.create(dot)
+        if create is not None:
+            return create.acknowledge(lane, after, upto)
+        for create in self.outlived:
+            if create.dot == dot:
+                create.acknowledge(lane, after, upto)
+        if not come:
+            of_lanes = self.acks.get(dot)
+            if of_lanes is None:
+                of_lanes = {}
+                self.acks[dot] = of_lanes
+            _intervals_in(of_lanes, lane).add(after, upto)
+        return False
+
+    # What is asked
+
+    def known(self) -> list[Create]:
+        """The creates that no deletion has ended: first those that live."""
+        return self.creates + self.outlived
+
+    def create(self, dot: Dot) -> Create | None:
+        """The living create that a record made."""
+        for create in self.creates:
+            if create.dot == dot:
+                return create
+        return None
+
+    def anchor(self) -> Create | None:
+        """The create that decides where reading begins; None where none lives."""
+        return self.creates[0] if self.creates else None
+
+    def dots(self) -> list[Dot]:
+        """The records of the living creates."""
+        return [create.dot for create in self.creates]
+
+    def max_pending(self) -> int:
+        """The most pending entries at which new ones go out; 0 is no limit."""
+        setting = self.mode.winner()
+        return 0 if setting is None else setting.first
+
+    def home_region(self) -> int:
+        """The region where it is read, or ``ANYWHERE``."""
+        if not self.home.settings:
+            return ANYWHERE
+        living = set(self.dots())
+        moves: list[Setting] = []
+        for setting in self.home.settings.values():
+            if isinstance(setting, Home) and not living.isdisjoint(setting.creates):
+                moves.append(setting)
+        found = self.home.best(moves)
+        return ANYWHERE if found is None else found.first
+
+    def intervals(self, lane: bytes) -> Intervals | None:
+        """Return what is acknowledged of a lane, for any of the creates; not to be changed."""
+        found: Intervals | None = None
+        united = False
+        for create in self.creates:
+            intervals = create.intervals.get(lane)
+            if intervals is None:
+                continue
+            if found is None:
+                found = intervals
+                continue
+            if not united:
+                found = found.copy()
+                united = True
+            found.unite(intervals)
+        return found
+
+    def not_acked(self, lane: bytes, after: ID, upto: ID) -> list[tuple[ID, ID]]:
+        """Return what of an interval is not acknowledged: first and last ID of each stretch."""
+        intervals = self.intervals(lane)
+        if intervals is None:
+            intervals = Intervals()
+        return [(start, min(end, upto)) for start, end in intervals.gaps(after) if start <= upto]
+
+    def is_idle(self) -> bool:
+        """Return whether nothing has to be remembered of it."""
+        return not (self.creates or self.tombstones or self.acks or self.has_settings())
+
+    def has_settings(self) -> bool:
+        """Return whether something was set that stands."""
+        return bool(self.mode.settings or self.home.settings)
+
+    def used_bytes(self) -> int:
+        """About how much memory it takes."""
+        settings = len(self.mode.settings) + len(self.home.settings)
+        total = _SMALL_BYTES * (1 + len(self.tombstones) + len(self.acks) + settings)
+        for create in self.known():
+            total += _CREATE_BYTES + _INTERVALS_BYTES * len(create.intervals)
+        return total
+
+    def copy(self) -> Births:
+        """Equal ones."""
+        twin = Births()
+        twin.creates = [create.copy() for create in self.creates]
+        twin.outlived = [create.copy() for create in self.outlived]
+        twin.tombstones = self.tombstones.copy()
+        twin.acks = {dot: _copied(of_lanes) for dot, of_lanes in self.acks.items()}
+        twin.mode = self.mode.copy()
+        twin.home = self.home.copy()
+        return twin
+
+
+def _key(create: Create) -> tuple[int, int, int]:
+    return dot_key(create.dot)

@@ -1,0 +1,221 @@
+"""A group moves: the region where it was read gives away what that has led to.
+
+Three things are given. What is acknowledged here becomes known everywhere, also what lies beyond
+the prefix. How far the group has come goes to the other region, and so does what is pending. Then
+this region knows no more than that the group exists: it would begin where the group was made to
+begin, and give what nobody has acknowledged. So nothing is skipped, whatever becomes of the move.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.regions.lanes.group_state import Start
+from headrace.regions.lanes.lane import Lane
+from headrace.regions.lanes.lanes import Lanes
+from headrace.regions.lanes.places import Interval, Places, places_of
+from headrace.storage.stream.groups import Consumer, Group
+from headrace.storage.stream.pel import Nack
+from headrace.storage.stream.run import ID_MAX, following
+from headrace.storage.vectors import ID, Dot, LaneVector
+
+_EVER: Final = 2**62  # a moment that never comes
+
+
+class Pending:
+    """A pending entry on its way.
+
+    Attributes:
+        entry_id: of the entry.
+        delivery_ms, count: when and how often it was delivered.
+    """
+
+    def __init__(self, entry_id: ID, delivery_ms: int, count: int) -> None:
+        self.entry_id: Final = entry_id
+        self.delivery_ms: Final = delivery_ms
+        self.count: Final = count
+
+
+class Held:
+    """Pending entries that one consumer holds, in the order of their times.
+
+    Attributes:
+        consumer: its name; None where they are released.
+    """
+
+    def __init__(self, consumer: bytes | None) -> None:
+        self.consumer: Final = consumer
+        self.entries: Final[list[Pending]] = []
+
+
+class Reached:
+    """How far a group has come: see ``Places``."""
+
+    def __init__(
+        self, start: Start, again: LaneVector, place: LaneVector, begun: LaneVector
+    ) -> None:
+        self.start: Final = start
+        self.again: Final = again
+        self.place: Final = place
+        self.begun: Final = begun
+
+
+# Giving
+
+
+def has_read(group: Group) -> bool:
+    """Return whether there is anything to give."""
+    places = places_of(group)
+    return bool(group.pel.size or places.place or not places.is_unread())
+
+
+def reached(group: Group) -> Reached:
+    """Return how far it has come here."""
+    places = places_of(group)
+    return Reached(places.start, places.again, places.place.copy(), places.begun.copy())
+
+
+def held(group: Group, most: int) -> list[list[Held]]:
+    """Return what is pending, by time, in portions of up to ``most`` entries."""
+    portions: list[list[Held]] = []
+    left = 0
+    for chunk in group.by_time.chunks:
+        for nack in chunk.live():
+            if not left:
+                portions.append([])
+                left = most
+            left -= 1
+            _hold(portions[-1], nack)
+    return portions
+
+
+def _hold(portion: list[Held], nack: Nack) -> None:
+    name = None if nack.consumer is None else nack.consumer.name
+    if not portion or portion[-1].consumer != name:
+        portion.append(Held(name))
+    pending = Pending((nack.ms, nack.seq), max(0, nack.delivery_ms), nack.count)
+    portion[-1].entries.append(pending)
+
+
+def all_acknowledged(stream: Lanes, group: Group) -> list[Interval]:
+    """All that was given here and is not pending, as far as not everybody knows."""
+    places = places_of(group)
+    found: list[Interval] = []
+    for name in sorted(places.place):
+        lane = stream.find_lane(name)
+        if lane is None:
+            continue
+        after = places.begun[name]
+        upto = min(places.place[name], lane.last())
+        for nack in _pending_in(lane, group, after, upto):
+            _add_news(found, places, lane, after, _before(nack))
+            after = (nack.ms, nack.seq)
+        _add_news(found, places, lane, after, upto)
+    return found
+
+
+def _pending_in(lane: Lane, group: Group, after: ID, upto: ID) -> list[Nack]:
+    """The pending entries of a lane that are still there, in a stretch of it."""
+    if upto <= after:
+        return []
+    start = following(after[0], after[1])
+    nacks = group.pel.between(start, upto, group.pel.size, _EVER)
+    return [nack for nack in nacks if lane.log.contains(nack.ms, nack.seq)]
+
+
+def _add_news(found: list[Interval], places: Places, lane: Lane, after: ID, upto: ID) -> None:
+    if upto <= after or lane.log.last_before(following(upto[0], upto[1])) <= after:
+        return
+    intervals = places.births.intervals(lane.name)
+    if intervals is None or not intervals.covers(after, upto):
+        found.append((lane.name, after, upto))
+
+
+def _before(nack: Nack) -> ID:
+    return (nack.ms, nack.seq - 1) if nack.seq else (nack.ms - 1, ID_MAX)
+
+
+def forget_places(group: Group) -> None:
+    """Where the group has come to was given away."""
+    places = places_of(group)
+    create = places.births.create(places.anchor)
+    assert create is not None
+    places.set(create.start, {})
+    group.last_ms, group.last_seq = create.start.highest()
+
+
+def forget_held(group: Group, portion: list[Held]) -> None:
+    """These pending entries were given away."""
+    for of_one in portion:
+        for pending in of_one.entries:
+            nack = group.pel.get(pending.entry_id[0], pending.entry_id[1])
+            if nack is not None:
+                group.drop(nack)
+
+
+# Taking
+
+
+def take_places(group: Group, given: Reached, anchor: Dot) -> None:
+    """Go on where the group has come to elsewhere.
+
+    Args:
+        anchor: the living create that this hangs on.
+
+    If it was read here, too, both have given what they have given. Where what was given elsewhere
+    does not touch that, it stays out: some of it may be given again, and nothing is skipped.
+    """
+    places = places_of(group)
+    places.is_whole = False
+    if places.is_unread():
+        places.anchor = anchor
+        places.start = given.start
+        places.again = given.again
+        places.place = given.place
+        places.begun = given.begun
+    else:
+        for lane, upto in given.place.items():
+            _take_place(places, lane, given.begun.get(lane, upto), upto)
+    for entry_id in places.place.values():
+        group.last_ms, group.last_seq = max((group.last_ms, group.last_seq), entry_id)
+
+
+def _take_place(places: Places, lane: bytes, after: ID, upto: ID) -> None:
+    floor = places.floor(lane)
+    begun = places.begun.get(lane, floor)
+    if after <= floor and begun <= upto:
+        places.begun[lane] = min(begun, after)
+        places.place[lane] = max(floor, upto)
+
+
+def take_held(stream: Lanes, group: Group, portion: list[Held]) -> int:
+    """Let these entries be pending here, unless they are, or are acknowledged; how many are new."""
+    places = places_of(group)
+    taken = 0
+    for of_one in portion:
+        owner: Consumer | None = None
+        for pending in of_one.entries:
+            ms, seq = pending.entry_id
+            if group.pel.get(ms, seq) is not None or _is_done(stream, places, pending.entry_id):
+                continue
+            if of_one.consumer is not None and owner is None:
+                owner = _consumer(group, of_one.consumer, pending.delivery_ms)
+            group.add_pending(ms, seq, owner, pending.delivery_ms).count = pending.count
+            taken += 1
+    return taken
+
+
+def _consumer(group: Group, name: bytes, moment_ms: int) -> Consumer:
+    found = group.consumers.get(name)
+    if found is None:
+        found = group.create_consumer(name, moment_ms)
+        found.active_ms = moment_ms
+    return found
+
+
+def _is_done(stream: Lanes, places: Places, entry_id: ID) -> bool:
+    """Return whether all entries with an ID are acknowledged."""
+    holders = stream.holders(entry_id[0], entry_id[1])
+    if not holders:
+        return False
+    return all(places.is_acked(lane.name, entry_id) for lane in holders)

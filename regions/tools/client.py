@@ -1,0 +1,167 @@
+"""A tool as a client: one connection to a server, one request after another.
+
+Encrypted connections of tools, by the options that redis-cli has for that.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from hiredis import ProtocolError, Reader, ReplyError
+
+from headrace.protocol.client import request
+
+TIMEOUT_S: Final = 5.0
+DEFAULT_PORT: Final = 6379
+_READ_BYTES: Final = 1 << 16
+
+
+class AskError(Exception):
+    """A server cannot be asked, or refuses; the text says why."""
+
+
+class Address:
+    """Where a server is, as a URL says it: ``redis://[[user]:password@]host[:port]``.
+
+    Attributes:
+        encrypted: it is ``rediss://``.
+        shown: without the password.
+
+    Raises:
+        ValueError: it is no such URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+            raise ValueError(url)
+        self.encrypted: Final = parts.scheme == "rediss"
+        self.host: Final = parts.hostname
+        self.port: Final = parts.port or DEFAULT_PORT
+        self.user: Final = unquote(parts.username or "")
+        self.password: Final = unquote(parts.password or "")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self.shown: Final = f"{host}:{self.port}"
+
+
+class Asker:
+    """A connection to a server.
+
+    Args:
+        encryption: how it is encrypted; None where it is not.
+
+    Raises:
+        AskError: there is none to be had.
+    """
+
+    def __init__(self, address: Address, encryption: Encryption | None = None) -> None:
+        self._reader: Final = Reader()
+        try:
+            opened = socket.create_connection((address.host, address.port), TIMEOUT_S)
+            if encryption is not None:
+                opened = encryption.wrap(opened, address.host)
+        except OSError as error:
+            raise AskError(f"it cannot be reached: {error.strerror or error}") from None
+        self._socket: Final = opened
+        try:
+            if address.password:
+                words = ["AUTH", address.user, address.password]
+                self.ask(*[word for word in words if word])
+        except AskError:
+            self.close()
+            raise
+
+    def ask(self, *words: str | bytes) -> object:
+        """The reply to a request.
+
+        Raises:
+            AskError: there is none, or it is an error.
+        """
+        [reply] = self.ask_all([list(words)])
+        if isinstance(reply, ReplyError):
+            raise AskError(str(reply))
+        return reply
+
+    def ask_all(self, requests: list[list[str | bytes]]) -> list[object]:
+        """The replies to requests that are sent together; errors are among them.
+
+        Raises:
+            AskError: there are none.
+        """
+        wire = b"".join([request([_word(word) for word in words]) for words in requests])
+        replies: list[object] = []
+        try:
+            self._socket.sendall(wire)
+            while len(replies) < len(requests):
+                reply = self._reader.gets()
+                if reply is not False:  # there are no booleans before RESP3 is asked for
+                    replies.append(reply)
+                    continue
+                data = self._socket.recv(_READ_BYTES)
+                if not data:
+                    raise AskError("it has closed the connection")
+                self._reader.feed(data)
+        except OSError as error:
+            raise AskError(f"it does not answer: {error.strerror or error}") from None
+        except ProtocolError as broken:
+            raise AskError(f"it speaks something else: {broken}") from None
+        return replies
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+
+def _word(word: str | bytes) -> bytes:
+    return word.encode() if isinstance(word, str) else word
+
+
+class Encryption:
+    """How connections are made.
+
+    As in redis-cli the certificate of a server has to be signed by an authority that is trusted,
+    and need not be for the host that was called.
+
+    Args:
+        authority: file with authorities that are trusted; folder: one with such files. Without
+            both, those of the system are.
+        certificate: file with the one to show, and key: file with its key; empty for none.
+        insecure: trust every server.
+        name: what the server is told that it is called; empty for the host that is connected to.
+
+    Raises:
+        OSError: a file cannot be used.
+    """
+
+    def __init__(
+        self,
+        authority: str = "",
+        folder: str = "",
+        certificate: str = "",
+        key: str = "",
+        insecure: bool = False,
+        name: str = "",
+    ) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        if insecure:
+            context.verify_mode = ssl.CERT_NONE
+        elif authority or folder:
+            context.load_verify_locations(authority or None, folder or None)
+        else:
+            context.load_default_certs()
+        if certificate:
+            context.load_cert_chain(certificate, key or None)
+        self._context: Final = context
+        self._name: Final = name
+
+    def wrap(self, opened: socket.socket, host: str) -> ssl.SSLSocket:
+        """The encrypted form of a connection to a host.
+
+        Raises:
+            OSError: there will be none.
+        """
+        return self._context.wrap_socket(opened, server_hostname=self._name or host)
