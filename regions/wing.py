@@ -13,14 +13,15 @@ from headrace.regions.commands import (  # noqa: F401  (each registers what it d
     streams,
 )
 from headrace.regions.exchange.effects import alone, begin_region, publish_all, region_of
-from headrace.regions.exchange.recovery import RegionDoor, RegionRecords
+from headrace.regions.exchange.recovery import EffectLoader, RegionStart
 from headrace.regions.exchange.regions import Regions
 from headrace.regions.exchange.sockets import SocketConnector
 from headrace.regions.files import region_form, stream_form  # noqa: F401  (these, too)
 from headrace.regions.files.identity import owner_of
 from headrace.regions.files.log_file import OriginCount
-from headrace.server.active_active import ActiveActive, Encrypt, RegionAtWork
+from headrace.server.active_active import ActiveActive, RegionAtWork
 from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.links.link import Encrypt
 from headrace.server.loading.loader import RegionFiles
 from headrace.server.state import Server
 from headrace.storage.value import Value
@@ -34,7 +35,7 @@ class _AtWork(RegionAtWork):
         self._regions: Final = Regions(dispatcher, self._connector)
 
     def files(self) -> RegionFiles:
-        return RegionDoor(self._dispatcher.server, self._regions)
+        return RegionStart(self._dispatcher.server, self._regions)
 
     def open(self) -> None:
         self._regions.open()
@@ -55,10 +56,10 @@ class Wing(ActiveActive):
         return _AtWork(dispatcher, encrypt)
 
     def files_alone(self, server: Server) -> RegionFiles:
-        return RegionRecords(server, region_of(server))
+        return EffectLoader(server, region_of(server))
 
     def leave(self, server: Server, files: RegionFiles) -> None:
-        assert isinstance(files, RegionRecords)
+        assert isinstance(files, EffectLoader)
         files.take_up()
         db = server.data.dbs[0]
         now_ms = server.clock.now_ns // 1_000_000

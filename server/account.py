@@ -57,9 +57,9 @@ class Account:
                 total += _bytes_of(db.table)
         return total
 
-    def graves_bytes(self) -> int:
+    def tombstones_bytes(self) -> int:
         """Return what is remembered of keys that are gone, until all regions know of it."""
-        return _bytes_of(self._data.graves.table)
+        return _bytes_of(self._data.tombstones.table)
 
     def clients_bytes(self) -> int:
         """Return what all clients take, as they were seen last."""

@@ -5,18 +5,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
-from collections.abc import Callable
 
 from headrace.persistence.aof.peer_log import RecordCount
 from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.links.link import Encrypt
 from headrace.server.loading.loader import RegionFiles
 from headrace.server.state import Server
-
-# Makes the protocol of an encrypted connection: of the one inside, the host, and what is called
-# with the reason where there is none.
-Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
 
 
 class RegionAtWork:

@@ -18,8 +18,8 @@ from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_
 from headrace.server.config.config import Config
 from headrace.server.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.ending import OrderlyEnding
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
+from headrace.server.dispatch.shutdown import OrderlyShutdown
 from headrace.server.durability.durability import Durability, discard_unfinished
 from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA, NEWCOMERS
 from headrace.server.host import Host
@@ -31,9 +31,9 @@ from headrace.server.net.past_loop import BusyPoll
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
 from headrace.server.process.system import SpareFiles, remove_pid_file, write_pid_file
-from headrace.server.role import Failing, Following, Replicas
+from headrace.server.role import Failover, Following, Replicas
 from headrace.server.settings import Settings
-from headrace.server.state import Evicting, Scripting, Server, Wishes
+from headrace.server.state import Evicting, Scripting, Server, ShutdownOptions
 from headrace.server.succession import Succession
 from headrace.server.wing import active_active
 from headrace.storage.packed.table import SEED_BITS, set_seed
@@ -54,13 +54,13 @@ class App(Host):
         self.server.attach(self)
         self.durability: Final = Durability(self.server)
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
-        self._ending: Final = OrderlyEnding(self.server, self.durability)
-        self.server.ending = self._ending
+        self._shutdown: Final = OrderlyShutdown(self.server, self.durability)
+        self.server.shutdown = self._shutdown
         self.server.make_scripting = self._make_scripting
         self.server.role.make_replicas = self._make_replicas
         self.server.make_evicting = self._make_evicting
         self.server.role.make_following = self._make_following
-        self.server.role.make_failing = self._make_failing
+        self.server.role.make_failover = self._make_failover
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
@@ -105,26 +105,26 @@ class App(Host):
 
         return RoomMaking(self.dispatcher)
 
-    def _make_failing(self) -> Failing:
-        from headrace.server.replication.failover import Failover
+    def _make_failover(self) -> Failover:
+        from headrace.server.replication.failover import ReplicaFailover
         from headrace.server.replication.replicas import AllReplicas
 
         replicas = self.server.role.ready_replicas()
         assert isinstance(replicas, AllReplicas)
-        return Failover(self.server, replicas)
+        return ReplicaFailover(self.server, replicas)
 
     def _make_following(self) -> Following:
         from headrace.server.following.following import MasterFollowing
-        from headrace.server.following.link import MasterLink
-        from headrace.server.following.talk import LinkUser
+        from headrace.server.links.link import LinkUser
+        from headrace.server.links.tcp import TcpLink
         from headrace.server.replication.replicas import AllReplicas
 
         replicas = self.server.role.ready_replicas()
         assert isinstance(replicas, AllReplicas)
 
-        def link(user: LinkUser) -> MasterLink:
+        def link(user: LinkUser, host: bytes, port: int) -> TcpLink:
             encrypt = self._encryption.call if self.config.tls_replication else None
-            return MasterLink(user, self.config, encrypt)
+            return TcpLink(user, self.config, host, port, encrypt)
 
         return MasterFollowing(self.dispatcher, replicas, link)
 
@@ -286,7 +286,7 @@ class App(Host):
             undo()
             self._report_stay(number)
 
-        self._ending.begin(Wishes(asked.split()), stay)
+        self._shutdown.begin(ShutdownOptions(asked.split()), stay)
 
     def _report_stay(self, number: int) -> None:
         if self.durability.rewriting.recovery.will_end(number):

@@ -263,8 +263,8 @@ class Cron:
             server.role.following.tick(now_ms)
         if server.role.replicas is not None:
             server.role.replicas.tick(now_ms)
-        if server.ending is not None:
-            server.ending.tick(now_ms)
+        if server.shutdown is not None:
+            server.shutdown.tick(now_ms)
         files = self._durability.files
         if (files.aof is not None or files.status.lost) and not server.stopping:
             self._durability.rewriting.recovery.recover_if_needed()

@@ -42,7 +42,7 @@ class Data:
         active_expire: keys are removed when their time comes, met or not.
         shows_expired: whoever meets what has expired reads it, and does not remove it.
         region: which region this is, of a database that has several; None without regions.
-        graves: with regions, keys that are gone and of which something has to be remembered.
+        tombstones: with regions, keys that are gone and of which something has to be remembered.
     """
 
     def __init__(self, databases: int, node_limits: NodeLimits) -> None:
@@ -65,7 +65,7 @@ class Data:
         self.shows_expired = False
         self.expiry_held = 0
         self.region: Member | None = None
-        self.graves: Final = Keyspace(databases, [], self.unused, Expiring())
+        self.tombstones: Final = Keyspace(databases, [], self.unused, Expiring())
 
     def become_region(self, number: int, database: bytes) -> None:
         """Be a region of a database, before anything is loaded."""
@@ -76,8 +76,8 @@ class Data:
             db.keep_expired()
 
     def keyspaces(self) -> list[Keyspace]:
-        """All that takes memory: the databases and, with regions, the graves behind them."""
-        return self.dbs if self.region is None else [*self.dbs, self.graves]
+        """All that takes memory: the databases and, with regions, the tombstones behind them."""
+        return self.dbs if self.region is None else [*self.dbs, self.tombstones]
 
     def freeze(self, freezing: Freezing | None) -> None:
         """A snapshot takes this state from now on; None: it is done."""

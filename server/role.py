@@ -45,7 +45,7 @@ FAILOVER_WAITS: Final = b"waiting-for-sync"
 FAILOVER_UNDER_WAY: Final = b"failover-in-progress"
 
 
-class Failing:
+class Failover:
     """FAILOVER: this server and one of its replicas change their roles."""
 
     @abstractmethod
@@ -306,8 +306,8 @@ class Role:
         replicas: who copies from here; None before the first one.
         following: what it does as a replica; None where it never was one.
         resumed_db: the database that the stream was in where the last process ended.
-        failover: what FAILOVER is doing; failing: what does it; None before the first one.
-        make_replicas, make_following, make_failing: make that ready.
+        failover: what FAILOVER is doing; failover_job: what does it; None before the first one.
+        make_replicas, make_following, make_failover: make that ready.
     """
 
     def __init__(self) -> None:
@@ -318,8 +318,8 @@ class Role:
         self.following: Following | None = None
         self.resumed_db = 0
         self.failover = NO_FAILOVER
-        self.failing: Failing | None = None
-        self.make_failing: Callable[[], Failing] | None = None
+        self.failover_job: Failover | None = None
+        self.make_failover: Callable[[], Failover] | None = None
         self.make_replicas: Callable[[], Replicas] | None = None
         self.make_following: Callable[[], Following] | None = None
 
@@ -341,14 +341,14 @@ class Role:
             self.following = following
         return following
 
-    def ready_failing(self) -> Failing:
+    def ready_failover(self) -> Failover:
         """Return what changes the roles, made ready when that is first wanted."""
-        failing = self.failing
-        if failing is None:
-            assert self.make_failing is not None
-            failing = self.make_failing()
-            self.failing = failing
-        return failing
+        failover = self.failover_job
+        if failover is None:
+            assert self.make_failover is not None
+            failover = self.make_failover()
+            self.failover_job = failover
+        return failover
 
     @property
     def follows(self) -> bool:

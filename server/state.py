@@ -142,7 +142,7 @@ class Evicting:
         raise NotImplementedError
 
 
-class Wishes:
+class ShutdownOptions:
     """How the server is to end; see SHUTDOWN.
 
     Attributes:
@@ -162,11 +162,11 @@ WAITS: Final = 1  # for replicas
 STAYS: Final = 2  # something is in the way of the end
 
 
-class Ending:
+class Shutdown:
     """The end of the process, in order."""
 
     @abstractmethod
-    def begin(self, wishes: Wishes, on_stay: Callable[[], None] | None = None) -> int:
+    def begin(self, options: ShutdownOptions, on_stay: Callable[[], None] | None = None) -> int:
         """End, or begin to wait; the outcome is one of those above.
 
         Args:
@@ -218,7 +218,7 @@ class Server:
         make_scripting: makes ready what runs them; None where requests are not run.
         evicting: what evicts keys; None while ``maxmemory`` was never set.
         make_evicting: makes that ready; None where requests are not run.
-        ending: ends the process; None where there is none to end.
+        shutdown: ends the process; None where there is none to end.
         stopping: nothing more is run.
         unsaved: what clients have changed and no file holds, ``USERS`` and ``PARAMETERS``.
         run_id: of this process.
@@ -253,7 +253,7 @@ class Server:
         self.evicting: Evicting | None = None
         self.make_evicting: Callable[[], Evicting] | None = None
         self.cron_paused = False
-        self.ending: Ending | None = None
+        self.shutdown: Shutdown | None = None
         self.stopping = False
         self.unsaved: Final[set[bytes]] = set()
         self.run_id: Final = os.urandom(20).hex().encode()

@@ -24,7 +24,7 @@ from typing import Final
 from headrace.server.log import log
 from headrace.server.net.listeners import Listeners
 from headrace.server.process.supervision import FIRST_INHERITED, INHERITED, INHERITOR
-from headrace.server.state import Server, Wishes
+from headrace.server.state import Server, ShutdownOptions
 
 NAMED_BY: Final = "HEADRACE_SUCCESSOR"
 LOOK_S: Final = 0.5  # between two looks for the program
@@ -92,11 +92,11 @@ class Succession:
         sockets = self._listeners.hold()
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        ending = self._server.ending
-        if self._is_alone() and ending is not None:
+        shutdown = self._server.shutdown
+        if self._is_alone() and shutdown is not None:
             log.info("The installed build takes over")
-            wishes = [b"nosave"] if self._server.config.appendonly else [b"save"]
-            ending.begin(Wishes(wishes))
+            options = [b"nosave"] if self._server.config.appendonly else [b"save"]
+            shutdown.begin(ShutdownOptions(options))
         if self._server.stopping:
             self.sockets = sockets
         else:

@@ -51,8 +51,8 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
-        *("statistics", "waiting", "clients", "role", "changes", "tracking", "host", "data"),
-        *("account", "state"),
+        *("statistics", "waiting", "clients", "links", "role", "changes", "tracking", "host"),
+        *("data", "account", "state"),
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
         *("loading", "following", "info", "active_active", "wing"),
         *("commands",),
@@ -100,7 +100,7 @@ KNOW_A_TYPE = {
     "headrace.server.commands.typed_keys": "sorted sets and strings, as several families use them",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
-    "headrace.regions.files.region_form": "what lies in the graves of a region",
+    "headrace.regions.files.region_form": "what lies in the tombstones of a region",
     "headrace.regions.wing": "all that regions register",
     "headrace.server.cron": "idle consumers and fields go, and the clock steps",
 }

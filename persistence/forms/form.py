@@ -136,7 +136,7 @@ class Form(RdbValues):
         """
         raise NotImplementedError
 
-    def in_grave(self, value: object) -> object:
+    def as_tombstone(self, value: object) -> object:
         """Return what a value that is gone, and has to be remembered, is kept as; maybe itself."""
         return value
 
@@ -237,6 +237,6 @@ class MemberForm:
         raise NotImplementedError
 
     @abstractmethod
-    def out_of_grave(self, member: Member, value: object | None) -> object | None:
-        """Return what lies in its graves, as the value that it remembers: see ``Form.in_grave``."""
+    def from_tombstone(self, member: Member, value: object | None) -> object | None:
+        """Return one of its tombstones as the value it remembers: see ``Form.as_tombstone``."""
         raise NotImplementedError

@@ -67,7 +67,7 @@ class Decoder(RecordDecoder):
         self._drop_before_ms = drop_before_ms
         self.stream_place: StreamPlace | None = None
         self._db: Keyspace | None = None
-        self._in_graves = False
+        self._in_tombstones = False
         self._any_database = False
         self._takes_regions = False
         self._whose: Member | None = None
@@ -95,7 +95,7 @@ class Decoder(RecordDecoder):
         self._any_database = True
 
     def accept_region(self, region: Member | None) -> None:
-        """The snapshot may be that of a region, and its last database that of its graves.
+        """The snapshot may be that of a region, and its last database that of its tombstones.
 
         Args:
             region: who it has to be; it learns what the snapshot says that it knew. None where any
@@ -125,8 +125,8 @@ class Decoder(RecordDecoder):
             raise self.malformed("a database before the first key")
         if self.replaces:
             db.remove(key)
-        if self._in_graves:
-            value = form_of(value).in_grave(value)
+        if self._in_tombstones:
+            value = form_of(value).as_tombstone(value)
         if not db.load(key, value, expire_ms, self.now_ms):
             raise self.doubled(key)
 
@@ -186,7 +186,7 @@ class Decoder(RecordDecoder):
             return
         count = len(self._databases)
         if self._whose is not None and self.region is None:
-            count = 1  # what was no region's has no graves
+            count = 1  # what was no region's has no tombstones
             if index >= count:
                 raise Unfit(
                     f"it holds keys of database {index}, and a region has database 0 alone: move "
@@ -198,7 +198,7 @@ class Decoder(RecordDecoder):
                 f"raise `databases` to {index + 1} or more"
             )
         self._db = self._databases[index]
-        self._in_graves = self.region is not None and index == len(self._databases) - 1
+        self._in_tombstones = self.region is not None and index == len(self._databases) - 1
 
     def _region(self, table: list[int]) -> None:
         if self.region is not None or self.keys:

@@ -110,7 +110,7 @@ class SnapshotEncoder(Encoder):
         value = key.value
         region = self._region
         if key.db == self._databases and region is not None and isinstance(value, bytes):
-            value = frozen(member_form().out_of_grave(region, value))
+            value = frozen(member_form().from_tombstone(region, value))
         writer = self._plain
         if not isinstance(value, (bytes, int)):
             writer = self._writers[frozen_type(value)]

@@ -15,11 +15,8 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map
 from headrace.regions.exchange.effects import (
     emit,
-    fingerprint,
-    move_group,
     region_of,
-    remembered,
-    shared_state,
+    replication,
 )
 from headrace.regions.exchange.heartbeats import forget
 from headrace.regions.exchange.peers import Peer
@@ -41,7 +38,7 @@ def aa_auth(call: Call) -> object:
     Raises: no secret, another secret.
     """
     argv = call.argv
-    caller = _asked(call).callers.caller_of(call.session)
+    caller = _asked(call).peer_sessions.session_of_peer(call.session)
     if len(argv) == 3:
         return caller.challenge(argv[2])
     if len(argv) != 4 or argv[2].upper() != b"PROOF":
@@ -63,7 +60,7 @@ def aa_hello(call: Call) -> object:
     if not regions.is_introduced:
         raise CommandError(errors.LOADING)
     regions.publish()
-    return regions.callers.greet(call.session, call.argv[2:])
+    return regions.peer_sessions.greet(call.session, call.argv[2:])
 
 
 @answers("PULL")
@@ -72,7 +69,7 @@ def aa_pull(call: Call) -> object:
 
     Raises: it means nothing, or what it asks for is not there any more.
     """
-    return _asked(call).callers.pull(call.session, call.argv)
+    return _asked(call).peer_sessions.pull(call.session, call.argv)
 
 
 @answers("COPY")
@@ -84,16 +81,15 @@ def aa_copy(call: Call) -> object:
     """
     argv = call.argv
     regions = _asked(call)
-    regions.callers.caller_of(call.session).source_or_refuse()
+    regions.peer_sessions.session_of_peer(call.session).source_or_refuse()
     if len(argv) == 3 and argv[2].upper() == b"BEGIN":
-        return regions.giving.begin(call.session)
+        return regions.copy_source.begin(call.session)
     if len(argv) != 4:
         raise CommandError(wrong_arity(b"aa|copy"))
-    return regions.giving.piece(call.session, argv)
+    return regions.copy_source.piece(call.session, argv)
 
 
 def _asked(call: Call) -> Regions:
-    """The regions of a server that another region asks."""
     of_other_region(call)
     return regions_of(call.server)
 
@@ -126,7 +122,7 @@ def _shown(regions: Regions, peer: Peer) -> Map:
         (b"missing-records", missing),
         (b"received-records", peer.statistics.records),
         (b"knows", encode_numbers(peer.known)),
-        (b"has-on-disk", encode_numbers(regions.callers.acknowledged.get(peer.region, {}))),
+        (b"has-on-disk", encode_numbers(regions.peer_sessions.acknowledged.get(peer.region, {}))),
     ]
     return Map(pairs)
 
@@ -206,7 +202,7 @@ def aa_move(call: Call) -> object:
         if number not in region.members():
             raise CommandError(errors.AA_NO_MEMBER)
         to = number
-    move_group(call.server, argv[2], argv[3], to, force)
+    replication().move_group(call.server, argv[2], argv[3], to, force)
     return OK
 
 
@@ -224,7 +220,7 @@ def aa_count(call: Call) -> object:
 def aa_stream(call: Call) -> object:
     """Reply: list of lines, all that regions have to agree on about a stream; nil for none."""
     value = _replicated(call, call.argv[2])
-    return None if value is None else list(shared_state(value))
+    return None if value is None else list(replication().shared_state(value))
 
 
 @answers("DIGEST")
@@ -245,13 +241,13 @@ def aa_digest(call: Call) -> object:
     regions_of(call.server)
     if len(argv) > 2:
         value = _replicated(call, argv[2])
-        found = _NOTHING if value is None else fingerprint(value, newest)
+        found = _NOTHING if value is None else replication().fingerprint(value, newest)
         return None if found == _NOTHING else found.hex().encode()
     parts: list[bytes] = []
     for key in sorted(call.db.names()):
         each = call.db[key].value
         if isinstance(each, Replicated):
-            parts += [b"%d %b" % (len(key), key), fingerprint(each)]
+            parts += [b"%d %b" % (len(key), key), replication().fingerprint(each, 0)]
     return b"%032x" % xxh3_128_intdigest(b"".join(parts))
 
 
@@ -264,7 +260,7 @@ def _replicated(call: Call, key: bytes) -> Replicated | None:
     regions_of(call.server)
     found = call.db.peek(key)
     if found is None:
-        return remembered(call.server, key)
+        return replication().remembered(call.server, key)
     value = found.value
     if not isinstance(value, Replicated):
         raise CommandError(errors.WRONGTYPE)

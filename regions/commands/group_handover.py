@@ -23,7 +23,6 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.numbers import INT64_MAX
-from headrace.regions.commands.settings import number_of
 from headrace.regions.commands.state import settle, state_of
 from headrace.regions.exchange.effects import (
     Effect,
@@ -33,6 +32,8 @@ from headrace.regions.exchange.effects import (
     effect,
     emit,
     may_write,
+    member_in,
+    number_in,
     region_of,
     size_of,
 )
@@ -54,7 +55,7 @@ from headrace.regions.lanes.places import Interval, places_of
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.commands.streams.args import GROUP_MODE_SET, PENDING_CHANGED
 from headrace.server.state import Server
-from headrace.storage.sharing import AA, REGION_MAX
+from headrace.storage.sharing import AA
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, Group
 from headrace.storage.vectors import (
     decode_dots,
@@ -102,12 +103,12 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
     if region > HERE and not force:
         raise CommandError(errors.group_moved(region))
     births = places.births
-    if region == ON_ITS_WAY and to in (ANYWHERE, value.region_id):
+    if region == ON_ITS_WAY and to in (ANYWHERE, value.region.id):
         places.is_whole = True
     if births.home_region() == to:
         return
     given: list[Words] = []
-    if to not in (ANYWHERE, value.region_id) and has_read(group):
+    if to not in (ANYWHERE, value.region.id) and has_read(group):
         given = _all_given(key, value, group, to, reached(group))
         refusal = _check_size(server, given)
         if refusal:
@@ -134,7 +135,6 @@ def acknowledgement(key: bytes, group: Group, intervals: list[Interval]) -> Word
 def _all_given(
     key: bytes, stream: RegionalStream, group: Group, to: int, place: Reached
 ) -> list[Words]:
-    """The effects that give away what this region has of a group."""
     found: list[Words] = []
     intervals = all_acknowledged(stream, group)
     if intervals:
@@ -208,7 +208,7 @@ def apply_move(found: Effect) -> None:
     if len(words) != 7:
         raise EffectError("MOVE has a key, a name, creates, a region and a version")
     creates = decode_dots(words[4])
-    to, version = _region(words[5], ANYWHERE), number_of(words[6])
+    to, version = member_in(words[5], ANYWHERE), number_in(words[6])
     server = found.server
     key = words[2]
     stream = state_of(server, key)
@@ -245,8 +245,8 @@ class _Hand:
             EffectError, BadVector: they are none.
         """
         try:
-            self.to = _region(self._next(), 1)
-            for _ in range(number_of(self._next())):
+            self.to = member_in(self._next())
+            for _ in range(number_in(self._next())):
                 self._read_create()
             self._read_given(self._next())
         except IndexError:
@@ -255,7 +255,6 @@ class _Hand:
             raise EffectError("HAND has more words than it says")
 
     def hangs_on_one_of(self, births: Births) -> bool:
-        """Return whether the create lives that what is given hangs on."""
         return bool(self.creates) and births.create(self.creates[0].dot) is not None
 
     def _read_given(self, what: bytes) -> None:
@@ -289,9 +288,9 @@ class _Hand:
         if word not in (_OF, _RELEASED):
             raise EffectError("pending entries have a consumer, or are released")
         of_one = Held(self._next() if word == _OF else None)
-        for _ in range(number_of(self._next())):
+        for _ in range(number_in(self._next())):
             entry_id = decode_id(self._next())
-            delivery_ms = number_of(self._next())
+            delivery_ms = number_in(self._next())
             of_one.entries.append(Pending(entry_id, delivery_ms, _count(self._next())))
         self.held.append(of_one)
 
@@ -300,13 +299,6 @@ def _count(text: bytes) -> int:
     if not text.isdigit() or len(text) > 19 or int(text) > INT64_MAX:
         raise EffectError("a number of deliveries")
     return int(text)
-
-
-def _region(text: bytes, least: int) -> int:
-    number = number_of(text)
-    if not least <= number <= REGION_MAX:
-        raise EffectError("a region from 1 to 15")
-    return number
 
 
 @effect(b"HAND")

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from headrace.protocol.replies import OK
 from headrace.regions.commands.group_handover import acknowledgement, hand_on
-from headrace.regions.commands.settings import number_of, set_first_limits
+from headrace.regions.commands.settings import set_first_limits
 from headrace.regions.commands.state import note_gaps_closed, settle, state_of
-from headrace.regions.exchange.effects import Effect, EffectError, effect, emit, local, region_of
+from headrace.regions.exchange.effects import (
+    Effect,
+    EffectError,
+    effect,
+    emit,
+    local,
+    number_in,
+    region_of,
+)
 from headrace.regions.lanes.group_state import Create, decode_start, start_after, start_after_seen
 from headrace.regions.lanes.merge import reached_by
 from headrace.regions.lanes.places import places_of, release
@@ -187,7 +195,7 @@ def apply_mode(found: Effect) -> None:
     words = found.words
     if len(words) != 6:
         raise EffectError("MODE has a key, a name, a number and a version")
-    most, version = number_of(words[4]), number_of(words[5])
+    most, version = number_in(words[4]), number_in(words[5])
     server = found.server
     key = words[2]
     stream = state_of(server, key)

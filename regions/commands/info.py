@@ -69,9 +69,9 @@ def _knowledge(server: Server, region: Region) -> list[bytes]:
         b"aa_synced_numbers:" + encode_numbers(region.synced),
         b"aa_stable_numbers:" + encode_numbers(region.stable()),
         b"aa_promise_ms:%d" % region.promise_ms,
-        b"aa_graves:%d" % len(server.data.graves),
-        b"aa_graves_bytes:%d" % server.account.graves_bytes(),
-        b"aa_garbage_keys:%d" % (len(region.garbage) + len(server.data.graves)),
+        b"aa_graves:%d" % len(server.data.tombstones),
+        b"aa_graves_bytes:%d" % server.account.tombstones_bytes(),
+        b"aa_garbage_keys:%d" % (len(region.garbage) + len(server.data.tombstones)),
         b"aa_pairs_merged:%d" % region.pairs_merged,
         b"aa_other_keys_lost:%d" % region.others_lost,
     ]
@@ -85,7 +85,7 @@ def _intake(regions: Regions) -> list[bytes]:
     return [
         b"aa_resting_because:" + regions.resting.encode(),
         b"aa_waiting_bytes:%d" % waiting,
-        b"aa_callers:%d" % regions.callers.count,
+        b"aa_callers:%d" % regions.peer_sessions.count,
     ]
 
 
@@ -114,7 +114,7 @@ def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
     """One line; the state comes last, because it is text for people."""
     known = regions.region.known()
     missing = sum([max(0, peer.known[origin] - known.get(origin, 0)) for origin in peer.known])
-    acknowledged = regions.callers.acknowledged.get(peer.region, {})
+    acknowledged = regions.peer_sessions.acknowledged.get(peer.region, {})
     own = regions.region.origin
     unacknowledged = regions.region.count - acknowledged.get(own, 0)
     log = log_of(files)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headrace.compat.errors import CommandError
 from headrace.regions.exchange import effects
-from headrace.regions.exchange.effects import check_transaction, delete_all, rebuild, set_deadline
+from headrace.regions.exchange.effects import check_transaction, delete_all, rebuild, replication
 from headrace.server.changes.events import DELETED
 from headrace.server.clients.session import IN_MULTI
 from headrace.server.commands.keys.keys import COPIED_TO, RENAMED_FROM, RENAMED_TO, RESTORED
@@ -32,7 +32,7 @@ class RegionalKeys(SharedKeys):
         delete_all(server, found, in_multi)
 
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
-        set_deadline(server, key, moment_ms)
+        replication().set_deadline(server, key, moment_ms)
 
     def delete_named(self, call: Call, name: bytes) -> int:
         db = call.db
@@ -104,11 +104,10 @@ def _checked(call: Call, value: Value) -> Value:
 
 
 def _put(call: Call, key: bytes, value: Value, moment_ms: int) -> None:
-    """Let a key hold a plain value, in all regions."""
     server = call.server
     if not remove_everywhere(call, key) and call.db.entry(key, call.now_ms) is not None:
         server.data.free_later(call.db.remove(key))
         call.record([b"DEL", key])
     rebuild(server, key, value)
     if moment_ms != NO_EXPIRY and is_replicated(call, key):
-        set_deadline(server, key, moment_ms)
+        replication().set_deadline(server, key, moment_ms)

@@ -230,7 +230,7 @@ class RegionalExpiries(Expiries):
         if isinstance(value, RegionalStream):
             server = self._server
             words = removal(b"EXPIRE", key, value, region_of(server))
-            server.data.graves.put(key, value, 0)  # for the effect to find it
+            server.data.tombstones.put(key, value, 0)  # for the effect to find it
             emit(server, words)
         else:
             self._server.data.free_later(value)

@@ -12,7 +12,7 @@ from headrace.regions.commands.group_handover import move_group, note_groups_els
 from headrace.regions.commands.groups import publish_waiting
 from headrace.regions.commands.removals import RegionalExpiries
 from headrace.regions.commands.settings import limits_record, set_deadline
-from headrace.regions.commands.state import in_grave, known_state, settle
+from headrace.regions.commands.state import known_state, remembered_state, settle
 from headrace.regions.exchange.effects import (
     KeyJoin,
     Replication,
@@ -29,7 +29,7 @@ from headrace.regions.lanes.handover import has_read
 from headrace.regions.lanes.join import Join, join, keep_local
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.regions.lanes.tombstones import collect, lanes_to_end, outlasts, sweeper
+from headrace.regions.lanes.tombstones import collect, lanes_to_end, lasts, sweeper
 from headrace.server.changes.changes import Expiries
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.streams.args import XADDED
@@ -104,7 +104,7 @@ def replace(server: Server, key: bytes, copy: object | None, theirs: Numbers) ->
         return
     if mine is not None:
         keep_local(fresh, mine)
-        for keyspace in (data.dbs[0], data.graves):
+        for keyspace in (data.dbs[0], data.tombstones):
             data.free_later(keyspace.remove(key))
         server.changes.report(0, key, DELETED, None, 1, False)
     if fresh.has_garbage():
@@ -135,8 +135,8 @@ class StreamReplication(Replication):
         return RegionalExpiries(server)
 
     def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
-        found = server.data.graves.peek(key)
-        if found is not None and isinstance(found.value, bytes) and outlasts(found.value, stable):
+        found = server.data.tombstones.peek(key)
+        if found is not None and isinstance(found.value, bytes) and lasts(found.value, stable):
             return True
         stream = known_state(server, key)
         if stream is None:
@@ -162,12 +162,12 @@ class StreamReplication(Replication):
 
     def loaded(self, server: Server) -> None:
         region = region_of(server)
-        for db in (server.data.dbs[0], server.data.graves):
+        for db in (server.data.dbs[0], server.data.tombstones):
             for entry in db.every():
                 stream = entry.value
                 if not isinstance(stream, RegionalStream):
                     continue
-                if db is not server.data.graves and stream.has_garbage():
+                if db is not server.data.tombstones and stream.has_garbage():
                     region.garbage[entry.key] = None
                 for name, group in stream.groups.items():
                     places = places_of(group)
@@ -176,7 +176,7 @@ class StreamReplication(Replication):
                         region.unpublished[entry.key, name] = None
 
     def remembered(self, server: Server, key: bytes) -> Replicated | None:
-        return in_grave(server, key)
+        return remembered_state(server, key)
 
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers

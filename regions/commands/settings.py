@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import OK
 from headrace.regions.commands.state import settle, state_of
-from headrace.regions.exchange.effects import Effect, EffectError, effect, emit
+from headrace.regions.exchange.effects import Effect, EffectError, effect, emit, number_in
 from headrace.regions.lanes.registers import NO_DEADLINE, Setting
 from headrace.regions.lanes.removals import Top
 from headrace.regions.lanes.stream import RegionalStream
@@ -20,19 +18,6 @@ from headrace.storage.sharing import AA
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import ID, decode_id
-
-_NUMBER_DIGITS: Final = 18
-
-
-def number_of(text: bytes) -> int:
-    """A number of a record, without a sign.
-
-    Raises:
-        EffectError: it is none.
-    """
-    if not text.isdigit() or len(text) > _NUMBER_DIGITS:
-        raise EffectError("a number")
-    return int(text)
 
 
 def set_id_everywhere(call: Call, stream: Stream, new_id: ID) -> object:
@@ -75,8 +60,8 @@ def apply_ttl(found: Effect) -> None:
     words = found.words
     if len(words) != 5:
         raise EffectError("TTL has a key, a deadline and a version")
-    moment_ms = NO_DEADLINE if words[3] == b"-1" else number_of(words[3])
-    version = number_of(words[4])
+    moment_ms = NO_DEADLINE if words[3] == b"-1" else number_in(words[3])
+    version = number_in(words[4])
     server = found.server
     key = words[2]
     stream = state_of(server, key)
@@ -116,7 +101,7 @@ def apply_limits(found: Effect) -> None:
     words = found.words
     if len(words) != 6:
         raise EffectError("LIMITS has a key, two limits and a version")
-    duration_s, maxsize, version = (number_of(word) for word in words[3:])
+    duration_s, maxsize, version = (number_in(word) for word in words[3:])
     if not (0 < duration_s <= IDMP_DURATION_S_MAX and 0 < maxsize <= IDMP_MAXSIZE_MAX):
         raise EffectError("limits that can be set")
     server = found.server

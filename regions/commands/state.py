@@ -1,4 +1,4 @@
-"""Where the state of a key is kept: with its key, or in the graves while there is none.
+"""Where the state of a key is kept: with its key, or in the tombstones while there is none.
 
 A stream exists if one of its lanes has ever had an entry that no removal of the key covers, or if a
 group lives. That follows from what all regions share, so it is the same in all of them. A stream
@@ -16,8 +16,7 @@ from headrace.regions.exchange.effects import Effect, region_of
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.registers import NO_DEADLINE
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.regions.lanes.tombstones import bury as packed
-from headrace.regions.lanes.tombstones import opened
+from headrace.regions.lanes.tombstones import pack_tombstone, unpack_tombstone
 from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED
 from headrace.server.gate import LOADING_DATA
 from headrace.server.state import Server
@@ -39,12 +38,12 @@ def state_of(server: Server, key: bytes) -> RegionalStream:
 
 def known_state(server: Server, key: bytes) -> RegionalStream | None:
     """Return what is known of a stream, be it there or not, about to be changed."""
-    return _about_to_change(server.data.dbs[0], key) or _dug_up(server, key)
+    return _about_to_change(server.data.dbs[0], key) or _unpacked(server, key)
 
 
 def remembered(server: Server, key: bytes) -> RegionalStream:
-    """What the graves know of a stream, about to be changed; an empty one if they know nothing."""
-    return _dug_up(server, key) or _empty(server)
+    """Return what the tombstones know of a stream, about to be changed; an empty one for none."""
+    return _unpacked(server, key) or _empty(server)
 
 
 def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
@@ -55,8 +54,8 @@ def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
     return found.value
 
 
-def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
-    """What the graves know of a stream: it lies there as one that can be changed from now on.
+def _unpacked(server: Server, key: bytes) -> RegionalStream | None:
+    """What the tombstones know of a stream: it lies there as one that can be changed from now on.
 
     Of one that has expired a group may live that the expiry had not seen. Then it is there again.
     """
@@ -65,21 +64,21 @@ def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
         there = _about_to_change(server.data.dbs[0], key)
         if there is not None:
             return there
-    graves = server.data.graves
-    found = graves.peek(key)
+    tombstones = server.data.tombstones
+    found = tombstones.peek(key)
     if found is not None and isinstance(found.value, bytes):
-        graves.put(key, opened(found.value, region_of(server)), found.usage)
-    return _about_to_change(graves, key)
+        tombstones.put(key, unpack_tombstone(found.value, region_of(server)), found.usage)
+    return _about_to_change(tombstones, key)
 
 
-def in_grave(server: Server, key: bytes) -> RegionalStream | None:
-    """Return what the graves know of a stream, not to be changed."""
-    found = server.data.graves.peek(key)
+def remembered_state(server: Server, key: bytes) -> RegionalStream | None:
+    """Return what the tombstones know of a stream, not to be changed."""
+    found = server.data.tombstones.peek(key)
     if found is None:
         return None
     value = found.value
     if isinstance(value, bytes):
-        return opened(value, region_of(server))
+        return unpack_tombstone(value, region_of(server))
     return value if isinstance(value, RegionalStream) else None
 
 
@@ -106,7 +105,7 @@ def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
     if is_there:
         db.remove(key)
         server.changes.report(0, key, DELETED, None, 1, False)
-    bury(server, key, stream)
+    keep_tombstone(server, key, stream)
     return False
 
 
@@ -118,20 +117,20 @@ def note_outlived(server: Server, key: bytes, stream: RegionalStream) -> None:
         region.garbage_known = region.known()
 
 
-def bury(server: Server, key: bytes, stream: RegionalStream) -> None:
+def keep_tombstone(server: Server, key: bytes, stream: RegionalStream) -> None:
     """Remember a stream that is not there, as long as something of it matters."""
-    graves = server.data.graves
+    tombstones = server.data.tombstones
     if not stream.is_idle():
         now_ms = server.clock.now_ns // 1_000_000
-        graves.put(key, packed(stream) or stream, now_ms)
-    elif key in graves:
-        graves.remove(key)
-    region_of(server).garbage.pop(key, None)  # whatever lies in the graves is looked at
+        tombstones.put(key, pack_tombstone(stream) or stream, now_ms)
+    elif key in tombstones:
+        tombstones.remove(key)
+    region_of(server).garbage.pop(key, None)  # whatever lies in the tombstones is looked at
 
 
-def unbury(server: Server, key: bytes, stream: RegionalStream) -> None:
+def drop_tombstone(server: Server, key: bytes, stream: RegionalStream) -> None:
     """The stream of a key is there again."""
-    if server.data.graves.remove(key) is not None and stream.has_garbage():
+    if server.data.tombstones.remove(key) is not None and stream.has_garbage():
         region_of(server).garbage[key] = None
 
 
@@ -139,7 +138,7 @@ def _place(server: Server, key: bytes, stream: RegionalStream, now_ms: int) -> N
     data = server.data
     db = data.dbs[0]
     changes = server.changes
-    unbury(server, key, stream)
+    drop_tombstone(server, key, stream)
     found = db.peek(key)
     if found is None:
         if changes.has_listeners or server.blocking.key_count:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from headrace.protocol.packing import Packer
 from headrace.regions.commands import groups, removals, stable_ids, xadd
-from headrace.regions.commands.settings import (
-    set_id_everywhere,
-    set_limits_everywhere,
-)
+from headrace.regions.commands.settings import set_id_everywhere, set_limits_everywhere
 from headrace.regions.exchange.effects import region_of
 from headrace.server.commands.streams.args import TrimOptions
 from headrace.server.commands.streams.options import AddOptions, ReadOptions

@@ -21,12 +21,12 @@ from headrace.protocol.packing import packed_id
 from headrace.regions.commands.removals import LaneEntry, trim_everywhere
 from headrace.regions.commands.settings import set_first_limits
 from headrace.regions.commands.state import (
+    drop_tombstone,
     note_outlived,
     remembered,
     settle,
     state_of,
     take_deadline,
-    unbury,
 )
 from headrace.regions.exchange.effects import Effect, EffectError, effect, may_write, region_of
 from headrace.regions.lanes.lane import Lane, LaneError
@@ -121,7 +121,7 @@ def report_added(
     if manual:
         stream.mark_manual()
     if created:
-        unbury(call.server, key, stream)
+        drop_tombstone(call.server, key, stream)
         if stream.ttl.settings:  # which a deletion had not seen
             take_deadline(call.server, key, stream)
     call.changed(key, XADDED, _record(call, stream, at, pid, iid, manual))

@@ -12,7 +12,7 @@ import logging
 from typing import Final
 
 from headrace.persistence.errors import shown
-from headrace.regions.exchange.effects import fingerprint, region_of
+from headrace.regions.exchange.effects import region_of, replication
 from headrace.server.gate import HALF_JOINED
 from headrace.server.state import Server
 from headrace.storage.sharing import Replicated
@@ -40,7 +40,7 @@ class _Turn:
         self.place = 0
 
 
-class Checking:
+class ConsistencyChecks:
     """What this region sends and receives of fingerprints.
 
     Attributes:
@@ -75,7 +75,7 @@ class Checking:
             turn.place = (turn.place + 1) % len(db)
             entry = db.at(turn.place)
             if isinstance(entry.value, Replicated):
-                return [entry.key, fingerprint(entry.value, NEWEST)]
+                return [entry.key, replication().fingerprint(entry.value, NEWEST)]
         return []
 
     def heard(self, peer: int, known: Numbers, check: Check) -> None:
@@ -86,7 +86,7 @@ class Checking:
             return
         found = server.data.dbs[0].peek(key)
         value = None if found is None else found.value
-        ours = fingerprint(value, NEWEST) if isinstance(value, Replicated) else b""
+        ours = replication().fingerprint(value, NEWEST) if isinstance(value, Replicated) else b""
         self.made += 1
         if ours == theirs:
             return

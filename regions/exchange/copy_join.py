@@ -29,14 +29,13 @@ from headrace.regions.exchange.effects import (
     KeyJoin,
     Words,
     apply_record,
-    join_key,
     local,
     region_of,
-    replace_key,
+    replication,
 )
 from headrace.regions.files.backlog import Batch
 from headrace.regions.files.log_file import NUMBERED, Scanner
-from headrace.regions.files.region_log import KeptLog
+from headrace.regions.files.region_log import RegionLog
 from headrace.regions.knowledge.records import JOINED
 from headrace.regions.knowledge.region import Region, region_as
 from headrace.server.gate import HALF_JOINED
@@ -50,7 +49,7 @@ COPY_PREFIX: Final = b"copy-"
 COPY_SUFFIX: Final = b".hrs"
 
 
-class Joining:
+class CopyJoin:
     """One copy on its way into the data.
 
     Attributes:
@@ -74,8 +73,10 @@ class Joining:
         self._mine: Numbers = {}
         unused = server.data.unused
         self._there: Final = Keyspace(0, [], unused, Expiring())
-        self._graves: Final = Keyspace(1, [], unused, Expiring())
-        decoder = Decoder([self._there, self._graves], server.clock.now_ns // 1_000_000, KEEP_ALL)
+        self._tombstones: Final = Keyspace(1, [], unused, Expiring())
+        decoder = Decoder(
+            [self._there, self._tombstones], server.clock.now_ns // 1_000_000, KEEP_ALL
+        )
         decoder.accept_region(None)
         self._decoder: Final = decoder
         self._loader: Final = SnapshotLoader(path, decoder)
@@ -119,7 +120,7 @@ class Joining:
         gate.set(HALF_JOINED, True)
         self._mine = own.known()
         data = self._server.data
-        self._walk = _Walk(self._there, self._graves, data.dbs[0], data.graves)
+        self._walk = _Walk(self._there, self._tombstones, data.dbs[0], data.tombstones)
 
     def _copy(self) -> Region:
         """Return who the copy is of.
@@ -133,7 +134,6 @@ class Joining:
         return region_as(found)
 
     def _go_on(self, walk: _Walk) -> bool:
-        """Go on with a key, or with the next one; False after the last."""
         if self._key_join is not None:
             if not self._key_join.step():
                 self._key_join = None
@@ -142,12 +142,12 @@ class Joining:
             return False
         theirs = self._copy().known()
         value = walk.value
-        if walk.is_grave:
-            value = member_form().out_of_grave(self._region, value)
+        if walk.is_tombstone:
+            value = member_form().from_tombstone(self._region, value)
         if self.replaces:
-            replace_key(self._server, walk.key, value, theirs)
+            replication().replace(self._server, walk.key, value, theirs)
         else:
-            self._key_join = join_key(self._server, walk.key, value, self._mine, theirs)
+            self._key_join = replication().join(self._server, walk.key, value, self._mine, theirs)
         return True
 
     def lost(self) -> Numbers:
@@ -157,7 +157,6 @@ class Joining:
         return {origin: mine[origin] for origin in mine if mine[origin] > theirs.get(origin, 0)}
 
     def _learn(self) -> None:
-        """Know what both knew, or what the copy knows."""
         own = self._region
         copy = self._copy()
         known = own.known()
@@ -191,28 +190,27 @@ class _Walk:
 
     Attributes:
         key: the one at hand; value: what the copy has of it, or None.
-        is_grave: that lay in the graves of the copy.
+        is_tombstone: that lay in the tombstones of the copy.
     """
 
     def __init__(
-        self, there: Keyspace, graves: Keyspace, mine: Keyspace, my_graves: Keyspace
+        self, there: Keyspace, tombstones: Keyspace, mine: Keyspace, my_tombstones: Keyspace
     ) -> None:
         self.key = b""
         self.value: object | None = None
-        self.is_grave = False
-        self._theirs: Final = [there, graves]
-        self._mine: Final = [mine, my_graves]
+        self.is_tombstone = False
+        self._theirs: Final = [there, tombstones]
+        self._mine: Final = [mine, my_tombstones]
         self._met: Final[set[bytes]] = set()
         self._position = len(mine)
 
     def next(self) -> bool:
-        """Turn to the next key; False after the last."""
         while self._theirs:
             theirs = self._theirs[0]
             if len(theirs):
                 self.key = theirs.at(len(theirs) - 1).key
                 self.value = theirs.remove(self.key)
-                self.is_grave = len(self._theirs) == 1
+                self.is_tombstone = len(self._theirs) == 1
                 self._met.add(self.key)
                 return True
             self._theirs.pop(0)
@@ -239,16 +237,16 @@ def join_again(server: Server, words: Words) -> None:
     config = server.config
     folder = os.path.join(os.path.abspath(config.dir), config.appenddirname)
     try:
-        joining = Joining(server, os.path.join(folder, words[2]), False)
+        join = CopyJoin(server, os.path.join(folder, words[2]), False)
     except PersistenceError as error:
         raise EffectError(str(error)) from None
     try:
-        while joining.step(1_000_000_000):
+        while join.step(1_000_000_000):
             pass
     except PersistenceError as error:
         raise EffectError(str(error)) from None
     finally:
-        joining.close()
+        join.close()
 
 
 def is_copy(name: bytes) -> bool:
@@ -261,14 +259,14 @@ log: Final = logging.getLogger("headrace")
 BATCH_BYTES: Final = 64 * 1024
 
 
-class Replaying:
+class LogReplay:
     """Applies what is in a log beyond what is known.
 
     Args:
         wanted: up to which record of each origin.
     """
 
-    def __init__(self, server: Server, kept: KeptLog, wanted: Numbers) -> None:
+    def __init__(self, server: Server, kept: RegionLog, wanted: Numbers) -> None:
         self._server: Final = server
         self._kept: Final = kept
         self._wanted: Final = wanted

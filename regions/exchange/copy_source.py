@@ -25,7 +25,7 @@ from headrace.server.state import Server
 from headrace.server.waiting import Parked
 
 
-class GivenBase:
+class BaseFile:
     """The base of a region, open for reading; it stays there when another one takes its place.
 
     Attributes:
@@ -79,7 +79,7 @@ CHUNK_BYTES: Final = 1 << 20
 class _Copy:
     """A copy that one session takes."""
 
-    def __init__(self, session: Session, number: int, base: GivenBase) -> None:
+    def __init__(self, session: Session, number: int, base: BaseFile) -> None:
         self.session: Final = session
         self.number: Final = number
         self.base: Final = base
@@ -95,27 +95,25 @@ class _Copy:
 class _Reading(Task):
     """Reads one piece."""
 
-    def __init__(self, giving: Giving, copy: _Copy, parked: Parked, offset: int) -> None:
+    def __init__(self, source: CopySource, copy: _Copy, parked: Parked, offset: int) -> None:
         super().__init__()
-        self._giving: Final = giving
+        self._source: Final = source
         self._copy: Final = copy
         self._parked: Final = parked
         self._offset: Final = offset
         self._reply: list[object] = []
 
     def run(self) -> None:
-        """Read, in the thread."""
         data = self._copy.base.read(self._offset, CHUNK_BYTES)
         self._reply = [data, xxh3_64_hexdigest(data).encode()]
 
     def done(self) -> None:
-        """Answer."""
         failure = self.failure
         reply = ErrorReply(b"AANOCOPY " + failure.encode()) if failure else self._reply
-        self._giving.was_read(self._copy, self._parked, reply)
+        self._source.was_read(self._copy, self._parked, reply)
 
 
-class Giving:
+class CopySource:
     """Gives copies to all who ask."""
 
     def __init__(self, server: Server, durability: Durability, worker: Worker) -> None:
@@ -165,8 +163,7 @@ class Giving:
         """A piece has been read: answer."""
         copy.busy -= 1
         copy.close_if_idle()
-        waiter = copy.session.waiter
-        if not copy.session.closed and waiter is not None and waiter.parked is parked:
+        if copy.session.waits_for(parked):
             self._server.end_wait(copy.session, reply)
 
     def forget_closed(self) -> None:
@@ -181,13 +178,13 @@ class Giving:
             copy.over = True
             copy.close_if_idle()
 
-    def _newest(self) -> GivenBase | None:
+    def _newest(self) -> BaseFile | None:
         """The newest base, if it says what the region knew then."""
         directory = self._durability.files.directory
         if directory is None or directory.manifest.base is None:
             return None
         try:
-            base = GivenBase(os.path.join(directory.path, directory.manifest.base.name))
+            base = BaseFile(os.path.join(directory.path, directory.manifest.base.name))
         except (OSError, PersistenceError):
             return None
         if base.is_of_region():

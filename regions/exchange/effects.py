@@ -34,12 +34,13 @@ from headrace.server.gate import (
 )
 from headrace.server.state import Server
 from headrace.storage.entry import Entry
-from headrace.storage.sharing import AA, Replicated
+from headrace.storage.sharing import AA, REGION_MAX, Replicated
 from headrace.storage.value import Value
 from headrace.storage.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
 
 Words = list[bytes]
 _TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves nobody meanwhile
+_NUMBER_DIGITS: Final = 18
 _WIRE_BYTES: Final = 12  # of a word, beside itself, at most
 _NO_WRITES: Final = (
     LOADING_DATA
@@ -326,46 +327,29 @@ class Replication:
         raise NotImplementedError
 
 
-class _Types:
-    """The types of which regions have copies: there is one."""
-
-    def __init__(self) -> None:
-        self.only: Replication | None = None
-
-    def get(self) -> Replication:
-        found = self.only
-        assert found is not None
-        return found
-
-
-_types: Final = _Types()
+_types: Final[list[Replication]] = []  # of values of which regions have copies: there is one
 
 
 def replicates(replication: Replication) -> None:
     """Declare what a type of values does."""
-    _types.only = replication
+    _types.append(replication)
 
 
-def adopted(region: Region, value: object, deadline_ms: int) -> Value | None:
-    """Return what a plain value is in the region that takes it over; None where it cannot be."""
-    return _types.get().adopted(region, value, deadline_ms)
+def replication() -> Replication:
+    """Return what the type of values does of which regions have copies."""
+    return _types[-1]
 
 
 def alone(value: Value) -> Value:
     """Return what a value is outside of regions; ``value`` itself is of no use afterwards."""
-    return _types.get().alone(value) if isinstance(value, Replicated) else value
-
-
-def note_loaded(server: Server) -> None:
-    """All has been loaded: note what is to be forgotten, or published."""
-    _types.get().loaded(server)
+    return replication().alone(value) if isinstance(value, Replicated) else value
 
 
 def begin_region(server: Server) -> None:
     """Let a server that is a region make effects of what expires."""
     if server.data.region is not None:
         lazy = server.changes.expiries.lazy
-        server.changes.expiries = _types.get().expiries(server)
+        server.changes.expiries = replication().expiries(server)
         server.changes.expiries.lazy = lazy
 
 
@@ -374,64 +358,14 @@ def rebuild(server: Server, key: bytes, value: object) -> None:
     server.data.dbs[0].end_held(key, server.clock.now_ns // 1_000_000)
     if server.changes.expired:
         server.changes.report_expired()
-    _types.get().rebuild(server, key, value)
-
-
-def set_deadline(server: Server, key: bytes, moment_ms: int) -> None:
-    """Give a key that is there a deadline in all regions; -1 takes it away."""
-    _types.get().set_deadline(server, key, moment_ms)
-
-
-def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
-    """Have a group of readers read in another region, or with 0 in all.
-
-    Raises:
-        CommandError: it cannot be moved.
-    """
-    _types.get().move_group(server, key, name, to, force)
-
-
-def collect(server: Server, key: bytes, stable: Numbers) -> bool:
-    """Forget what all regions know of a key; whether something is left to be forgotten later."""
-    return _types.get().collect(server, key, stable)
-
-
-def remembered(server: Server, key: bytes) -> Replicated | None:
-    """Return what is remembered of a key that is gone, not to be changed."""
-    return _types.get().remembered(server, key)
-
-
-def join_key(
-    server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
-) -> KeyJoin | None:
-    """What makes of a key here, and of a copy, what knows all that either does; see ``join``."""
-    return _types.get().join(server, key, copy, mine, theirs)
-
-
-def replace_key(server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
-    """Let what is here of a key give way to a copy; what is local stays."""
-    _types.get().replace(server, key, copy, theirs)
-
-
-def shared_state(value: Replicated) -> list[bytes]:
-    """All that regions have to agree on about a value, as lines. Complexity: O(its size)."""
-    return _types.get().shared_state(value)
-
-
-def fingerprint(value: Replicated, newest: int = 0) -> bytes:
-    """Some bytes that are equal where regions agree. Complexity: O(its size).
-
-    Args:
-        newest: look at so many of the newest parts alone, and count the others; 0 looks at all.
-    """
-    return _types.get().fingerprint(value, newest)
+    replication().rebuild(server, key, value)
 
 
 def publish_all(dispatcher: Dispatcher) -> None:
     """Make the effects that have waited for more of their kind."""
     server = dispatcher.server
     if region_of(server).unpublished and may_write(server):
-        _types.get().publish(server)
+        replication().publish(server)
         finish_own(server)
 
 
@@ -481,6 +415,25 @@ def _deletion(server: Server, key: bytes, value: Replicated) -> Words:
 def removal(name: bytes, key: bytes, value: Replicated, region: Region) -> Words:
     """The effect that removes what this region knows of a key."""
     return [AA, name, key, encode_lanes(value.seen()), encode_numbers(region.known())]
+
+
+def number_in(text: bytes) -> int:
+    """Return the number that a word of a record stands for; it has no sign.
+
+    Raises:
+        EffectError: it is none.
+    """
+    if not text.isdigit() or len(text) > _NUMBER_DIGITS:
+        raise EffectError("a number")
+    return int(text)
+
+
+def member_in(text: bytes, least: int = 1) -> int:
+    """Return the region that a word of a record stands for; see ``number_in``."""
+    number = number_in(text)
+    if not least <= number <= REGION_MAX:
+        raise EffectError("a region from 1 to 15")
+    return number
 
 
 def size_of(words: Words) -> int:

@@ -48,9 +48,9 @@ from headrace.compat import errors
 from headrace.compat.errors import AASTART, AASYNCING
 from headrace.persistence.errors import PersistenceError
 from headrace.regions.exchange.effects import EffectError, Words, local, refuse_writes, region_of
-from headrace.regions.exchange.peer_connection import MET, Asker, Conversation
+from headrace.regions.exchange.peer_connection import MET, PeerClient, PeerConnection
 from headrace.regions.exchange.peer_sessions import TWIN_MS
-from headrace.regions.exchange.retention import Keeping
+from headrace.regions.exchange.retention import LogManager
 from headrace.regions.knowledge.region import NONCE_ENDS, Region, latest_epoch
 from headrace.server.state import Server
 from headrace.storage.sharing import AA
@@ -114,7 +114,7 @@ def note_caught(server: Server) -> None:
     server.changes.record(0, [AA, _CAUGHT, region.nonce])
 
 
-class Catching:
+class CatchUp:
     """What a region still has to learn before it takes writes.
 
     Attributes:
@@ -321,77 +321,77 @@ def _next_epoch(known: int, now_ms: int) -> int:
 HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
 
 
-class Inquiry(Asker):
+class Probe(PeerClient):
     """Asks who is there, and nothing else."""
 
     def begin(self) -> None:
-        """See ``Asker``: that was all."""
+        """See ``PeerClient``: that was all."""
 
     def answered(self, reply: object) -> None:
         self.damaged("a reply came that nobody asked for")
 
 
-class Asking:
+class Survey:
     """The others that are asked, and what they have answered.
 
     Args:
         peers: whom to ask.
-        callers: of whom a call is waited for.
-        ask: begins to ask one of them, in a conversation that does not pull.
+        peer_sessions: of whom a call is waited for.
+        ask: begins to ask one of them, in a connection that does not pull.
     """
 
     def __init__(
-        self, peers: list[int], callers: list[int], ask: Callable[[int], Conversation]
+        self, peers: list[int], peer_sessions: list[int], ask: Callable[[int], PeerConnection]
     ) -> None:
         self._ask: Final = ask
-        self._conversations: Final = {member: ask(member) for member in peers}
-        self._callers: Final = callers
+        self._connections: Final = {member: ask(member) for member in peers}
+        self._peer_sessions: Final = peer_sessions
         self._called: Final[dict[int, Numbers]] = {}
 
     @property
     def asked(self) -> list[int]:
         """Whose answers are waited for."""
-        return sorted([*self._conversations, *self._callers])
+        return sorted([*self._connections, *self._peer_sessions])
 
     def called(self, member: int, numbers: Numbers) -> None:
         """A region has called, and said what it knows.
 
         One that can be asked says more when it answers: which life of this region it has met.
         """
-        if member not in self._conversations:
+        if member not in self._connections:
             self._called[member] = numbers
 
     def look(self) -> bool:
         """Ask those again that could not be reached; whether all have answered."""
-        done = all(member in self._called for member in self._callers)
-        for member, conversation in self._conversations.items():
-            if answer_of(conversation) is None:
+        done = all(member in self._called for member in self._peer_sessions)
+        for member, connection in self._connections.items():
+            if answer_of(connection) is None:
                 done = False
-                if conversation.over:
-                    self._conversations[member] = self._ask(member)
+                if connection.over:
+                    self._connections[member] = self._ask(member)
         return done
 
     def answers(self) -> dict[int, Answer]:
         """Return what has been answered so far, by region."""
         found = {member: Answer(self._called[member]) for member in self._called}
-        for region, conversation in self._conversations.items():
-            answer = answer_of(conversation)
+        for region, connection in self._connections.items():
+            answer = answer_of(connection)
             if answer is not None:
                 found[region] = answer
         return found
 
     def end(self) -> None:
         """Close the connections."""
-        for conversation in self._conversations.values():
-            conversation.end("it has been asked")
+        for connection in self._connections.values():
+            connection.end("it has been asked")
 
 
-def answer_of(conversation: Conversation) -> Answer | None:
+def answer_of(connection: PeerConnection) -> Answer | None:
     """Return what the other side has answered; None where it has not, or not to what it was asked.
 
     That this side refuses the other one, which may be starting, too, is no answer.
     """
-    puller = conversation.puller
+    puller = connection.client
     if puller.hello is not None:
         answer = Answer(puller.hello.numbers)
         answer.remembered = puller.hello.remembered
@@ -412,7 +412,7 @@ def answer_of(conversation: Conversation) -> Answer | None:
 log: Final = logging.getLogger("headrace")
 
 
-class Lives:
+class OtherLives:
     """Looks for other lives of this region.
 
     Attributes:
@@ -420,10 +420,10 @@ class Lives:
             it is started again.
     """
 
-    def __init__(self, server: Server, keeping: Keeping) -> None:
+    def __init__(self, server: Server, log_manager: LogManager) -> None:
         self.is_stopped = False
         self._server: Final = server
-        self._keeping: Final = keeping
+        self._log_manager: Final = log_manager
         self._region: Final = region_of(server)
         self._rivals: Final[dict[int, int]] = {}  # since when a region has met one
         self._begun = self._region.next_dot()
@@ -434,23 +434,23 @@ class Lives:
         """What this region writes from now on, others may know as something else."""
         self._begun = self._region.next_dot()
 
-    def look_at(self, asker: Asker, now_ms: int) -> None:
+    def look_at(self, client: PeerClient, now_ms: int) -> None:
         """See what another region knows of this one.
 
         A connection of this one that has just ended may look like a rival for a moment.
         """
-        if asker.state == MET:
-            self._rivals.pop(asker.peer_region, None)
-        if asker.rival:
-            since_ms = self._rivals.setdefault(asker.peer_region, now_ms)
+        if client.state == MET:
+            self._rivals.pop(client.peer_region, None)
+        if client.rival:
+            since_ms = self._rivals.setdefault(client.peer_region, now_ms)
             if now_ms - since_ms >= TWIN_MS:
-                self._stop(asker.peer_region, asker.failure)
-        elif asker.twin:
-            self._outdone(asker.peer_region, {}, asker.failure)
-        elif asker.forgotten >= self._region.begun:
+                self._stop(client.peer_region, client.failure)
+        elif client.twin:
+            self._outdone(client.peer_region, {}, client.failure)
+        elif client.forgotten >= self._region.begun:
             self.left_out()
-        elif asker.ahead:
-            self.outdone(asker.peer_region, asker.known)
+        elif client.ahead:
+            self.outdone(client.peer_region, client.known)
 
     def outdone(self, member: int, known: Numbers) -> None:
         """Another region knows more of this one than it does itself."""
@@ -470,7 +470,7 @@ class Lives:
         self._member = member
         self._known = known
 
-    def begin_later(self) -> Catching | None:
+    def begin_later(self) -> CatchUp | None:
         """Begin another epoch if one is due, between two commands.
 
         Returns: what is to be learned then; None where none begins now.
@@ -481,21 +481,21 @@ class Lives:
         start = begin_later(region, self._known, self._server.clock.now_ns // 1_000_000)
         nonce = new_nonce(start.refusal, region.begun)
         try:
-            if not self._keeping.begin_epoch(start.epoch, start.generation, nonce):
+            if not self._log_manager.begin_epoch(start.epoch, start.generation, nonce):
                 return None
         except (OSError, PersistenceError) as error:
             log.warning("Writes are refused still, for the files cannot be written: %s", error)
             return None
-        catching = Catching(region, start.refusal)
+        catch_up = CatchUp(region, start.refusal)
         if self._known:
-            catching.outdone(self._member, self._known)
+            catch_up.outdone(self._member, self._known)
         self._member = 0
         self._known = {}
         self.begun()
         name = region.origin.decode()
         log.warning("Region %d is %s from now on: %s", region.id, name, start.reason)
         log.warning("Writes are refused until all is here that the other regions know")
-        return catching
+        return catch_up
 
     def left_out(self) -> None:
         """The others have forgotten this region: no writes until it comes back as a new one."""
@@ -511,7 +511,6 @@ class Lives:
         refuse_writes(self._server, errors.AA_LEFT_OUT)
 
     def _stop(self, member: int, reason: str) -> None:
-        """Take no writes until this region is started again."""
         self._member = 0
         self._known = {}
         if not self.is_stopped:

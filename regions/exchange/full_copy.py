@@ -2,7 +2,7 @@
 
 Where a peer's log begins later than what is missing here, a full copy of its data is taken.
 
-There is one at a time. It is written beside the files, loaded and joined (see ``joining``), and
+There is one at a time. It is written beside the files, loaded and joined (see ``join``), and
 deleted when the files have been written anew.
 """
 
@@ -25,13 +25,13 @@ from headrace.persistence.files import NewFile
 from headrace.regions.exchange.copy_join import (
     COPY_PREFIX,
     COPY_SUFFIX,
-    Joining,
-    Replaying,
+    CopyJoin,
+    LogReplay,
     is_copy,
 )
 from headrace.regions.exchange.effects import refuse_writes, region_of
 from headrace.regions.exchange.epochs import refusal_of, replaced_nonce
-from headrace.regions.exchange.peer_connection import AA, Asker, Conversation
+from headrace.regions.exchange.peer_connection import AA, PeerClient, PeerConnection
 from headrace.regions.exchange.peers import Peer
 from headrace.regions.exchange.retention import log_of
 from headrace.regions.knowledge.region import Region
@@ -47,7 +47,7 @@ NAME_MAX_BYTES: Final = 255
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Receptacle:
+class CopyTarget:
     """Where a copy goes."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Receptacle:
 
     @abstractmethod
     def add(self, data: bytes) -> None:
-        """Take the next bytes; ``Copier.written`` is called when they are."""
+        """Take the next bytes; ``CopyClient.written`` is called when they are."""
         raise NotImplementedError
 
     @abstractmethod
@@ -66,7 +66,7 @@ class Receptacle:
         raise NotImplementedError
 
 
-class Copier(Asker):
+class CopyClient(PeerClient):
     """Asks one peer for a copy, over one connection.
 
     Attributes:
@@ -74,18 +74,12 @@ class Copier(Asker):
         is_whole: all of it has come.
     """
 
-    def __init__(
-        self,
-        region: Region,
-        peer_region: int,
-        secret: bytes,
-        receptacle: Receptacle,
-    ) -> None:
+    def __init__(self, region: Region, peer_region: int, secret: bytes, target: CopyTarget) -> None:
         super().__init__(region, peer_region, secret)
         self.size_bytes = 0
         self.taken_bytes = 0
         self.is_whole = False
-        self._receptacle: Final = receptacle
+        self._target: Final = target
         self._number = 0  # of the copy, as the peer counts; 0: it has not begun
         self._asked: Final[deque[int]] = deque()  # the places of the pieces on their way
         self._next = 0  # the place to ask for next
@@ -117,7 +111,7 @@ class Copier(Asker):
             return
         self._number = number
         self.size_bytes = size
-        self._receptacle.begin(name, size)
+        self._target.begin(name, size)
         self._ask()
 
     def _ask(self) -> None:
@@ -146,10 +140,10 @@ class Copier(Asker):
             return
         self.taken_bytes += len(data)
         self._unwritten_bytes += len(data)
-        self._receptacle.add(data)
+        self._target.add(data)
         if self.taken_bytes == self.size_bytes:
             self.is_whole = True
-            self._receptacle.end()
+            self._target.end()
         self._ask()
 
 
@@ -170,29 +164,27 @@ class _Write(Task):
         self._data: Final = data
 
     def run(self) -> None:
-        """Write, in the thread."""
         if self._data:
             self._file.file.write([self._data])
         else:
             self._file.file.finish()
 
     def done(self) -> None:
-        """Let it be known."""
         self._file.written(len(self._data), self.failure)
 
 
-class CopyFile(Receptacle):
+class CopyFile(CopyTarget):
     """A file that a copy is written to.
 
     Attributes:
         file: the thread's alone.
-        conversation: with the peer that sends it.
+        connection: with the peer that sends it.
         is_done: all of it is on the disk; failure: why it never will be.
     """
 
     def __init__(self, path: bytes, worker: Worker, moved: Callable[[], None]) -> None:
         self.file: Final = NewFile(path, True)
-        self.conversation: Conversation | None = None
+        self.connection: PeerConnection | None = None
         self.is_done = False
         self.failure = ""
         self._worker: Final = worker
@@ -213,27 +205,27 @@ class CopyFile(Receptacle):
             self.failure = failure
         elif not count:
             self.is_done = True
-        conversation = self.conversation
-        if conversation is not None and isinstance(conversation.puller, Copier):
+        connection = self.connection
+        if connection is not None and isinstance(connection.client, CopyClient):
             if failure:
-                conversation.end(f"the copy cannot be written: {failure}")
+                connection.end(f"the copy cannot be written: {failure}")
             else:
-                conversation.puller.written(count)
-                conversation.go_on()
+                connection.client.written(count)
+                connection.go_on()
         self._moved()
 
 
-class Copying:
+class FullCopy:
     """Takes copies.
 
     Args:
-        converse: begins a conversation with a peer, with a copier.
+        converse: begins a connection with a peer, with a client.
         moved: is called when there is something to do, or something was done.
         replaced: is called when a copy is about to replace what is here, and when it has.
 
     Attributes:
         peer: whose copy is being taken; None while none is.
-        joining: the copy that is being joined, or has replaced what is here.
+        join: the copy that is being joined, or has replaced what is here.
     """
 
     def __init__(
@@ -241,19 +233,19 @@ class Copying:
         server: Server,
         durability: Durability,
         worker: Worker,
-        converse: Callable[[Peer, CopyFile], Conversation],
+        converse: Callable[[Peer, CopyFile], PeerConnection],
         moved: Callable[[], None],
         replaced: Callable[[], None],
     ) -> None:
         self.peer: Peer | None = None
-        self.joining: Joining | None = None
+        self.join: CopyJoin | None = None
         self._server: Final = server
         self._durability: Final = durability
         self._worker: Final = worker
         self._converse: Final = converse
         self._moved: Final = moved
         self._replaced: Final = replaced
-        self._replaying: Replaying | None = None
+        self._replay: LogReplay | None = None
         self._is_written = True
         self._file: CopyFile | None = None
         self._refused_before = b""
@@ -282,53 +274,53 @@ class Copying:
                 "Region %d: its log begins later than what is needed: a full copy is taken",
                 peer.region,
             )
-        file.conversation = self._converse(peer, file)
+        file.connection = self._converse(peer, file)
 
     def tick(self, now_ms: int) -> None:
         """Notice that a peer has fallen silent; delete what is of no use any more."""
         file = self._file
-        if file is not None and file.conversation is not None:
-            file.conversation.look(now_ms)
+        if file is not None and file.connection is not None:
+            file.connection.look(now_ms)
         self.look()
         self._clean()
 
     def look(self) -> None:
         """See how far it has come."""
         file = self._file
-        if file is None or file.conversation is None or self.joining is not None:
+        if file is None or file.connection is None or self.join is not None:
             return
         if file.is_done:
-            file.conversation.end("the copy is there")
+            file.connection.end("the copy is there")
             self._begin_to_join(file)
-        elif file.conversation.over or file.failure:
-            self._give_up(file.failure or file.conversation.reason)
+        elif file.connection.over or file.failure:
+            self._give_up(file.failure or file.connection.reason)
 
     def step(self, budget_ns: int) -> None:
-        """Go on with joining."""
-        joining = self.joining
+        """Go on with join."""
+        join = self.join
         file = self._file
         peer = self.peer
-        if joining is None or file is None or peer is None or not self._is_written:
+        if join is None or file is None or peer is None or not self._is_written:
             return
-        if self._replaying is not None:
-            if not self._replaying.step(budget_ns):
+        if self._replay is not None:
+            if not self._replay.step(budget_ns):
                 self._write_replaced()
             return
         try:
-            if joining.step(budget_ns):
+            if join.step(budget_ns):
                 return
         except PersistenceError as error:
-            self._stop_joining(joining)
+            self._stop_joining(join)
             self._give_up(str(error))
             return
         kept = log_of(self._durability.files)
         assert kept is not None
-        if joining.replaces:
-            self._replaying = Replaying(self._server, kept, joining.lost())
+        if join.replaces:
+            self._replay = LogReplay(self._server, kept, join.lost())
             return
-        self._stop_joining(joining)
-        self._server.changes.record(0, joining.record())
-        for origin, number in joining.raised.items():
+        self._stop_joining(join)
+        self._server.changes.record(0, join.record())
+        for origin, number in join.raised.items():
             kept.backlog.begin(origin, number + 1)
         self._end(peer)
         log.warning("Region %d: its copy has been joined", peer.region)
@@ -355,20 +347,20 @@ class Copying:
         backlog = kept.backlog
         for origin in [*region.known(), *backlog.origins()]:  # some may be lost altogether
             backlog.begin(origin, region.number_of(origin) + 1)
-        self._replaying = None
+        self._replay = None
         self._is_written = False
         self.write_anew()
 
     def _look_at_files(self, base_seq: int) -> None:
         """Go on once the files have been written anew; try again where that has failed."""
         peer = self.peer
-        joining = self.joining
-        if self._is_written or peer is None or joining is None:
+        join = self.join
+        if self._is_written or peer is None or join is None:
             return
         if base_seq > self._old_base:
             self._is_written = True
             self._refused_before = AASYNCING
-            self._stop_joining(joining)
+            self._stop_joining(join)
             self._end(peer)
             log.warning("Region %d: its copy has replaced what was here", peer.region)
             self._replaced()
@@ -378,7 +370,7 @@ class Copying:
     @property
     def has_work(self) -> bool:
         """Return whether ``step`` is to be called."""
-        return self.joining is not None and self._is_written
+        return self.join is not None and self._is_written
 
     def write_anew(self) -> None:
         """Have the files written anew, so that no copy is needed to load them."""
@@ -414,17 +406,17 @@ class Copying:
 
     def close(self) -> None:
         """Give up."""
-        if self._file is not None and self._file.conversation is not None:
-            self._file.conversation.end("it is over")
-        if self.joining is not None:
-            self._stop_joining(self.joining)
+        if self._file is not None and self._file.connection is not None:
+            self._file.connection.end("it is over")
+        if self.join is not None:
+            self._stop_joining(self.join)
 
     def _begin_to_join(self, file: CopyFile) -> None:
         region = region_of(self._server)
         replaces = refusal_of(region) == AASTART
         self._server.gate.finish_work()
         try:
-            self.joining = Joining(self._server, file.file.path, replaces)
+            self.join = CopyJoin(self._server, file.file.path, replaces)
         except PersistenceError as error:
             self._give_up(str(error))
             return
@@ -434,9 +426,9 @@ class Copying:
         refuse_writes(self._server, AASYNCING)
         self._moved()
 
-    def _stop_joining(self, joining: Joining) -> None:
-        self.joining = None
-        joining.close()
+    def _stop_joining(self, join: CopyJoin) -> None:
+        self.join = None
+        join.close()
         refuse_writes(self._server, self._refused_before)
 
     def _give_up(self, reason: str) -> None:
@@ -464,5 +456,4 @@ class _Discard(Task):
         self._file: Final = file
 
     def run(self) -> None:
-        """Remove it, in the thread."""
         self._file.discard()

@@ -26,7 +26,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
-from headrace.regions.exchange.pieces import TIME_MAX_MS
+from headrace.regions.files.pieces import TIME_MAX_MS
 from headrace.regions.knowledge.records import LOWEST_VERSION, newest_version
 from headrace.regions.knowledge.region import Region, begun_in
 from headrace.storage.sharing import MODES, NAME_MAX_BYTES, REGION_MAX

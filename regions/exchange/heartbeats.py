@@ -34,12 +34,14 @@ from headrace.regions.exchange.effects import (
     Effect,
     EffectError,
     Words,
-    collect,
     effect,
     emit,
     local,
     may_write,
+    member_in,
+    number_in,
     region_of,
+    replication,
 )
 from headrace.regions.knowledge.records import LOWEST_VERSION
 from headrace.regions.knowledge.region import Region
@@ -50,7 +52,7 @@ from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
-from headrace.storage.sharing import AA, REGION_MAX
+from headrace.storage.sharing import AA
 from headrace.storage.vectors import (
     EPOCH_MAX,
     Numbers,
@@ -63,7 +65,6 @@ from headrace.storage.vectors import (
 )
 from headrace.storage.vectors import region_of as number_of
 
-_NUMBER_DIGITS: Final = 18
 KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten
 
 
@@ -75,7 +76,7 @@ class Stability:
         self._region: Final = region_of(server)
         self._stable: Numbers = {}  # when all garbage was looked at last
         self._left: list[bytes] = []  # keys still to be looked at
-        self._graves_left = 0  # and graves, from the last slot to the first
+        self._tombstones_left = 0  # and tombstones, from the last slot to the first
         self._next_beat_ms = 0
 
     def look(self, now_ms: int) -> None:
@@ -92,38 +93,37 @@ class Stability:
             self._next_beat_ms = now_ms + self._server.config.aa_beat_ms
         if not has_garbage:
             return
-        graves = self._server.data.graves
-        if not self._left and not self._graves_left:
+        tombstones = self._server.data.tombstones
+        if not self._left and not self._tombstones_left:
             stable = region.stable()
             if stable == self._stable:
                 return
             self._stable = stable
             self._left = list(region.garbage) if stable else []
-            self._graves_left = len(graves) if stable else 0
+            self._tombstones_left = len(tombstones) if stable else 0
         if self._server.data.freezing is None:  # else each of them had to be kept as it was
             self._forget_some()
 
     def _forget_some(self) -> None:
-        """Look at some keys, and forget what is stable of them."""
         left = self._left
         for _ in range(min(len(left), KEYS_AT_ONCE)):
             key = left.pop()
-            if not collect(self._server, key, self._stable):
+            if not replication().collect(self._server, key, self._stable):
                 self._region.garbage.pop(key, None)
         if left:
             return
-        graves = self._server.data.graves
+        tombstones = self._server.data.tombstones
         for _ in range(KEYS_AT_ONCE):
-            at = min(self._graves_left, len(graves)) - 1
-            self._graves_left = max(at, 0)
+            at = min(self._tombstones_left, len(tombstones)) - 1
+            self._tombstones_left = max(at, 0)
             if at < 0:
                 return
-            collect(self._server, graves.at(at).key, self._stable)
+            replication().collect(self._server, tombstones.at(at).key, self._stable)
 
 
 def remembers(server: Server) -> bool:
     """Return whether there is something that may be forgotten once all regions know of it."""
-    return bool(region_of(server).garbage) or len(server.data.graves) > 0
+    return bool(region_of(server).garbage) or len(server.data.tombstones) > 0
 
 
 def beat(server: Server) -> bool:
@@ -149,7 +149,7 @@ def apply_beat(found: Effect) -> None:
     if len(words) != 4:
         raise EffectError("BEAT has numbers and a promise")
     numbers = decode_numbers(words[2])
-    promise_ms = _number(words[3])
+    promise_ms = number_in(words[3])
     number, epoch = origin_key(found.origin)
     region = region_of(found.server)
     known = region.beats.get(number)
@@ -167,7 +167,7 @@ def apply_join(found: Effect) -> None:
     if len(found.words) != 3:
         raise EffectError("JOIN has a region")
     region = region_of(found.server)
-    number = _region(found.words[2])
+    number = member_in(found.words[2])
     if number != region.id:
         region.joined.add(number)
 
@@ -178,8 +178,8 @@ def apply_forget(found: Effect) -> None:
     words = found.words
     if len(words) != 4:
         raise EffectError("FORGET has a region and an epoch")
-    number = _region(words[2])
-    epoch = min(_number(words[3]), EPOCH_MAX)
+    number = member_in(words[2])
+    epoch = min(number_in(words[3]), EPOCH_MAX)
     region = region_of(found.server)
     region.forget(number, epoch)
     raise_numbers(region.partings, {found.origin: found.number})
@@ -191,19 +191,6 @@ def forget(server: Server, number: int) -> None:
     origins = [*region.known(), *region.nonces]  # it may have written nothing in its latest
     epochs = [epoch_of(origin) for origin in origins if origin_key(origin)[0] == number]
     emit(server, [AA, b"FORGET", b"%d" % number, b"%d" % max(epochs, default=0)])
-
-
-def _region(text: bytes) -> int:
-    number = _number(text)
-    if not 0 < number <= REGION_MAX:
-        raise EffectError("a region from 1 to 15")
-    return number
-
-
-def _number(text: bytes) -> int:
-    if not text.isdigit() or len(text) > _NUMBER_DIGITS:
-        raise EffectError("a number")
-    return int(text)
 
 
 _BEATS: Final = 10  # as long as these take, somebody who has asked may ask again
@@ -238,7 +225,7 @@ def replay_promise(server: Server, words: Words) -> None:
     if len(words) != 3:
         raise EffectError("PROMISE has milliseconds")
     region = region_of(server)
-    region.kept_promise_ms = _milliseconds(words[2])
+    region.kept_promise_ms = number_in(words[2])
     region.promise_ms = max(region.promise_ms, region.kept_promise_ms)
 
 
@@ -279,12 +266,6 @@ def look_at_promises(dispatcher: Dispatcher) -> None:
         server.blocking.key_ready(0, key)
     if server.blocking.ready:
         serve_ready(dispatcher)
-
-
-def _milliseconds(text: bytes) -> int:
-    if not text.isdigit() or len(text) > _NUMBER_DIGITS:
-        raise EffectError("a number")
-    return int(text)
 
 
 _MARKS_MOST: Final = 100

@@ -25,11 +25,11 @@ from headrace.regions.exchange.effects import (
     is_local,
     region_of,
 )
-from headrace.regions.exchange.peer_connection import Giver
-from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.peer_connection import Provider
 from headrace.regions.exchange.pull import Inlet
 from headrace.regions.files.journal import Journal
 from headrace.regions.files.log_file import BEGIN, END, LOCAL, NUMBERED, BrokenBytes, Scanner
+from headrace.regions.files.pieces import Piece
 from headrace.regions.knowledge.records import newest_version
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
@@ -57,9 +57,9 @@ class _Unit:
 class _Waiting:
     """A piece on its way into the state."""
 
-    def __init__(self, piece: Piece, giver: Giver) -> None:
+    def __init__(self, piece: Piece, provider: Provider) -> None:
         self.piece: Final = piece
-        self.giver: Final = giver
+        self.provider: Final = provider
         self.units: list[_Unit] | None = None  # once it has been looked through
         self.unknown = b""  # the kind of record behind them that this version has not
         self.next = 0  # of the units
@@ -83,9 +83,9 @@ class Intake(Inlet):
     def place(self, origin: bytes) -> int:
         return max(region_of(self._server).number_of(origin), self._places.get(origin, 0))
 
-    def offer(self, piece: Piece, giver: Giver) -> None:
+    def offer(self, piece: Piece, provider: Provider) -> None:
         self._places[piece.origin] = piece.last
-        self._queue.append(_Waiting(piece, giver))
+        self._queue.append(_Waiting(piece, provider))
 
     def drop_all(self) -> None:
         """Forget what waits; nobody is notified."""
@@ -99,8 +99,8 @@ class Intake(Inlet):
         server.clock.refresh()
         while self._queue:
             waiting = self._queue[0]
-            if waiting.giver.is_outlived():
-                self._drop(waiting.giver)
+            if waiting.provider.is_outlived():
+                self._drop(waiting.provider)
                 continue
             try:
                 done = self._apply(waiting, until_ns)
@@ -114,7 +114,7 @@ class Intake(Inlet):
             if done:
                 self._queue.popleft()
                 self._settle_place(waiting.piece.origin)
-                waiting.giver.consumed(waiting.piece)
+                waiting.provider.consumed(waiting.piece)
             if not done or perf_counter_ns() >= until_ns:
                 break
         finish_own(server)
@@ -136,15 +136,15 @@ class Intake(Inlet):
         self._queue.extend(kept)
         self._places.pop(origin, None)
         for each in dropped:
-            each.giver.spoiled(reason)
+            each.provider.spoiled(reason)
 
-    def _drop(self, giver: Giver) -> None:
+    def _drop(self, provider: Provider) -> None:
         """Drop what a life gave that is over, and what stands on it.
 
         Others count on it that nothing more is learned from there: see
         ``headrace.regions.knowledge.stability``.
         """
-        origins = {each.piece.origin for each in self._queue if each.giver is giver}
+        origins = {each.piece.origin for each in self._queue if each.provider is provider}
         dropped = [each for each in self._queue if each.piece.origin in origins]
         kept = [each for each in self._queue if each.piece.origin not in origins]
         self._queue.clear()
@@ -152,7 +152,7 @@ class Intake(Inlet):
         for origin in origins:
             self._places.pop(origin, None)
         for each in dropped:
-            each.giver.dropped("the region has begun another life, or takes part no more")
+            each.provider.dropped("the region has begun another life, or takes part no more")
 
     def _apply(self, waiting: _Waiting, until_ns: int) -> bool:
         """Apply units of a piece until the time is up; whether that was all."""
@@ -219,7 +219,6 @@ class Intake(Inlet):
         self._keep(piece, start, end, first, waiting.number - first)
 
     def _keep(self, piece: Piece, start: int, end: int, first: int, count: int) -> None:
-        """Append the bytes of applied units to the file."""
         if count:
             self._append(piece.origin, first, count, piece.payload[start:end])
             self._server.changes.end_command()

@@ -29,8 +29,9 @@ from headrace.regions.exchange.handshake import (
     refusal,
     same,
 )
-from headrace.regions.exchange.pieces import PULL_BYTES, Piece
+from headrace.regions.files.pieces import PULL_BYTES, Piece
 from headrace.regions.knowledge.region import Region
+from headrace.server.links.link import Link
 from headrace.storage.vectors import Numbers
 
 AA: Final = b"AA"
@@ -52,7 +53,7 @@ OVER: Final = 5
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Giver:
+class Provider:
     """Who has offered a piece of records."""
 
     def consumed(self, piece: Piece) -> None:
@@ -70,7 +71,7 @@ class Giver:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Asker(Giver):
+class PeerClient(Provider):
     """Asks one peer over one connection.
 
     The owner sends ``out`` and empties it, passes each reply to ``received``, and closes the
@@ -235,22 +236,7 @@ class Asker(Giver):
 SILENCE_MAX_MS: Final = 5000  # after which the other side is taken for gone: it beats each second
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Link:
-    """What carries a conversation."""
-
-    @abstractmethod
-    def send(self, wire: bytes) -> None:
-        """Send some bytes."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close it, now; nothing more is reported of it."""
-        raise NotImplementedError
-
-
-class Conversation:
+class PeerConnection:
     """Asks a peer until one of both gives up.
 
     Args:
@@ -264,9 +250,13 @@ class Conversation:
     """
 
     def __init__(
-        self, puller: Asker, most_bytes: int, now_ms: int, moved: Callable[[Conversation], None]
+        self,
+        client: PeerClient,
+        most_bytes: int,
+        now_ms: int,
+        moved: Callable[[PeerConnection], None],
     ) -> None:
-        self.puller: Final = puller
+        self.client: Final = client
         self.link: Link | None = None
         self.heard_ms = now_ms
         self.over = False
@@ -278,7 +268,7 @@ class Conversation:
     @property
     def is_up(self) -> bool:
         """Return whether both have introduced themselves."""
-        return not self.over and self.puller.state == MET
+        return not self.over and self.client.state == MET
 
     # What carries it calls these
 
@@ -289,7 +279,7 @@ class Conversation:
             return
         self.link = link
         self.heard_ms = now_ms
-        self.puller.connected()
+        self.client.connected()
         self.go_on()
 
     def received(self, data: bytes, now_ms: int) -> None:
@@ -299,14 +289,14 @@ class Conversation:
         self.heard_ms = now_ms
         self._reader.feed(data)
         try:
-            while not self.puller.failure:
+            while not self.client.failure:
                 reply = self._reader.take()
                 if reply is None:
                     break
                 self._unanswered -= 1
-                self.puller.received(reply)
+                self.client.received(reply)
         except BadReply as error:
-            self.puller.fail(f"what came is no reply: {error}")
+            self.client.fail(f"what came is no reply: {error}")
         self.go_on()
 
     def lost(self, reason: str) -> None:
@@ -316,21 +306,21 @@ class Conversation:
 
     def refused(self, reason: str) -> None:
         """One of both sides will not talk to the other, and trying again will hardly mend it."""
-        self.puller.refused = True
+        self.client.refused = True
         self.end(reason)
 
     # The owner calls these
 
     def go_on(self) -> None:
-        """Send what the puller wants to ask, or end where it has given up."""
-        puller = self.puller
-        if puller.failure:
-            self.end(puller.failure)
+        """Send what the client wants to ask, or end where it has given up."""
+        client = self.client
+        if client.failure:
+            self.end(client.failure)
             return
-        if puller.out and self.link is not None:
-            wire = b"".join([request(words) for words in puller.out])
-            self._unanswered += len(puller.out)
-            puller.out.clear()
+        if client.out and self.link is not None:
+            wire = b"".join([request(words) for words in client.out])
+            self._unanswered += len(client.out)
+            client.out.clear()
             self.link.send(wire)
         self._moved(self)
 
@@ -348,7 +338,7 @@ class Conversation:
             return
         self.over = True
         self.reason = reason
-        self.puller.fail(reason)
+        self.client.fail(reason)
         link = self.link
         self.link = None
         if link is not None:

@@ -5,16 +5,13 @@ The regions that have called here, and their PULLs that wait for something to be
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final
-
-from mypy_extensions import mypyc_attr
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import ErrorReply
-from headrace.regions.exchange.consistency import Checking
+from headrace.regions.exchange.consistency import ConsistencyChecks
 from headrace.regions.exchange.handshake import (
     WORDS,
     BadHello,
@@ -29,8 +26,8 @@ from headrace.regions.exchange.handshake import (
     refusal,
     same,
 )
-from headrace.regions.exchange.pieces import COMPRESS_FROM_BYTES, Piece
 from headrace.regions.exchange.pull import RecordLog, Source
+from headrace.regions.files.pieces import COMPRESS_FROM_BYTES, Piece
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
 from headrace.server.durability.worker import Task, Worker
@@ -39,7 +36,7 @@ from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers, epoch_of, region_of
 
 
-class Caller:
+class PeerSession:
     """One connection at the port for other regions, from the side that is asked.
 
     Args:
@@ -54,11 +51,7 @@ class Caller:
     """
 
     def __init__(
-        self,
-        region: Region,
-        log: RecordLog,
-        secret: bytes,
-        members: Callable[[], list[int]],
+        self, region: Region, log: RecordLog, secret: bytes, members: Callable[[], list[int]]
     ) -> None:
         self.proven = not secret
         self.source: Source | None = None
@@ -156,16 +149,6 @@ BEAT_MS: Final = 1000  # a PULL waits no longer
 TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class FileLog(RecordLog):
-    """The records that a region may give away, files included."""
-
-    @abstractmethod
-    def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
-        """The piece with record ``number + 1``, from files; in a thread. None where it is gone."""
-        raise NotImplementedError
-
-
 class _Wait:
     """A PULL that waits.
 
@@ -180,21 +163,17 @@ class _Wait:
         self.since_ms: Final = now_ms
         self.busy = False
 
-    @property
-    def over(self) -> bool:
-        """Return whether the session waits for this no more."""
-        waiter = self.session.waiter
-        return self.session.closed or waiter is None or waiter.parked is not self.parked
-
 
 class _Reading(Task):
     """Reads from files what memory does not hold any more."""
 
-    def __init__(self, callers: Callers, wait: _Wait, log: FileLog, most_bytes: int) -> None:
+    def __init__(
+        self, peer_sessions: PeerSessions, wait: _Wait, log: RecordLog, most_bytes: int
+    ) -> None:
         super().__init__()
         missing = wait.source.missing
         assert missing is not None
-        self._callers: Final = callers
+        self._peer_sessions: Final = peer_sessions
         self._wait: Final = wait
         self._log: Final = log
         self._origin: Final = missing[0]
@@ -203,36 +182,33 @@ class _Reading(Task):
         self._piece: Piece | None = None
 
     def run(self) -> None:
-        """Read, in the thread."""
         self._piece = self._log.read(self._origin, self._number, self._most_bytes)
 
     def done(self) -> None:
-        """Answer."""
-        self._callers.was_read(self._wait, self._piece, self.failure)
+        self._peer_sessions.was_read(self._wait, self._piece, self.failure)
 
 
 class _Compressing(Task):
     """Compresses what is about to be sent."""
 
-    def __init__(self, callers: Callers, wait: _Wait, pieces: list[Piece]) -> None:
+    def __init__(self, peer_sessions: PeerSessions, wait: _Wait, pieces: list[Piece]) -> None:
         super().__init__()
-        self._callers: Final = callers
+        self._peer_sessions: Final = peer_sessions
         self._wait: Final = wait
         self._pieces: Final = pieces
         self._items: list[object] = []
 
     def run(self) -> None:
-        """Compress, in the thread."""
         self._items = [piece.item(True) for piece in self._pieces]
 
     def done(self) -> None:
         """Answer; what could not be compressed goes as it is."""
         if self.failure:
             self._items = [piece.item(False) for piece in self._pieces]
-        self._callers.answered(self._wait, self._items)
+        self._peer_sessions.answered(self._wait, self._items)
 
 
-class Callers:
+class PeerSessions:
     """All connections at the port for other regions.
 
     Attributes:
@@ -242,7 +218,9 @@ class Callers:
         worker: the thread that reads files for them.
     """
 
-    def __init__(self, server: Server, region: Region, log: FileLog, checks: Checking) -> None:
+    def __init__(
+        self, server: Server, region: Region, log: RecordLog, checks: ConsistencyChecks
+    ) -> None:
         self.acknowledged: Final[dict[int, Numbers]] = {}
         self.heard_ms: Final[dict[int, int]] = {}
         self.on_call: Callable[[int, Numbers], None] | None = None
@@ -250,23 +228,23 @@ class Callers:
         self._region: Final = region
         self._log: Final = log
         self._checks: Final = checks
-        self._callers: Final[dict[int, tuple[Session, Caller]]] = {}
+        self._peer_sessions: Final[dict[int, tuple[Session, PeerSession]]] = {}
         self._waits: dict[int, _Wait] = {}  # by session
         self.worker: Final = Worker()
 
     @property
     def count(self) -> int:
         """Return how many connections there are."""
-        return len(self._callers)
+        return len(self._peer_sessions)
 
-    def caller_of(self, session: Session) -> Caller:
+    def session_of_peer(self, session: Session) -> PeerSession:
         """Return what is known of whoever sits at the other side of a session."""
-        found = self._callers.get(session.id)
+        found = self._peer_sessions.get(session.id)
         if found is None:
             config = self._server.config
             region = self._region
-            caller = Caller(region, self._log, config.aa_secret, region.members)
-            self._callers[session.id] = (session, caller)
+            caller = PeerSession(region, self._log, config.aa_secret, region.members)
+            self._peer_sessions[session.id] = (session, caller)
             return caller
         return found[1]
 
@@ -281,7 +259,7 @@ class Callers:
         if process and words[WORDS:] and words[WORDS] == process:
             raise CommandError(errors.AA_OWN_ADDRESS)
         now_ms = self._server.clock.monotonic_ms()
-        caller = self.caller_of(session)
+        caller = self.session_of_peer(session)
         caller.heard_ms = now_ms
         try:
             reply = caller.greet(words)
@@ -291,7 +269,7 @@ class Callers:
             if called is not None and self.on_call is not None:
                 self.on_call(called.region, called.numbers)
         hello = caller.source_or_refuse().hello
-        for other_session, other in self._callers.values():
+        for other_session, other in self._peer_sessions.values():
             source = other.source
             if source is None or source.hello.region != hello.region or other_session.closed:
                 continue
@@ -308,7 +286,7 @@ class Callers:
         Raises:
             CommandError: it means nothing, or what it asks for is not there any more.
         """
-        caller = self.caller_of(session)
+        caller = self.session_of_peer(session)
         source = caller.source_or_refuse()
         acknowledged = source.pull(argv[2:])
         now_ms = self._server.clock.monotonic_ms()
@@ -334,12 +312,14 @@ class Callers:
     def beat(self, now_ms: int) -> None:
         """Let those who have waited for long hear that this region is there; forget who left."""
         for wait in list(self._waits.values()):
-            if wait.over:
+            if not wait.session.waits_for(wait.parked):
                 self._waits.pop(wait.session.id, None)
             elif not wait.busy and now_ms - wait.since_ms >= BEAT_MS:
                 self.answered(wait, [])
-        for session_id in [sid for sid, (session, _) in self._callers.items() if session.closed]:
-            del self._callers[session_id]
+        for session_id in [
+            sid for sid, (session, _) in self._peer_sessions.items() if session.closed
+        ]:
+            del self._peer_sessions[session_id]
 
     def close(self) -> None:
         """End the thread."""
@@ -361,16 +341,16 @@ class Callers:
     def answered(self, wait: _Wait, items: list[object]) -> None:
         """Answer a PULL that has waited."""
         self._waits.pop(wait.session.id, None)
-        if not wait.over:
+        if wait.session.waits_for(wait.parked):
             self._server.end_wait(wait.session, self._reply(wait.source, items))
 
     def _refuse(self, wait: _Wait, line: bytes) -> None:
         self._waits.pop(wait.session.id, None)
-        if not wait.over:
+        if wait.session.waits_for(wait.parked):
             self._server.end_wait(wait.session, ErrorReply(line))
 
     def _try(self, wait: _Wait) -> None:
-        if wait.over:
+        if not wait.session.waits_for(wait.parked):
             self._waits.pop(wait.session.id, None)
             return
         try:

@@ -12,7 +12,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from headrace.regions.exchange.handshake import Hello
-from headrace.regions.exchange.peer_connection import Conversation
+from headrace.regions.exchange.peer_connection import PeerConnection
 from headrace.regions.exchange.pull import Puller, PullerStatistics
 from headrace.server.config.kinds import PeerAddress
 from headrace.server.state import Server
@@ -90,8 +90,8 @@ class Connector:
     """What makes connections, and has things done soon."""
 
     @abstractmethod
-    def connect(self, address: PeerAddress, conversation: Conversation) -> None:
-        """Connect to a peer; the conversation hears what becomes of it."""
+    def connect(self, address: PeerAddress, connection: PeerConnection) -> None:
+        """Connect to a peer; the connection hears what becomes of it."""
         raise NotImplementedError
 
     @abstractmethod
@@ -107,8 +107,8 @@ class Peer:
         region: its number.
         address: where it is.
         paused: an operator has asked to leave it alone.
-        conversation: the connection that pulls in the background; None while there is none.
-        inquiry: another one, which asks it once more who takes part; mostly None.
+        connection: the connection that pulls in the background; None while there is none.
+        probe: another one, which asks it once more who takes part; mostly None.
         asked_ms: when the latest of these began.
         hello: how it has introduced itself last.
         known: what it has said last that it knows.
@@ -125,8 +125,8 @@ class Peer:
         self.address = address
         self.statistics: Final = PullerStatistics()
         self.paused = False
-        self.conversation: Conversation | None = None
-        self.inquiry: Conversation | None = None
+        self.connection: PeerConnection | None = None
+        self.probe: PeerConnection | None = None
         self.asked_ms = 0
         self.hello: Hello | None = None
         self.known: Numbers = {}
@@ -147,12 +147,12 @@ class Peer:
     @property
     def state(self) -> bytes:
         """As INFO shows it."""
-        conversation = self.conversation
+        connection = self.connection
         if self.paused:
             return b"paused"
         if self.is_copied:
             return b"copying"
-        if conversation is not None and conversation.is_up:
+        if connection is not None and connection.is_up:
             return b"up"
         if self.behind:
             return b"behind"
@@ -163,18 +163,18 @@ class Peer:
     @property
     def puller(self) -> Puller | None:
         """Return what pulls from it now."""
-        return None if self.conversation is None else pulling(self.conversation)
+        return None if self.connection is None else pulling(self.connection)
 
     def is_due(self, now_ms: int) -> bool:
         """Return whether to connect to it now."""
-        if self.conversation is not None or self.paused or self.is_copied:
+        if self.connection is not None or self.paused or self.is_copied:
             return False
         return now_ms >= self._next_ms
 
     def is_silent(self, now_ms: int, after_ms: int) -> bool:
         """Return whether it has not answered for so long."""
-        if self.conversation is not None and self.conversation.is_up:
-            return now_ms - self.conversation.heard_ms >= after_ms
+        if self.connection is not None and self.connection.is_up:
+            return now_ms - self.connection.heard_ms >= after_ms
         return now_ms - max(self.met_ms, self.since_ms) >= after_ms
 
     def try_now(self) -> None:
@@ -182,23 +182,23 @@ class Peer:
         self._delay_ms = FIRST_DELAY_MS
         self._next_ms = 0
 
-    def moved(self, conversation: Conversation, now_ms: int) -> None:
-        """Take note of what a conversation with it has come to."""
-        asker = conversation.puller
-        if conversation is self.inquiry:
-            if asker.hello is not None and self.hello is not None:
-                self.hello.members = asker.hello.members
+    def moved(self, connection: PeerConnection, now_ms: int) -> None:
+        """Take note of what a connection with it has come to."""
+        client = connection.client
+        if connection is self.probe:
+            if client.hello is not None and self.hello is not None:
+                self.hello.members = client.hello.members
             return
-        if asker.hello is not None:
-            self.hello = asker.hello
-            self.known = asker.known
-            self.met_ms = conversation.heard_ms
-        puller = pulling(conversation)
+        if client.hello is not None:
+            self.hello = client.hello
+            self.known = client.known
+            self.met_ms = connection.heard_ms
+        puller = pulling(connection)
         if puller is not None and puller.is_level:
             self.level_ms = now_ms
-        if conversation is not self.conversation:
+        if connection is not self.connection:
             return
-        if conversation.is_up:
+        if connection.is_up:
             if (self.refused or self.behind) and not (puller is not None and puller.is_level):
                 return  # it has answered before, and then it was of no use
             if self._in_vain and puller is not None and not self._is_of_use(puller):
@@ -211,54 +211,54 @@ class Peer:
             self.refused = False
             self.behind = False
             self._delay_ms = FIRST_DELAY_MS
-        elif conversation.over:
-            self.conversation = None
-            self._lost(conversation, now_ms)
+        elif connection.over:
+            self.connection = None
+            self._lost(connection, now_ms)
 
     def _is_of_use(self, puller: Puller) -> bool:
         """Return whether more has come of it than an introduction, or nothing more is wanted."""
         return puller.is_level or puller.resting or self.statistics.records > self._records
 
-    def _lost(self, conversation: Conversation, now_ms: int) -> None:
-        puller = conversation.puller
+    def _lost(self, connection: PeerConnection, now_ms: int) -> None:
+        puller = connection.client
         if isinstance(puller, Puller) and puller.anew:
             self.try_now()
             return
         self._in_vain = True
         self._records = self.statistics.records
-        self.failure = conversation.reason
+        self.failure = connection.reason
         self.refused = puller.refused
         self.behind = puller.behind
         delay_ms = REFUSED_DELAY_MS if puller.refused or puller.behind else self._delay_ms
         self._next_ms = now_ms + delay_ms
         self._delay_ms = min(2 * self._delay_ms, MOST_DELAY_MS)
-        if self.paused or conversation.reason.startswith(LOADING):
+        if self.paused or connection.reason.startswith(LOADING):
             return  # it will be over in a moment
-        if conversation.reason != self._logged:
-            self._logged = conversation.reason
-            what_to_do = advice(conversation.reason)
+        if connection.reason != self._logged:
+            self._logged = connection.reason
+            what_to_do = advice(connection.reason)
             if what_to_do:
-                log.warning("Region %d: %s. %s", self.region, conversation.reason, what_to_do)
+                log.warning("Region %d: %s. %s", self.region, connection.reason, what_to_do)
             else:
-                log.warning("Region %d: %s", self.region, conversation.reason)
+                log.warning("Region %d: %s", self.region, connection.reason)
 
     def leave(self) -> None:
-        """End the conversation with it, if there is one."""
-        conversation = self.conversation
-        self.conversation = None  # so that its end is no failure
-        if conversation is not None:
-            conversation.end("it is left alone")
-        self.end_inquiry()
+        """End the connection with it, if there is one."""
+        connection = self.connection
+        self.connection = None  # so that its end is no failure
+        if connection is not None:
+            connection.end("it is left alone")
+        self.end_probe()
 
-    def end_inquiry(self) -> None:
+    def end_probe(self) -> None:
         """It has been asked, or need not be."""
-        inquiry = self.inquiry
-        self.inquiry = None
-        if inquiry is not None:
-            inquiry.end("it has been asked")
+        probe = self.probe
+        self.probe = None
+        if probe is not None:
+            probe.end("it has been asked")
 
 
-def pulling(conversation: Conversation) -> Puller | None:
-    """Return what pulls in a conversation; None where something else is asked for."""
-    asker = conversation.puller
-    return asker if isinstance(asker, Puller) else None
+def pulling(connection: PeerConnection) -> Puller | None:
+    """Return what pulls in a connection; None where something else is asked for."""
+    client = connection.client
+    return client if isinstance(client, Puller) else None

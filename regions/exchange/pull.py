@@ -30,10 +30,10 @@ from mypy_extensions import mypyc_attr
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
-from headrace.regions.exchange.consistency import Check, Checking
+from headrace.regions.exchange.consistency import Check, ConsistencyChecks
 from headrace.regions.exchange.handshake import Hello
-from headrace.regions.exchange.peer_connection import AA, MET, Asker, Giver
-from headrace.regions.exchange.pieces import PULL_BYTES, BadPiece, Piece, read_piece
+from headrace.regions.exchange.peer_connection import AA, MET, PeerClient, Provider
+from headrace.regions.files.pieces import PULL_BYTES, BadPiece, Piece, read_piece
 from headrace.regions.knowledge.region import Region
 from headrace.storage.vectors import (
     BadVector,
@@ -85,6 +85,10 @@ class RecordLog:
     @abstractmethod
     def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
         """The current piece with record ``number + 1``; it may begin with earlier ones."""
+        raise NotImplementedError
+
+    def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
+        """As ``after``, from files; in a thread. None where it is gone."""
         raise NotImplementedError
 
 
@@ -188,7 +192,11 @@ class Source:
             raise CommandError(errors.aa_behind(missing[0], max(reach, missing[1] + 2)))
 
     def reply(
-        self, items: list[object], promise_ms: int, checks: Checking | None = None, now_ms: int = 0
+        self,
+        items: list[object],
+        promise_ms: int,
+        checks: ConsistencyChecks | None = None,
+        now_ms: int = 0,
     ) -> list[object]:
         """Return what answers a PULL with pieces, which are items already.
 
@@ -267,7 +275,7 @@ class Inlet:
         raise NotImplementedError
 
     @abstractmethod
-    def offer(self, piece: Piece, giver: Giver) -> None:
+    def offer(self, piece: Piece, provider: Provider) -> None:
         """Take a piece whose first record is the next one of its origin, or an earlier one."""
         raise NotImplementedError
 
@@ -294,7 +302,7 @@ class PullerStatistics:
         self.clock_ahead_ms = 0
 
 
-class Puller(Asker):
+class Puller(PeerClient):
     """Pulls from one peer over one connection.
 
     Args:
@@ -402,7 +410,7 @@ class Puller(Asker):
     def _has_room(self) -> bool:
         return sum(self._asked_bytes) + self.waiting_bytes < OUTSTANDING * PULL_BYTES
 
-    # As the giver of pieces
+    # As the provider of pieces
 
     def consumed(self, piece: Piece) -> None:
         """A piece has been applied."""

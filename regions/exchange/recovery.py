@@ -1,10 +1,10 @@
-"""The files of a region: their numbered records are counted while they are loaded, and applied.
+"""The start of a region: its files are loaded, and then it is decided who it is from now on.
+
+Their numbered records are counted while they are loaded, and applied.
 
 A file says how to count (``AA FROM``). Here it is seen that this agrees with what is known already:
 with the base, with the files before, with the records in between. So records are neither missing
 nor doubled, or the file is refused.
-
-How a region comes to life: its files are loaded, and then it is decided who it is from now on.
 
 The files may be those of a single server. Then they are loaded as if there were no regions, up to
 where the region's own begin, or to the end. What they hold becomes the region's then.
@@ -23,11 +23,10 @@ from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.regions.exchange.effects import (
     EffectError,
-    adopted,
     apply_local,
     apply_record,
-    note_loaded,
     refuse_writes,
+    replication,
 )
 from headrace.regions.exchange.epochs import (
     ADOPTED,
@@ -36,14 +35,14 @@ from headrace.regions.exchange.epochs import (
     NONE,
     WHOLE,
     Answer,
-    Catching,
+    CatchUp,
     Forgotten,
     Start,
     decide,
     new_nonce,
 )
 from headrace.regions.exchange.regions import Regions
-from headrace.regions.exchange.retention import Keeping, log_of
+from headrace.regions.exchange.retention import LogManager, log_of
 from headrace.regions.files.identity import Identity, Life, last_life
 from headrace.regions.files.log_file import LogFile, counting_of
 from headrace.regions.knowledge.records import is_numbered
@@ -57,21 +56,26 @@ from headrace.storage.vectors import BadVector
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class EffectsDoor(RegionFiles):
+class RecordLoader(RegionFiles):
     """Where the records of a region's files go.
 
     Args:
         region: whose files they are.
 
     Attributes:
-        numbered: what counts them.
+        files: what has been found of numbered records, by file.
     """
 
     def __init__(self, region: Region) -> None:
         super().__init__(region)
         self.region: Final = region
-        self.numbered: Final = NumberedRecords(self)
+        self.files: Final[list[LogFile]] = []
         self._life: Life | None = None
+        self._is_ours = False  # the current file has said whose it is
+        self._origin = b""  # whose the next numbered record is; empty where nothing says it
+        self._next = 0
+        self._first = 0  # the number since when that has not changed
+        self._file = LogFile(b"")
 
     @abstractmethod
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
@@ -101,71 +105,33 @@ class EffectsDoor(RegionFiles):
         """
 
     def begin_folder(self, config: Config, durability: Durability, directory: AofDirectory) -> None:
-        directory.log = Keeping(config, durability).open(self.region)
+        directory.log = LogManager(config, durability).open(self.region)
         directory.load_kept()
         try:
             self._life = last_life([directory.file_path(file) for file in directory.manifest.incrs])
         except OSError as error:
             raise os_refusal(directory.path, "read", error) from error
 
-    def begin_file(self, path: bytes) -> None:
-        self.numbered.begin_file(path)
-
-    def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
-        return self.numbered.take(name, words, offset)
-
-    def end_file(self, size_bytes: int) -> None:
-        self.numbered.end_file(size_bytes)
-
     async def end_folder(self, durability: Durability) -> None:
         log = log_of(durability.files)
         if log is not None:
-            for file in self.numbered.files:
+            for file in self.files:
                 if file.last:
                     log.add(file)
         await self.start(self._life)
 
-
-class NumberedRecords:
-    """Takes the records of files, one after another.
-
-    Attributes:
-        files: what has been found of numbered records, by file.
-    """
-
-    def __init__(self, door: EffectsDoor) -> None:
-        self.files: Final[list[LogFile]] = []
-        self._door: Final = door
-        self._region: Final = door.region
-        self._is_ours = False  # the current file has said whose it is
-        self._origin = b""  # whose the next numbered record is; empty where nothing says it
-        self._next = 0
-        self._first = 0  # the number since when that has not changed
-        self._file = LogFile(b"")
-
     def begin_file(self, path: bytes) -> None:
-        """A file follows."""
         self._file = LogFile(path)
         self._is_ours = False
         self._origin = b""
 
     def end_file(self, size_bytes: int) -> None:
-        """The current file is over; so much of it stays."""
         self._end_count()
         self._origin = b""
         self._file.sendable_bytes = size_bytes
         self.files.append(self._file)
 
     def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
-        """Take a command, if it is one of a region's; False where it goes the usual way.
-
-        Args:
-            name: of the file.
-            offset: where it stands, or the transaction that it is in.
-
-        Raises:
-            PersistenceError: it is another region's, or does not fit to what came before.
-        """
         if words[0] == AA and len(words) > 1:
             if words[1] == FROM:
                 self._count_from(name, words, offset)
@@ -178,9 +144,9 @@ class NumberedRecords:
         if not is_numbered(words):
             if words[0] != AA:
                 return False
-            reason = self._door.apply_local(words)
+            reason = self.apply_local(words)
         elif self._origin:
-            reason = self._door.apply(self._origin, self._next, words)
+            reason = self.apply(self._origin, self._next, words)
             self._next += 1
         elif self._is_ours or words[0] == AA:
             raise CorruptAOF(name, offset, "AA FROM before the first numbered record")
@@ -197,7 +163,7 @@ class NumberedRecords:
         except BadVector:
             expected = "an origin and a number behind AA FROM"
             raise CorruptAOF(name, offset, expected) from None
-        known = self._region.number_of(origin)
+        known = self.region.number_of(origin)
         if number != known + 1:
             raise CorruptAOF(
                 name,
@@ -221,13 +187,13 @@ class NumberedRecords:
         except ValueError as error:
             expected = f"AA FILE of a version that is known here, not {error}"
             raise CorruptAOF(name, offset, expected) from None
-        region = self._region
+        region = self.region
         if found.region != region.id or (region.database and found.database != region.database):
             raise foreign(
                 name, words, f"this server is region {region.id} of {shown(region.database)}"
             )
         self._is_ours = True
-        self._door.take_up()
+        self.take_up()
         region.database = found.database
         if found.epoch == region.epoch:
             region.generation = found.generation
@@ -244,7 +210,7 @@ log: Final = logging.getLogger("headrace")
 LOOK_S: Final = 0.02  # between two looks whether all have answered
 
 
-class RegionRecords(EffectsDoor):
+class EffectLoader(RecordLoader):
     """Takes what the files of a region hold."""
 
     def __init__(self, server: Server, region: Region) -> None:
@@ -276,7 +242,7 @@ class RegionRecords(EffectsDoor):
         for entry in list(db.every()):
             if isinstance(entry.value, Replicated):
                 continue
-            value = adopted(self.region, entry.value, entry.expire_ms)
+            value = replication().adopted(self.region, entry.value, entry.expire_ms)
             if value is None:
                 if not self.region.nonce:
                     self._refuse_other(entry.key)
@@ -298,7 +264,7 @@ class RegionRecords(EffectsDoor):
             )
 
 
-class RegionDoor(RegionRecords):
+class RegionStart(EffectLoader):
     """Takes what the files of a region hold, and begins its life."""
 
     def __init__(self, server: Server, regions: Regions) -> None:
@@ -306,7 +272,7 @@ class RegionDoor(RegionRecords):
         self._regions: Final = regions
 
     async def start(self, life: Life | None) -> None:
-        """See ``EffectsDoor``.
+        """See ``RecordLoader``.
 
         Raises:
             PersistenceError: the region must not start with these files.
@@ -314,7 +280,7 @@ class RegionDoor(RegionRecords):
         self.take_up()
         region = self.region
         region.synced = region.known()
-        note_loaded(self._server)
+        replication().loaded(self._server)
         files = self._kind(life)
         asked, answers = await self._ask()
         now_ms = self._server.clock.refresh()
@@ -334,16 +300,15 @@ class RegionDoor(RegionRecords):
         name = region.origin.decode()
         log.info("Region %d of %s is %s: %s", region.id, shown(region.database), name, start.reason)
         if start.refusal:
-            catching = Catching(region, start.refusal)
+            catch_up = CatchUp(region, start.refusal)
             for member, answer in answers.items():
                 if not answer.is_twin and answer.forgotten < 0:
-                    catching.heard(member, answer.numbers)
-            self._regions.catching = catching
+                    catch_up.heard(member, answer.numbers)
+            self._regions.catch_up = catch_up
             refuse_writes(self._server, start.refusal)
             log.warning("Writes are refused until all is here that the other regions know")
 
     def _kind(self, life: Life | None) -> int:
-        """Return what the files are."""
         if life is None:
             if self.wants_base:
                 return ADOPTED
@@ -357,12 +322,12 @@ class RegionDoor(RegionRecords):
         """Ask all others, for as long as the configuration says: who they are, and the answers."""
         regions = self._regions
         clock = self._server.clock
-        asking = regions.ask()
+        survey = regions.ask()
         until_ms = clock.monotonic_ms() + self._server.config.aa_start_wait_ms
         try:
-            while not asking.look() and clock.monotonic_ms() < until_ms:
+            while not survey.look() and clock.monotonic_ms() < until_ms:
                 await asyncio.sleep(LOOK_S)
                 clock.refresh()
-            return asking.asked, asking.answers()
+            return survey.asked, survey.answers()
         finally:
-            asking.end()
+            survey.end()

@@ -15,19 +15,19 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK
-from headrace.regions.exchange.consistency import Checking
-from headrace.regions.exchange.copy_source import Giving
+from headrace.regions.exchange.consistency import ConsistencyChecks
+from headrace.regions.exchange.copy_source import CopySource
 from headrace.regions.exchange.effects import publish_all, refuse_writes, region_of
 from headrace.regions.exchange.epochs import (
     HELLO_BYTES,
-    Asking,
-    Catching,
-    Inquiry,
-    Lives,
+    CatchUp,
+    OtherLives,
+    Probe,
+    Survey,
     note_caught,
     safe_generation,
 )
-from headrace.regions.exchange.full_copy import PIECE_MAX_BYTES, Copier, CopyFile, Copying
+from headrace.regions.exchange.full_copy import PIECE_MAX_BYTES, CopyClient, CopyFile, FullCopy
 from headrace.regions.exchange.heartbeats import (
     Stability,
     SyncedNumbers,
@@ -36,11 +36,11 @@ from headrace.regions.exchange.heartbeats import (
     note_promise,
 )
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.peer_connection import Conversation
-from headrace.regions.exchange.peer_sessions import Callers
+from headrace.regions.exchange.peer_connection import PeerConnection
+from headrace.regions.exchange.peer_sessions import PeerSessions
 from headrace.regions.exchange.peers import Connector, Peer, pulling, warn_refused
 from headrace.regions.exchange.pull import Puller
-from headrace.regions.exchange.retention import JournalRecords, Keeping, Retention
+from headrace.regions.exchange.retention import JournalRecords, LogManager, Retention
 from headrace.regions.exchange.sync import Sync, Wait
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
@@ -83,30 +83,34 @@ class Regions(Neighbours):
     Attributes:
         peers: the other regions, by number.
         checks: whether regions that know the same have the same.
-        callers: those that pull from here; giving: the full copies that they take.
-        keeping: keeps what they are sent from.
+        peer_sessions: those that pull from here; giving: the full copies that they take.
+        log_manager: keeps what they are sent from.
         copying: the full copy that is taken from one of the others.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
         is_introduced: this region has read from its files who it is; until then it answers none of
             the others.
-        catching: what it has still to learn before it takes writes; None where it takes them.
+        catch_up: what it has still to learn before it takes writes; None where it takes them.
     """
 
     def __init__(self, dispatcher: Dispatcher, connector: Connector) -> None:
         server = dispatcher.server
-        self.keeping: Final = Keeping(server.config, dispatcher.durability)
-        kept = self.keeping.open(region_of(server))
+        self.log_manager: Final = LogManager(server.config, dispatcher.durability)
+        kept = self.log_manager.open(region_of(server))
         kept.backlog.on_more = self.grown
         self.region: Final[Region] = region_of(server)
         self.peers: Final[dict[int, Peer]] = {}
-        self.checks: Final = Checking(server)
-        self.callers: Final = Callers(server, self.region, JournalRecords(kept), self.checks)
-        self.giving: Final = Giving(server, dispatcher.durability, self.callers.worker)
-        self.copying: Final = Copying(
+        self.checks: Final = ConsistencyChecks(server)
+        self.peer_sessions: Final = PeerSessions(
+            server, self.region, JournalRecords(kept), self.checks
+        )
+        self.copy_source: Final = CopySource(
+            server, dispatcher.durability, self.peer_sessions.worker
+        )
+        self.full_copy: Final = FullCopy(
             server,
             dispatcher.durability,
-            self.callers.worker,
+            self.peer_sessions.worker,
             self._copy_from,
             self._apply_soon,
             self._begin_anew,
@@ -114,17 +118,17 @@ class Regions(Neighbours):
         self.intake: Final = Intake(dispatcher)
         self.resting = ""
         self.is_introduced = False
-        self.catching: Catching | None = None
-        self._asking: Asking | None = None  # at the start
+        self.catch_up: CatchUp | None = None
+        self._survey: Survey | None = None  # at the start
         self._server: Final[Server] = server
         self._dispatcher: Final = dispatcher
         self._stability: Final = Stability(server)
         self._connector: Final = connector
         self._retention: Final = Retention(
-            self.region, dispatcher.durability, self.keeping, self.callers
+            self.region, dispatcher.durability, self.log_manager, self.peer_sessions
         )
         self._synced: Final = SyncedNumbers(self.region, server.config, dispatcher.durability)
-        self.callers.on_call = self._called
+        self.peer_sessions.on_call = self._called
         self._is_open = False
         self._applying = False
         self._seen_bytes = 0  # of input, at the last slice
@@ -132,7 +136,7 @@ class Regions(Neighbours):
         self._syncs: list[Sync] = []
         self._waits: list[Wait] = []
         self._lag_told_ms: dict[int, int] = {}
-        self._lives: Final = Lives(server, self.keeping)
+        self._lives: Final = OtherLives(server, self.log_manager)
         self.region.process = server.run_id
         server.neighbours = self
         server.config.on_change["aa-peers"] = self.configure
@@ -159,30 +163,30 @@ class Regions(Neighbours):
     def open(self) -> None:
         """Begin to pull: what the files hold is here, and it is known who this region is."""
         self._is_open = True
-        self._asking = None
+        self._survey = None
         self.is_introduced = True
         self.region.count_from_here()
         self._lives.begun()
-        self.copying.find_old()
+        self.full_copy.find_old()
         self.tick()
 
-    def ask(self) -> Asking:
+    def ask(self) -> Survey:
         """Ask all others what they know, and pull nothing: who this region is comes next."""
         self.configure()
         self.is_introduced = True
         members = self.region.members()
         calling = [n for n in members if n != self.region.id and n not in self.peers]
         asked = [number for number in self.peers if not self.region.is_forgotten(number)]
-        self._asking = Asking(asked, calling, self._ask)
-        return self._asking
+        self._survey = Survey(asked, calling, self._ask)
+        return self._survey
 
-    def _ask(self, number: int) -> Conversation:
+    def _ask(self, number: int) -> PeerConnection:
         peer = self.peers[number]
-        inquiry = Inquiry(self.region, number, self._server.config.aa_secret)
+        probe = Probe(self.region, number, self._server.config.aa_secret)
         now_ms = self._server.clock.monotonic_ms()
-        conversation = Conversation(inquiry, HELLO_BYTES, now_ms, self._moved)
-        self._connector.connect(peer.address, conversation)
-        return conversation
+        connection = PeerConnection(probe, HELLO_BYTES, now_ms, self._moved)
+        self._connector.connect(peer.address, connection)
+        return connection
 
     def close(self) -> None:
         """Leave all others alone."""
@@ -191,8 +195,8 @@ class Regions(Neighbours):
             sync.end()
         for peer in self.peers.values():
             peer.leave()
-        self.copying.close()
-        self.callers.close()
+        self.full_copy.close()
+        self.peer_sessions.close()
 
     def reconnect(self) -> None:
         """Introduce this region to all others anew, because it has begun another epoch."""
@@ -205,19 +209,19 @@ class Regions(Neighbours):
         self.reconnect()
         self.intake.drop_all()
         self._synced.restart()
-        if self.catching is not None:
-            self.catching.refusal = self.region.refusal
+        if self.catch_up is not None:
+            self.catch_up.refusal = self.region.refusal
 
     def tick(self) -> None:
         """Do what time asks for."""
         now_ms = self._server.clock.monotonic_ms()
-        self.callers.beat(now_ms)
-        self.giving.forget_closed()
+        self.peer_sessions.beat(now_ms)
+        self.copy_source.forget_closed()
         self._retention.look(now_ms)
         if not self._is_open:
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:
-            if self.copying.joining is None:
+            if self.full_copy.join is None:
                 self._synced.look(now_ms)
             self._stability.look(now_ms)
             self._keep_met()
@@ -226,43 +230,43 @@ class Regions(Neighbours):
             finish_own(self._server)
             look_at_promises(self._dispatcher)
         for peer in self.peers.values():
-            if peer.conversation is not None:
-                peer.conversation.look(now_ms)
+            if peer.connection is not None:
+                peer.connection.look(now_ms)
             if peer.is_due(now_ms):
-                conversation = self._conversation(peer, self._relayed)
-                peer.conversation = conversation
-                self._connector.connect(peer.address, conversation)
+                connection = self._connection(peer, self._relayed)
+                peer.connection = connection
+                self._connector.connect(peer.address, connection)
             if peer.behind:
-                self.copying.begin(peer, now_ms)
+                self.full_copy.begin(peer, now_ms)
             self._look_at_members(peer, now_ms)
             self._tell_lag(peer, now_ms)
         self._hold_expiry()
         if self.region.is_forgotten(self.region.id):
             self._lives.left_out()
-            self.catching = None
+            self.catch_up = None
         self._begin_later()
-        self.copying.tick(now_ms)
+        self.full_copy.tick(now_ms)
         self._look_at_syncs(now_ms)
         self.rest_or_go_on()
-        if self.catching is not None:
-            self._look_at_catching(self.catching)
+        if self.catch_up is not None:
+            self._look_at_catch_up(self.catch_up)
 
     def _keep_met(self) -> None:
         """Let the file say whom this region has met."""
         reasons = self._server.gate.reasons
-        if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.copying.joining is None:
+        if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.full_copy.join is None:
             keep_met(self._server)
 
     def _look_at_members(self, peer: Peer, now_ms: int) -> None:
         """Ask a peer once more who takes part, where it has last said something else."""
-        inquiry = peer.inquiry
-        if inquiry is not None:
-            inquiry.look(now_ms)
-            if inquiry.over or inquiry.is_up:
-                peer.end_inquiry()
+        probe = peer.probe
+        if probe is not None:
+            probe.look(now_ms)
+            if probe.over or probe.is_up:
+                peer.end_probe()
         elif self.members_differ(peer) and now_ms - peer.asked_ms >= MEMBERS_MS:
             peer.asked_ms = now_ms
-            peer.inquiry = self._ask(peer.region)
+            peer.probe = self._ask(peer.region)
 
     def members_differ(self, peer: Peer) -> bool:
         """Return whether a peer that answers has said that others take part than is known here."""
@@ -280,17 +284,16 @@ class Regions(Neighbours):
         self._server.data.hold_expiry(HELD_BY_LAG, is_late)
 
     def _begin_later(self) -> None:
-        """Begin another epoch where others know more of this one."""
-        if self.copying.joining is not None or self._server.gate.reasons & LENGTHY_AT_WORK:
+        if self.full_copy.join is not None or self._server.gate.reasons & LENGTHY_AT_WORK:
             return
-        catching = self._lives.begin_later()
-        if catching is not None:
-            self.catching = catching
+        catch_up = self._lives.begin_later()
+        if catch_up is not None:
+            self.catch_up = catch_up
             self.reconnect()
 
-    def _look_at_catching(self, catching: Catching) -> None:
+    def _look_at_catch_up(self, catch_up: CatchUp) -> None:
         """Take writes again once all is here that the others know, or nearly."""
-        if catching.lacking() or self.copying.joining is not None:
+        if catch_up.lacking() or self.full_copy.join is not None:
             return
         most_ms = self._server.config.aa_join_lag_ms
         for peer in self.peers.values():
@@ -298,7 +301,7 @@ class Regions(Neighbours):
                 return
         if not self._has_safe_generation():
             return
-        self.catching = None
+        self.catch_up = None
         refuse_writes(self._server, b"")
         note_caught(self._server)
         finish_own(self._server)
@@ -311,32 +314,30 @@ class Regions(Neighbours):
         if generation <= region.generation:
             return True
         try:
-            return self.keeping.begin_epoch(region.epoch, generation, region.nonce)
+            return self.log_manager.begin_epoch(region.epoch, generation, region.nonce)
         except (OSError, PersistenceError) as error:
             log.warning("Writes are refused still, for the files cannot be written: %s", error)
             return False
 
     def _called(self, member: int, numbers: Numbers) -> None:
-        """Another region has called, and said what it knows."""
-        if self._asking is not None:
-            self._asking.called(member, numbers)
-        if self.catching is not None:
-            self.catching.heard(member, numbers)
+        if self._survey is not None:
+            self._survey.called(member, numbers)
+        if self.catch_up is not None:
+            self.catch_up.heard(member, numbers)
         if self._is_open and self.region.is_outdone(numbers):
             self._lives.outdone(member, numbers)
             if self._lives.is_stopped:
-                self.catching = None
+                self.catch_up = None
 
     # The backlog
 
     def grown(self) -> None:
         """More records may be given away."""
-        self.callers.grown()
+        self.peer_sessions.grown()
 
     # Conversations
 
-    def _conversation(self, peer: Peer, relayed: Callable[[], frozenset[int]]) -> Conversation:
-        """A conversation with a peer, which is still to be connected."""
+    def _connection(self, peer: Peer, relayed: Callable[[], frozenset[int]]) -> PeerConnection:
         config = self._server.config
         most_bytes = max(config.aa_transaction_max_bytes, config.proto_max_bulk_len) + (1 << 20)
         puller = Puller(
@@ -351,16 +352,15 @@ class Regions(Neighbours):
         )
         puller.resting = bool(self.resting)
         now_ms = self._server.clock.monotonic_ms()
-        return Conversation(puller, most_bytes, now_ms, self._moved)
+        return PeerConnection(puller, most_bytes, now_ms, self._moved)
 
-    def _copy_from(self, peer: Peer, file: CopyFile) -> Conversation:
-        """A conversation in which a copy is taken."""
+    def _copy_from(self, peer: Peer, file: CopyFile) -> PeerConnection:
         secret = self._server.config.aa_secret
-        copier = Copier(self.region, peer.region, secret, file)
+        client = CopyClient(self.region, peer.region, secret, file)
         now_ms = self._server.clock.monotonic_ms()
-        conversation = Conversation(copier, PIECE_MAX_BYTES, now_ms, self._moved)
-        self._connector.connect(peer.address, conversation)
-        return conversation
+        connection = PeerConnection(client, PIECE_MAX_BYTES, now_ms, self._moved)
+        self._connector.connect(peer.address, connection)
+        return connection
 
     def _relayed(self) -> frozenset[int]:
         """The regions that do not answer, so that others are asked for their records."""
@@ -380,25 +380,24 @@ class Regions(Neighbours):
     def _on_disk(self) -> Numbers:
         return self.region.synced
 
-    def _moved(self, conversation: Conversation) -> None:
-        """Something has come, or a conversation is over."""
+    def _moved(self, connection: PeerConnection) -> None:
         now_ms = self._server.clock.monotonic_ms()
-        peer = self.peers.get(conversation.puller.peer_region)
+        peer = self.peers.get(connection.client.peer_region)
         if peer is not None:
-            peer.moved(conversation, now_ms)
+            peer.moved(connection, now_ms)
         if self._is_open:
-            self._lives.look_at(conversation.puller, now_ms)
+            self._lives.look_at(connection.client, now_ms)
             if self._lives.is_stopped:
-                self.catching = None
-        puller = pulling(conversation)
+                self.catch_up = None
+        puller = pulling(connection)
         if puller is not None:
             self._note_level(puller)
             if peer is not None and puller.told_ms:
                 ahead_ms = puller.told_ms - self._server.clock.read_ns() // 1_000_000
                 peer.statistics.clock_ahead_ms = ahead_ms
                 puller.told_ms = 0
-            if self.catching is not None and puller.hello is not None:
-                self.catching.heard(puller.peer_region, puller.hello.numbers)
+            if self.catch_up is not None and puller.hello is not None:
+                self.catch_up.heard(puller.peer_region, puller.hello.numbers)
         if not self.intake.is_empty:
             self._hold_expiry()
             self._apply_soon()
@@ -425,13 +424,13 @@ class Regions(Neighbours):
             self.resting = reason
             for puller in self._pullers():
                 puller.rest(bool(reason))
-            for conversation in self._conversations():
-                conversation.go_on()
+            for connection in self._connections():
+                connection.go_on()
         if not reason and not self.intake.is_empty:
             self._apply_soon()
 
     def _obstacle(self) -> str:
-        if self.copying.joining is not None:
+        if self.full_copy.join is not None:
             return "a copy is being joined"
         server = self._server
         reasons = server.gate.reasons
@@ -441,8 +440,8 @@ class Regions(Neighbours):
             if reasons & bits:
                 return text
         if reasons & MEMORY_LIMITED:
-            # Graves hold nothing up: what the others have to say is what lets them go.
-            limit = server.config.maxmemory + server.account.graves_bytes()
+            # Tombstones hold nothing up: what the others have to say is what lets them go.
+            limit = server.config.maxmemory + server.account.tombstones_bytes()
             if server.account.used() > limit + server.config.maxmemory // MEMORY_RESERVE:
                 return "the memory is above maxmemory"
         return ""
@@ -465,27 +464,26 @@ class Regions(Neighbours):
             self._apply_soon()
 
     def _apply_some(self) -> bool:
-        """One slice; whether more can be applied."""
         server = self._server
-        if self.copying.has_work:
-            self.copying.step(SLICE_NS)
+        if self.full_copy.has_work:
+            self.full_copy.step(SLICE_NS)
             finish_own(server)
             if server.blocking.ready:
                 serve_ready(self._dispatcher)
-            if self.copying.joining is not None:
-                return self.copying.has_work
+            if self.full_copy.join is not None:
+                return self.full_copy.has_work
         self.rest_or_go_on()
         if self.resting:
-            return self.copying.has_work
+            return self.full_copy.has_work
         self.intake.step(self._slice_ns())
-        for conversation in self._conversations():
-            if conversation.puller.out or conversation.puller.failure:
-                conversation.go_on()
+        for connection in self._connections():
+            if connection.client.out or connection.client.failure:
+                connection.go_on()
         for puller in self._pullers():
             self._note_level(puller)
         self._look_at_waits()
         self._look_at_syncs(server.clock.monotonic_ms())
-        return self.copying.has_work or not self.intake.is_empty
+        return self.full_copy.has_work or not self.intake.is_empty
 
     def _slice_ns(self) -> int:
         """Return how long clients may have to wait for a slice: less while they are at work."""
@@ -496,17 +494,17 @@ class Regions(Neighbours):
             self._seen_ms = now_ms
         return SLICE_NS if now_ms - self._seen_ms < AT_WORK_MS else IDLE_SLICE_NS
 
-    def _conversations(self) -> list[Conversation]:
-        found: list[Conversation] = []
+    def _connections(self) -> list[PeerConnection]:
+        found: list[PeerConnection] = []
         for peer in self.peers.values():
-            if peer.conversation is not None:
-                found.append(peer.conversation)
+            if peer.connection is not None:
+                found.append(peer.connection)
         for sync in self._syncs:
-            found += sync.conversations.values()
+            found += sync.connections.values()
         return found
 
     def _pullers(self) -> list[Puller]:
-        found = [pulling(conversation) for conversation in self._conversations()]
+        found = [pulling(connection) for connection in self._connections()]
         return [puller for puller in found if puller is not None]
 
     # Operators
@@ -547,10 +545,10 @@ class Regions(Neighbours):
         for number, peer in self.peers.items():
             if self.region.is_forgotten(number):
                 continue
-            conversation = self._conversation(peer, self._not_up)
-            sync.conversations[number] = conversation
-            self._connector.connect(peer.address, conversation)
-        if not sync.conversations:
+            connection = self._connection(peer, self._not_up)
+            sync.connections[number] = connection
+            self._connector.connect(peer.address, connection)
+        if not sync.connections:
             return sync.reply(self.region, True)
         sync.parked = Parked([], 0, argv, [], None)
         self._syncs.append(sync)
@@ -561,18 +559,19 @@ class Regions(Neighbours):
         for sync in list(self._syncs):
             if sync.parked is None or sync not in self._syncs:
                 continue
-            for conversation in sync.conversations.values():
-                if not conversation.over and sync in self._syncs:
-                    conversation.look(now_ms)
+            for connection in sync.connections.values():
+                if not connection.over and sync in self._syncs:
+                    connection.look(now_ms)
             self._look_at_level(sync, now_ms)
-            is_caught = self.catching is None
-            done = sync.over or now_ms >= sync.deadline_ms or sync.is_done(self.region, is_caught)
-            if not done or sync not in self._syncs:
+            is_caught = self.catch_up is None
+            waits = sync.session.waits_for(sync.parked)
+            is_due = now_ms >= sync.deadline_ms or sync.is_done(self.region, is_caught)
+            if (waits and not is_due) or sync not in self._syncs:
                 continue
             self._syncs.remove(sync)
             reply = sync.reply(self.region, is_caught)
             sync.end()
-            if not sync.over:
+            if waits:
                 self._server.end_wait(sync.session, reply)
 
     def _look_at_level(self, sync: Sync, now_ms: int) -> None:
@@ -581,8 +580,8 @@ class Regions(Neighbours):
             peer = self.peers.get(number)
             if peer is not None:
                 peer.level_ms = now_ms
-        if self.catching is not None:
-            self._look_at_catching(self.catching)
+        if self.catch_up is not None:
+            self._look_at_catch_up(self.catch_up)
 
     def wait(
         self, session: Session, argv: list[bytes], numbers: Numbers, deadline_ms: int
@@ -599,7 +598,7 @@ class Regions(Neighbours):
         waits = self._waits
         self._waits = []
         for wait in waits:
-            if wait.over:
+            if not wait.session.waits_for(wait.parked):
                 continue
             if self._covers(wait.numbers):
                 self._server.end_wait(wait.session, 1)

@@ -7,11 +7,12 @@ from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError
-from headrace.regions.exchange.peer_sessions import Callers, FileLog
-from headrace.regions.exchange.pieces import Piece
-from headrace.regions.files.backlog import Backlog, Batch
-from headrace.regions.files.journal import RegionLog
-from headrace.regions.files.region_log import KeptLog
+from headrace.regions.exchange.peer_sessions import PeerSessions
+from headrace.regions.exchange.pull import RecordLog
+from headrace.regions.files.backlog import Backlog
+from headrace.regions.files.journal import JournalLog
+from headrace.regions.files.pieces import Piece
+from headrace.regions.files.region_log import RegionLog
 from headrace.regions.knowledge.region import Region
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
@@ -24,14 +25,14 @@ log: Final = logging.getLogger("headrace")
 LOOK_MS: Final = 1000  # between two looks at what the others have
 
 
-def log_of(files: Files) -> KeptLog | None:
+def log_of(files: Files) -> RegionLog | None:
     """The log of a region; None before its files are loaded."""
     found = files.log
-    assert found is None or isinstance(found, KeptLog)
+    assert found is None or isinstance(found, RegionLog)
     return found
 
 
-class Keeping:
+class LogManager:
     """Keeps the log of one region."""
 
     def __init__(self, config: Config, durability: Durability) -> None:
@@ -40,13 +41,13 @@ class Keeping:
         self._committer: Final = durability.committer
         self._dropping = False
 
-    def open(self, region: Region) -> KeptLog:
+    def open(self, region: Region) -> RegionLog:
         """The log of a region, which is about to be loaded."""
         config = self._config
         found = log_of(self._files)
         if found is None:
             backlog = Backlog(config.aa_backlog_bytes)
-            found = RegionLog(region, backlog, config.aa_log_max_bytes)
+            found = JournalLog(region, backlog, config.aa_log_max_bytes)
             self._files.log = found
             for name in ("aa-send", "aa-backlog-bytes", "aa-log-max-bytes"):
                 config.on_change[name] = self.settings_changed
@@ -119,22 +120,22 @@ class Keeping:
 
 
 class _Drop(Task):
-    def __init__(self, keeping: Keeping, directory: AofDirectory) -> None:
+    def __init__(self, log_manager: LogManager, directory: AofDirectory) -> None:
         super().__init__()
-        self._keeping: Final = keeping
+        self._log_manager: Final = log_manager
         self._directory: Final = directory
 
     def run(self) -> None:
         self._directory.drop_kept()
 
     def done(self) -> None:
-        self._keeping.dropped(self.failure)
+        self._log_manager.dropped(self.failure)
 
 
-class JournalRecords(FileLog):
+class JournalRecords(RecordLog):
     """What the append-only file of a region holds."""
 
-    def __init__(self, kept: KeptLog) -> None:
+    def __init__(self, kept: RegionLog) -> None:
         self._kept: Final = kept
         self._backlog: Final = kept.backlog
 
@@ -151,28 +152,26 @@ class JournalRecords(FileLog):
         return self._backlog.origins()
 
     def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
-        return _piece(self._backlog.after(origin, number, most_bytes))
+        return self._backlog.after(origin, number, most_bytes)
 
     def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
-        return _piece(self._kept.read(origin, number, most_bytes))
-
-
-def _piece(batch: Batch | None) -> Piece | None:
-    if batch is None:
-        return None
-    return Piece(batch.origin, batch.first, batch.count, batch.ms, batch.payload)
+        return self._kept.read(origin, number, most_bytes)
 
 
 class Retention:
     """Lets the log know from time to time what the others have."""
 
     def __init__(
-        self, region: Region, durability: Durability, keeping: Keeping, callers: Callers
+        self,
+        region: Region,
+        durability: Durability,
+        log_manager: LogManager,
+        peer_sessions: PeerSessions,
     ) -> None:
         self._region: Final = region
         self._durability: Final = durability
-        self._keeping: Final = keeping
-        self._callers: Final = callers
+        self._log_manager: Final = log_manager
+        self._peer_sessions: Final = peer_sessions
         self._next_ms = 0
         self._reported = 0  # files that have gone
 
@@ -184,12 +183,12 @@ class Retention:
         self._next_ms = now_ms + LOOK_MS
         others = [member for member in self._region.members() if member != self._region.id]
         kept.is_kept = bool(others)
-        self._keeping.acknowledged(least([self._of(member) for member in others]))
+        self._log_manager.acknowledged(least([self._of(member) for member in others]))
         if kept.dropped > self._reported:
             self._reported = kept.dropped
             self._report(kept, others)
 
-    def _report(self, kept: KeptLog, others: list[int]) -> None:
+    def _report(self, kept: RegionLog, others: list[int]) -> None:
         """The log has become too long: say who will need a full copy."""
         own = self._region.origin
         for member in others:
@@ -205,7 +204,7 @@ class Retention:
 
     def _of(self, member: int) -> Numbers:
         """Return what a region has on its disk, as it said on a connection or in its log."""
-        numbers = self._callers.acknowledged.get(member, {}).copy()
+        numbers = self._peer_sessions.acknowledged.get(member, {}).copy()
         beat = self._region.beats.get(member)
         if beat is not None:
             raise_numbers(numbers, beat.numbers)

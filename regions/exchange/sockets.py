@@ -5,77 +5,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from typing import Final, cast
+from typing import Final
 
-from headrace.regions.exchange.peer_connection import Conversation, Link
+from headrace.regions.exchange.peer_connection import PeerConnection
 from headrace.regions.exchange.peers import Connector
 from headrace.regions.exchange.regions import TICK_MS, Regions
-from headrace.server.active_active import Encrypt
-from headrace.server.clients.session import source_address
 from headrace.server.clock import Clock
 from headrace.server.config.config import Config
 from headrace.server.config.kinds import PeerAddress
+from headrace.server.links.link import LOST, Encrypt, Link, LinkUser
+from headrace.server.links.tcp import TcpLink
 
 PLAINTEXT: Final = (
     "it is on another machine, and what is exchanged is not encrypted (aa-tls, aa-allow-plaintext)"
 )
-
-LOST: Final = "the connection was lost"
-
-
-class SocketLink(Link, asyncio.Protocol):
-    """One connection to a peer."""
-
-    def __init__(self, conversation: Conversation, clock: Clock, may_be_remote: bool) -> None:
-        self._conversation: Final = conversation
-        self._clock: Final = clock
-        self._may_be_remote: Final = may_be_remote
-        self._transport: asyncio.Transport | None = None
-        self._closed = False
-
-    # Called by the event loop
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to talk."""
-        connected = cast(asyncio.Transport, transport)  # uvloop's has all that one has
-        self._transport = connected
-        if not self._may_be_remote and _is_remote(connected):
-            self._conversation.puller.refused = True
-            self._conversation.end(PLAINTEXT)
-            connected.abort()
-            return
-        self._conversation.connected(self, self._clock.monotonic_ms())
-
-    def data_received(self, data: bytes) -> None:
-        """Pass on what has come."""
-        if not self._closed:
-            self._conversation.received(data, self._clock.monotonic_ms())
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The other side has closed, or the network has failed."""
-        self._transport = None
-        if not self._closed:
-            self._closed = True
-            reason = LOST
-            if isinstance(exc, OSError):
-                reason += f": {exc.strerror or exc}"
-            if "TLS: " in reason:
-                self._conversation.refused(reason)
-            else:
-                self._conversation.lost(reason)
-
-    # Link
-
-    def send(self, wire: bytes) -> None:
-        """Send some bytes."""
-        if self._transport is not None:
-            self._transport.write(wire)
-
-    def close(self) -> None:
-        """Close it; nothing more is reported."""
-        self._closed = True
-        if self._transport is not None:
-            self._transport.abort()
+TLS: Final = "TLS: "  # in front of a reason that trying again will hardly mend
 
 
 class SocketConnector(Connector):
@@ -86,14 +30,15 @@ class SocketConnector(Connector):
 
     Attributes:
         regions: whose connections these are.
+        opening: links that are not there yet.
     """
 
     def __init__(self, config: Config, clock: Clock, encrypt: Encrypt) -> None:
-        self._encrypt: Final = encrypt
         self.regions: Regions | None = None
-        self._clock: Final = clock
-        self._config: Final = config
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self.opening: Final[set[Link]] = set()
+        self.clock: Final = clock
+        self.config: Final = config
+        self._encrypt: Final = encrypt
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, regions: Regions) -> None:
@@ -106,16 +51,17 @@ class SocketConnector(Connector):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for task in self._tasks:
-            task.cancel()
+        for link in self.opening:
+            link.close()
+        self.opening.clear()
         if self.regions is not None:
             self.regions.close()
             self.regions = None
 
-    def connect(self, address: PeerAddress, conversation: Conversation) -> None:
-        task = asyncio.get_running_loop().create_task(self._connect(address, conversation))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def connect(self, address: PeerAddress, connection: PeerConnection) -> None:
+        encrypt = self._encrypt if self.config.aa_tls else None
+        user = _User(self, connection, address)
+        self.opening.add(TcpLink(user, self.config, address.host, address.port, encrypt))
 
     def apply_soon(self) -> None:
         asyncio.get_running_loop().call_soon(self._apply)
@@ -124,31 +70,8 @@ class SocketConnector(Connector):
         regions = self.regions
         if regions is not None:
             regions.apply()
-            if regions.copying.has_work:
+            if regions.full_copy.has_work:
                 gc.freeze()  # what a copy brings stays: no slice waits until it has been walked
-
-    async def _connect(self, address: PeerAddress, conversation: Conversation) -> None:
-        host = os.fsdecode(address.host)
-        where = f"{host}:{address.port}"
-        loop = asyncio.get_running_loop()
-
-        def failed(reason: str) -> None:
-            end = conversation.lost if reason == LOST else conversation.refused
-            end(f"{where}: {reason}")
-
-        def protocol() -> asyncio.Protocol:
-            config = self._config
-            link = SocketLink(conversation, self._clock, config.aa_tls or config.aa_allow_plaintext)
-            if not config.aa_tls:
-                return link
-            return self._encrypt(link, host, failed)
-
-        try:
-            source = source_address(self._config)
-            await loop.create_connection(protocol, host, address.port, local_addr=source)
-        except (OSError, UnicodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            conversation.lost(f"{where} cannot be reached: {reason or error}")
 
     def _tick(self) -> None:
         regions = self.regions
@@ -157,7 +80,44 @@ class SocketConnector(Connector):
             regions.tick()
 
 
-def _is_remote(transport: asyncio.Transport) -> bool:
-    peer = transport.get_extra_info("peername")
+class _User(LinkUser):
+    """Lets a connection know what becomes of its link."""
+
+    def __init__(
+        self, connector: SocketConnector, connection: PeerConnection, address: PeerAddress
+    ) -> None:
+        self._connector: Final = connector
+        self._connection: Final = connection
+        self._address: Final = address
+        self._is_there = False
+
+    def connected(self, link: Link) -> None:
+        self._is_there = True
+        self._connector.opening.discard(link)
+        config = self._connector.config
+        if config.aa_tls or config.aa_allow_plaintext or not _is_remote(link):
+            self._connection.connected(link, self._connector.clock.monotonic_ms())
+        else:
+            self._connection.refused(PLAINTEXT)
+            link.close()
+
+    def received(self, link: Link, data: bytes) -> None:
+        self._connection.received(data, self._connector.clock.monotonic_ms())
+
+    def lost(self, link: Link, reason: str) -> None:
+        self._connector.opening.discard(link)
+        if not self._is_there:
+            where = f"{os.fsdecode(self._address.host)}:{self._address.port}"
+            is_open = reason.startswith((LOST, TLS))
+            reason = f"{where}: {reason}" if is_open else f"{where} cannot be reached: {reason}"
+        if TLS in reason:
+            self._connection.refused(reason)
+        else:
+            self._connection.lost(reason)
+
+
+def _is_remote(link: Link) -> bool:
+    transport = link.transport()
+    peer = None if transport is None else transport.get_extra_info("peername")
     host = str(peer[0]).removeprefix("::ffff:") if isinstance(peer, tuple) else ""
     return not (host.startswith("127.") or host == "::1")

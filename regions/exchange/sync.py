@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.protocol.replies import Map
-from headrace.regions.exchange.peer_connection import Conversation
+from headrace.regions.exchange.peer_connection import PeerConnection
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
 from headrace.server.waiting import Parked
@@ -23,18 +23,12 @@ class Wait:
         self.parked: Final = parked
         self.numbers: Final = numbers
 
-    @property
-    def over(self) -> bool:
-        """Return whether the client waits no more."""
-        waiter = self.session.waiter
-        return self.session.closed or waiter is None or waiter.parked is not self.parked
-
 
 class Sync:
     """A client that waits until all is here that each peer had when it was asked.
 
     Attributes:
-        conversations: by region, with each peer. They are there for this alone, so that they are
+        connections: by region, with each peer. They are there for this alone, so that they are
             not held up by anything, and go on while the links are paused.
     """
 
@@ -42,17 +36,11 @@ class Sync:
         self.session: Final = session
         self.deadline_ms: Final = deadline_ms
         self.parked: Parked | None = None
-        self.conversations: Final[dict[int, Conversation]] = {}
-
-    @property
-    def over(self) -> bool:
-        """Return whether the client waits no more."""
-        waiter = self.session.waiter
-        return self.session.closed or waiter is None or waiter.parked is not self.parked
+        self.connections: Final[dict[int, PeerConnection]] = {}
 
     def level(self, region: Region) -> list[int]:
         """The peers that have been caught up with."""
-        found = self.conversations.items()
+        found = self.connections.items()
         return [number for number, each in found if outcome_of(each, region) == LEVEL]
 
     def is_done(self, region: Region, is_caught: bool) -> bool:
@@ -62,13 +50,13 @@ class Sync:
             is_caught: this region knows enough to take writes; where it does not, with all peers
                 caught up with, that is a matter of a moment.
         """
-        if not all(outcome_of(each, region) for each in self.conversations.values()):
+        if not all(outcome_of(each, region) for each in self.connections.values()):
             return False
-        return is_caught or len(self.level(region)) < len(self.conversations)
+        return is_caught or len(self.level(region)) < len(self.connections)
 
     def reply(self, region: Region, is_caught: bool) -> Map:
         """Return what the client is answered: what has become of each peer."""
-        found = {number: outcome_of(each, region) for number, each in self.conversations.items()}
+        found = {number: outcome_of(each, region) for number, each in self.connections.items()}
         if not is_caught and all(outcome == LEVEL for outcome in found.values()):
             found = dict.fromkeys(found, b"")
         pairs: list[tuple[object, object]] = []
@@ -77,18 +65,18 @@ class Sync:
         return Map(pairs)
 
     def end(self) -> None:
-        """End the conversations."""
-        for conversation in self.conversations.values():
-            conversation.end("it is over")
+        """End the connections."""
+        for connection in self.connections.values():
+            connection.end("it is over")
 
 
-def outcome_of(conversation: Conversation, region: Region) -> bytes:
+def outcome_of(connection: PeerConnection, region: Region) -> bytes:
     """``level``, or why the peer could not be asked; empty while that is not known."""
-    hello = conversation.puller.hello
+    hello = connection.client.hello
     if hello is not None:
         for origin, number in hello.numbers.items():
             if region.number_of(origin) < number:
                 break
         else:
             return LEVEL
-    return conversation.reason.encode() if conversation.over else b""
+    return connection.reason.encode() if connection.over else b""

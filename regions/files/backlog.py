@@ -16,19 +16,18 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from headrace.regions.files.pieces import Piece
+
 CUT_BYTES: Final[i64] = 4096  # about so far from each other are the places where a batch can be cut
 _NOWHERE: Final[i64] = -1
 _NONE: Final[list[tuple[int, int]]] = []  # of many objects; it is never added to
 
 
-class Batch:
+class Batch(Piece):
     """Whole units of one origin.
 
     Attributes:
-        origin: whose they are.
-        first, count: their numbers are ``first``, ``first + 1`` and so on.
-        ms: when the source wrote them, by its own clock; 0 where that is not known.
-        payload: their requests, one behind the other.
+        ms: 0 where that is not known.
         cuts: units that can be the first of a part of this: where they begin, and their number.
     """
 
@@ -41,11 +40,7 @@ class Batch:
         payload: bytes,
         cuts: list[tuple[int, int]],
     ) -> None:
-        self.origin: Final = origin
-        self.first: Final = first
-        self.count: Final = count
-        self.ms = ms
-        self.payload: Final = payload
+        super().__init__(origin, first, count, ms, payload)
         self.cuts: Final = cuts
 
     @property

@@ -32,7 +32,7 @@ from headrace.protocol.client import request, write_request
 from headrace.regions.files.backlog import Backlog, Batch, Slicer
 from headrace.regions.files.identity import file_words
 from headrace.regions.files.log_file import NUMBERED, LogFile, Scanner
-from headrace.regions.files.region_log import KeptLog
+from headrace.regions.files.region_log import RegionLog
 from headrace.regions.knowledge.records import is_numbered
 from headrace.regions.knowledge.region import Region
 from headrace.storage.sharing import AA, CLOSED, FROM
@@ -70,7 +70,7 @@ class Journal(AppendOnlyFile):
         base_bytes: int,
         region: Region,
         backlog: Backlog,
-        kept: KeptLog | None = None,
+        kept: RegionLog | None = None,
     ) -> None:
         self._region: Final = region
         self._backlog: Final = backlog
@@ -227,7 +227,6 @@ class Journal(AppendOnlyFile):
         self._slicer.numbered(start, len(out))
 
     def _add_inside(self, received: _Received) -> None:
-        """Write what came, as a part of the transaction under way."""
         self._count_from(received.origin, received.first)
         out = self._out
         payload = received.payload
@@ -250,7 +249,6 @@ class Journal(AppendOnlyFile):
             self._write_count(origin, number)
 
     def _write_count(self, origin: bytes, number: int) -> None:
-        """Write how to count from here on."""
         out = self._out
         at: i64 = len(out)
         if not self._in_transaction:
@@ -373,7 +371,6 @@ class Journal(AppendOnlyFile):
             os.close(fd)
 
     def _begun(self, is_new: bool) -> None:
-        """Begin to count in a file that has been opened."""
         region = self._region
         self._out_at = self.size_bytes
         self._slicer.clear()
@@ -413,7 +410,7 @@ class Journal(AppendOnlyFile):
         super().close()
 
 
-class RegionLog(KeptLog):
+class JournalLog(RegionLog):
     """The log of a region whose files are journals."""
 
     def begin_file(self, path: bytes, older_bytes: int, base_bytes: int) -> Journal:

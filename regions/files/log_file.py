@@ -162,7 +162,6 @@ def _first_kind(name: bytes, count: i64) -> int:
 
 
 def _second_kind(name: bytes) -> int:
-    """Return what ``AA name`` is."""
     if name in EFFECTS:
         return NUMBERED
     if name == FROM:

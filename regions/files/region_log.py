@@ -30,7 +30,7 @@ from headrace.storage.vectors import Numbers
 LOG_BYTES: Final = 4 << 30
 
 
-class KeptLog(PeerLog):
+class RegionLog(PeerLog):
     """The numbered records in the files of a region.
 
     Args:
@@ -230,7 +230,6 @@ class _Search:
         return goes_on
 
     def batch(self) -> Batch | None:
-        """Return what has been found."""
         if not self._first or self._first > self._least:
             return None
         count = self._next - self._first

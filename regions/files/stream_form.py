@@ -28,7 +28,6 @@ from headrace.persistence.forms.form import Unsound, Walk
 from headrace.persistence.forms.records import Intake, Record, Records
 from headrace.persistence.forms.stream.form import StreamForm
 from headrace.persistence.forms.stream.records import (
-    BLOCKS_AT_ONCE,
     STREAM,
     StreamReader,
     StreamRecords,
@@ -56,7 +55,7 @@ from headrace.regions.lanes.places import Places
 from headrace.regions.lanes.registers import Register, Setting
 from headrace.regions.lanes.removals import DEL, EXPIRE, Awaited, Removal, Tombstone, Top
 from headrace.regions.lanes.stream import FrozenLane, FrozenRegionalStream, RegionalStream
-from headrace.regions.lanes.tombstones import bury
+from headrace.regions.lanes.tombstones import pack_tombstone
 from headrace.storage.sharing import REGION_MAX
 from headrace.storage.stream.contents import (
     IDMP_DURATION_S,
@@ -300,141 +299,78 @@ def _id(ms: int, seq: int) -> ID:
     return ms, seq
 
 
-class LanesRecords:
-    """Makes the records that only streams of lanes have."""
-
-    def __init__(self, records: Records) -> None:
-        self._records: Final = records
-
-    def stream(self, key: bytes, expire_ms: int, stream: FrozenRegionalStream) -> None:
-        """A key that holds such a stream; what it consists of follows."""
-        self._records.keys += 1
-        self._records.entries += stream.length
-        record = Record(LANES)
-        record.table = [
-            expire_ms,
-            stream.max_deleted_ms,
-            stream.max_deleted_seq,
-            stream.idmp_duration_s,
-            stream.idmp_maxsize,
-            stream.iids_added,
-            stream.iids_duplicates,
-            len(stream.lanes),
-            len(stream.births),
-            len(stream.groups),
-            stream.producers,
-        ]
-        record.add(key)
-        self._records.put(record)
-
-    def lane(self, lane: FrozenLane) -> None:
-        """A lane; its blocks follow."""
-        log = lane.log
-        record = Record(LANE)
-        record.table = [
-            log.last_ms,
-            log.last_seq,
-            *lane.deleted,
-            *lane.trimmed,
-            1 if lane.manual else 0,
-            log.entries_added,
-            log.length,
-            log.blocks,
-            0 if log.tail is None else 1,
-        ]
-        record.add(lane.name)
-        record.add(ids_document(lane.early))
-        self._records.put(record)
-
-    def remembered(self, stream: FrozenRegionalStream) -> None:
-        """What is remembered beside lanes and groups."""
-        record = Record(REMEMBERED)
-        record.add(remembered_document(stream))
-        self._records.put(record)
-
-    def births(self, stream: FrozenRegionalStream, name: bytes) -> None:
-        """What is known of the creates of a group."""
-        record = Record(BIRTHS)
-        record.add(name)
-        record.add(births_document(stream.births[name]))
-        self._records.put(record)
-
-    def places(self, stream: FrozenRegionalStream, number: int) -> None:
-        """How far a group has read."""
-        record = Record(PLACES)
-        record.add(places_document(stream.places[number]))
-        self._records.put(record)
-
-
-class LanesWalk(Walk):
+class LanesWalk(StreamWalk):
     """Encodes one frozen stream of lanes, part by part: its lanes, and then as any stream."""
 
     def __init__(
         self,
-        records: LanesRecords,
+        records: Records,
         parts: StreamRecords,
         key: bytes,
         expire_ms: int,
         stream: FrozenRegionalStream,
     ) -> None:
-        self._records: Final = records
+        super().__init__(parts, stream)
+        self._out: Final = records
         self._parts: Final = parts
-        self._stream: Final = stream
+        self._lanes: Final = stream
         self._next_lane = 0
         self._log: FrozenStream | None = None
         self._names: Final = list(stream.births)
         self._next_name = 0
         self._remembered = False
-        self._groups: Final = _GroupsWalk(records, parts, stream)
-        records.stream(key, expire_ms, stream)
+        records.keys += 1
+        records.entries += stream.length
+        record = Record(LANES)
+        record.table = [
+            *(expire_ms, stream.max_deleted_ms, stream.max_deleted_seq, stream.idmp_duration_s),
+            *(stream.idmp_maxsize, stream.iids_added, stream.iids_duplicates, len(stream.lanes)),
+            *(len(stream.births), len(stream.groups), stream.producers),
+        ]
+        record.add(key)
+        records.put(record)
 
     def step(self) -> bool:
-        log = self._log
-        stream = self._stream
-        if log is not None:
-            self._go_on_with(log)
+        stream = self._lanes
+        if self._log is not None:
+            if not self._parts.entries(self._log):
+                self._log = None
         elif self._next_lane < len(stream.lanes):
             lane = stream.lanes[self._next_lane]
             self._next_lane += 1
             self._log = lane.log
-            self._records.lane(lane)
+            self._put_lane(lane)
         elif not self._remembered:
             self._remembered = True
-            self._records.remembered(stream)
+            self._put(REMEMBERED, remembered_document(stream))
         elif self._next_name < len(self._names):
-            self._records.births(stream, self._names[self._next_name])
+            name = self._names[self._next_name]
             self._next_name += 1
+            self._put(BIRTHS, name, births_document(stream.births[name]))
         else:
-            return self._groups.step()
+            return super().step()
         return True
 
-    def _go_on_with(self, log: FrozenStream) -> None:
-        """Encode the next part of a lane."""
-        parts = self._parts
-        blocks = log.next_blocks(BLOCKS_AT_ONCE)
-        if blocks:
-            parts.blocks(blocks)
-            return
-        parts.blocks_done()
-        if log.tail is not None:
-            parts.open_block(log.tail)
-        self._log = None
-
-
-class _GroupsWalk(StreamWalk):
-    """Encodes the groups and producers of a stream of lanes."""
-
-    def __init__(
-        self, records: LanesRecords, parts: StreamRecords, stream: FrozenRegionalStream
-    ) -> None:
-        super().__init__(parts, stream)
-        self._lanes_records: Final = records
-        self._lanes: Final = stream
-
     def begin_group(self, group: FrozenGroup, number: int) -> None:
-        """See ``StreamWalk``: its places follow."""
         super().begin_group(group, number)
-        self._lanes_records.places(self._lanes, number)
+        self._put(PLACES, places_document(self._lanes.places[number]))
+
+    def _put_lane(self, lane: FrozenLane) -> None:
+        log = lane.log
+        record = Record(LANE)
+        record.table = [
+            *(log.last_ms, log.last_seq, *lane.deleted, *lane.trimmed, 1 if lane.manual else 0),
+            *(log.entries_added, log.length, log.blocks, 0 if log.tail is None else 1),
+        ]
+        record.add(lane.name)
+        record.add(ids_document(lane.early))
+        self._out.put(record)
+
+    def _put(self, kind: int, *pieces: bytes) -> None:
+        record = Record(kind)
+        for piece in pieces:
+            record.add(piece)
+        self._out.put(record)
 
 
 class LanesReader(StreamReader):
@@ -560,13 +496,9 @@ class LanesReader(StreamReader):
 class LanesWriter(StreamWriter):
     """Writes streams, of whichever kind they are."""
 
-    def __init__(self, records: Records) -> None:
-        super().__init__(records)
-        self._lanes: Final = LanesRecords(records)
-
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
         if isinstance(value, FrozenRegionalStream):
-            return LanesWalk(self._lanes, self.parts, key, expire_ms, value)
+            return LanesWalk(self.records, self.parts, key, expire_ms, value)
         return super().add(key, value, expire_ms)
 
 
@@ -582,8 +514,8 @@ class LanesForm(StreamForm):
     def reader(self, intake: Intake) -> LanesReader:
         return LanesReader(intake)
 
-    def in_grave(self, value: object) -> object:
-        return (bury(value) or value) if isinstance(value, RegionalStream) else value
+    def as_tombstone(self, value: object) -> object:
+        return (pack_tombstone(value) or value) if isinstance(value, RegionalStream) else value
 
     def check(self, value: object) -> None:
         if not isinstance(value, RegionalStream):

@@ -75,7 +75,7 @@ class Region(Member):
         stable_readers: keys for which somebody waits until more is stable.
         synced: what is known here and on the disk.
         garbage: keys that are there, and remember what may be forgotten once all regions know of
-            it. All that is in the graves is like that, and does not stand here.
+            it. All that is in the tombstones is like that, and does not stand here.
         garbage_known: what was known here when the latest of that came.
         emitted: how many effects of each name, XADD left out, it has made since its start.
         unpublished: groups, as (key, name), of which more may be acknowledged than others know.

@@ -105,7 +105,6 @@ def alone(stream: RegionalStream) -> Stream:
 
 
 def _leave(stream: RegionalStream, plain: Stream, group: Group) -> None:
-    """Give a group its one place."""
     last = stream.top()
     for part in places_of(group).parts(stream, 1):
         last = plain.last_before((part.run.ms[part.low], part.run.seq[part.low]))

@@ -12,13 +12,7 @@ from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.registers import Register
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.run import ID_MAX, following
-from headrace.storage.vectors import (
-    ID,
-    NO_ID,
-    encode_dots,
-    encode_lanes,
-    encode_numbers,
-)
+from headrace.storage.vectors import ID, NO_ID, encode_dots, encode_lanes, encode_numbers
 
 _PAGE = 1000  # entries looked at together
 

@@ -115,7 +115,6 @@ def all_acknowledged(stream: Lanes, group: Group) -> list[Interval]:
 
 
 def _pending_in(lane: Lane, group: Group, after: ID, upto: ID) -> list[Nack]:
-    """The pending entries of a lane that are still there, in a stretch of it."""
     if upto <= after:
         return []
     start = following(after[0], after[1])
@@ -214,7 +213,6 @@ def _consumer(group: Group, name: bytes, moment_ms: int) -> Consumer:
 
 
 def _is_done(stream: Lanes, places: Places, entry_id: ID) -> bool:
-    """Return whether all entries with an ID are acknowledged."""
     holders = stream.holders(entry_id[0], entry_id[1])
     if not holders:
         return False

@@ -91,7 +91,6 @@ class Join:
         forget_lanes(self._copy, gone_here)
 
     def _join_rest(self) -> None:
-        """All lanes are joined."""
         mine = self._mine
         copy = self._copy
         _join_current(mine, copy, self._my_numbers, self._copy_numbers)
@@ -164,7 +163,6 @@ class _LaneJoin:
             self._start = _LAST
 
     def step(self) -> bool:
-        """Do the next piece; False when nothing is left."""
         if self._place is not None:
             self._place = _drop_those_gone(self._mine.log, self._copy.log, self._place, self._both)
         elif self._start < self._copy.log.last_entry_id():
@@ -349,11 +347,7 @@ def _added_ms(record: Record) -> int:
 
 
 def _join_births(
-    stream: RegionalStream,
-    mine: Births,
-    copy: Births,
-    my_numbers: Numbers,
-    copy_numbers: Numbers,
+    stream: RegionalStream, mine: Births, copy: Births, my_numbers: Numbers, copy_numbers: Numbers
 ) -> None:
     kept: list[Create] = []
     theirs = {create.dot: create for create in copy.known()}

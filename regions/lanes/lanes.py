@@ -1,8 +1,6 @@
-"""The lanes of a stream, and what readers ask of them together.
+"""The lanes of a stream: what readers ask of them together, and what a region adds to them.
 
 Most streams have one lane with entries. Then that one answers, and nothing is merged.
-
-What a region adds to a stream: in which lane, and with which ID.
 
 A region writes one lane of a stream, its *current* one. It begins another when its epoch is a new
 one, or when a deletion of the key covers all of the lane. A name of a lane is never used again. So
@@ -34,7 +32,7 @@ from headrace.storage.stream.entry_log import (
     IDsExhausted,
 )
 from headrace.storage.stream.part import Part, Stretch
-from headrace.storage.stream.run import ID_MAX, following, is_below
+from headrace.storage.stream.run import ID_MAX, is_below
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import ID, NO_ID, LaneVector, lane_name
 
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
 
 _NO_LANES: Final[list[Lane]] = []  # of a stream without entries; never changed
 _EARLY_BYTES: Final = 150  # of an entry that was removed before it came, about
+_GENERATION: Final = 1 << GENERATION_SHIFT
+_AHEAD_MS: Final = 3000  # so much the IDs of ``*`` may be ahead of the clock: see ``promise_ms``
 
 
 class Lanes(Stream):
@@ -53,16 +53,25 @@ class Lanes(Stream):
     ``length`` and ``entries_added`` are sums, ``last_ms`` and ``last_seq`` the highest ID that new
     ones have to be above. ``index`` and ``tail`` are of no use: each lane has its own.
 
+    Args:
+        region: whose copy of the stream this is; it gives names to lanes and says which IDs are
+            made.
+
     Attributes:
         lanes: in the order of their keys.
-        region_id: whose copy of the stream this is.
+        own: the lane that own entries go to; None where the next one begins a lane.
+        began: the number of the lane that the last own entry began; 0 where it went on with one.
     """
 
-    def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
+    def __init__(self, region: Region, idmp_duration_s: int, idmp_maxsize: int) -> None:
         super().__init__(idmp_duration_s, idmp_maxsize)
+        self.region: Final = region
         self.lanes: list[Lane] = []
-        self.region_id = 0
+        self.own: Lane | None = None
+        self.began = 0
         self._filled = _NO_LANES  # those that have entries
+        self._own_origin = b""  # whose ``own`` is: this region in its epoch
+        self._used_ms = -1  # up to which own lanes that are covered may have made each ID
 
     # Lanes
 
@@ -141,7 +150,6 @@ class Lanes(Stream):
         return [lane for lane in self._filled if lane.log.contains(ms, seq)]
 
     def _only(self) -> Stream | None:
-        """The log of the only lane that has entries, if it is the only one."""
         return self._filled[0].log if len(self._filled) == 1 else None
 
     # Reading
@@ -218,13 +226,6 @@ class Lanes(Stream):
             count += lane.log.count_before(ms, seq)
         return count
 
-    def count_upto(self, ms: int, seq: int) -> int:
-        """Return how many live entries have this ID or a lower one."""
-        if ms == ID_MAX and seq == ID_MAX:
-            return self.length
-        above = following(ms, seq)
-        return self.count_before(above[0], above[1])
-
     def around_rank(self, rank: int) -> Stretch:
         only = self._only()
         return around_rank(self._filled, rank) if only is None else only.around_rank(rank)
@@ -260,30 +261,7 @@ class Lanes(Stream):
             total += lane.log.effort()
         return total
 
-
-_GENERATION: Final = 1 << GENERATION_SHIFT
-_AHEAD_MS: Final = 3000  # so much the IDs of ``*`` may be ahead of the clock: see ``promise_ms``
-
-
-class OwnLanes(Lanes):
-    """A stream to which a region adds entries.
-
-    Args:
-        region: who this is; it gives names to lanes and says which IDs are made.
-
-    Attributes:
-        own: the lane that own entries go to; None where the next one begins a lane.
-        began: the number of the lane that the last own entry began; 0 where it went on with one.
-    """
-
-    def __init__(self, region: Region, idmp_duration_s: int, idmp_maxsize: int) -> None:
-        super().__init__(idmp_duration_s, idmp_maxsize)
-        self.region: Final = region
-        self.region_id = region.id
-        self.own: Lane | None = None
-        self.began = 0
-        self._own_origin = b""  # whose ``own`` is: this region in its epoch
-        self._used_ms = -1  # up to which own lanes that are covered may have made each ID
+    # Own entries
 
     def next_seq(self, ms: int) -> int:
         """The sequence that ``ms`` stands for, or ``ms-*``; in mode ``LIBERAL`` only the latter.

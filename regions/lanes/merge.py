@@ -98,7 +98,6 @@ class _Cursor:
         self._high = 0
 
     def run(self) -> Run:
-        """The entries of the current part."""
         return self._run
 
     def next_part(self, portion: int) -> bool:
@@ -239,7 +238,6 @@ class _Cursor:
         return min(self._high, bound)
 
     def is_used_up(self) -> bool:
-        """Return whether nothing is left of the current part."""
         return self._low >= self._high
 
     def go_on(self, portion: int) -> bool:
@@ -266,7 +264,6 @@ class _Mix:
         return not self._lanes or names is self._run.names or names == self._run.names
 
     def add(self, run: Run, number: int, lane: Lane) -> None:
-        """Add an entry."""
         names = run.names
         assert names is not None
         if not self._lanes:
@@ -283,7 +280,6 @@ class _Mix:
         self._lanes.append(lane)
 
     def flush(self, found: list[Part], kinds: int) -> None:
-        """Put what there is into a part."""
         if self._lanes:
             found.append(MixedPart(self._run, 0, len(self._lanes), self._lanes, kinds))
             self._lanes = []

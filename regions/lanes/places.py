@@ -183,7 +183,7 @@ class Places(Position):
             return HERE
         stream = _lanes(log)
         home = self.births.home_region()
-        if home not in (ANYWHERE, stream.region_id):
+        if home not in (ANYWHERE, stream.region.id):
             return home
         if not self.is_whole:
             for name, entry_id in self.place.items():

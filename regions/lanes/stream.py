@@ -16,7 +16,7 @@ from typing import Final
 from headrace.regions.knowledge.region import STEP, Region
 from headrace.regions.lanes.group_state import GREATEST, Births, Create, Home
 from headrace.regions.lanes.lane import Lane, LaneError
-from headrace.regions.lanes.lanes import Lanes, OwnLanes
+from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.places import Interval, Places, acknowledged, new_group, places_of
 from headrace.regions.lanes.registers import NO_DEADLINE, Register, Setting
 from headrace.regions.lanes.removals import Awaited, Removal, Tombstone, Top
@@ -56,36 +56,23 @@ class FrozenRegionalStream(FrozenStream):
     Complexity: O(lanes + groups + consumers + intervals), and one reference for 500 pending
         entries.
 
-    Args:
-        stream: its lanes and groups.
-        tops, removals, awaited, births, ttl, limits: what else it has; see
-            ``stream.RegionalStream``. They are copied.
-
     Attributes:
         lanes: in their order.
         current: the lane that each origin writes, by name.
+        tops, removals, awaited, births, ttl, limits: copies; see ``RegionalStream``.
         places: those of each group, in the order of ``groups``.
     """
 
-    def __init__(
-        self,
-        stream: Lanes,
-        tops: list[Top],
-        removals: list[Removal],
-        awaited: list[Awaited],
-        births: dict[bytes, Births],
-        ttl: Register,
-        limits: Register,
-    ) -> None:
+    def __init__(self, stream: RegionalStream) -> None:
         super().__init__(stream)
         self.lanes: Final = [FrozenLane(lane) for lane in stream.lanes]
-        self.current: Final = {lane.origin: lane.name for lane in stream.lanes if lane.is_current}
-        self.tops: Final = tops.copy()
-        self.removals: Final = removals.copy()
-        self.awaited: Final = awaited.copy()
-        self.births: Final = {name: of_name.copy() for name, of_name in births.items()}
-        self.ttl: Final = ttl.copy()
-        self.limits: Final = limits.copy()
+        self.current: Final = {lane.origin: lane.name for lane in stream.current_lanes()}
+        self.tops: Final = stream.tops.copy()
+        self.removals: Final = stream.removals.copy()
+        self.awaited: Final = stream.awaited.copy()
+        self.births: Final = {name: births.copy() for name, births in stream.births.items()}
+        self.ttl: Final = stream.ttl.copy()
+        self.limits: Final = stream.limits.copy()
         self.places: Final[list[Places]] = [
             places_of(group).copy() for group in stream.groups.values()
         ]
@@ -118,7 +105,7 @@ _NO_REMOVALS: Final[list[Removal]] = []
 _NO_AWAITED: Final[list[Awaited]] = []
 
 
-class RegionalStream(OwnLanes, Replicated):
+class RegionalStream(Lanes, Replicated):
     """One stream.
 
     Args:
@@ -282,7 +269,6 @@ class RegionalStream(OwnLanes, Replicated):
         return not gone
 
     def delete(self, ms: int, seq: int) -> bool:
-        """See ``EntryLog``: all entries with this ID, here alone."""
         holders = self.holders(ms, seq)
         for lane in holders:
             self._delete_in(lane, ms, seq)
@@ -380,7 +366,6 @@ class RegionalStream(OwnLanes, Replicated):
         return freed
 
     def _forget_pairs(self, freed: list[Freeable]) -> None:
-        """Forget the iids of entries that deletions cover."""
         idmp = self.idmp
         if idmp is None:
             return
@@ -672,15 +657,7 @@ class RegionalStream(OwnLanes, Replicated):
         return not lanes
 
     def freeze(self) -> FrozenRegionalStream:
-        return FrozenRegionalStream(
-            self,
-            self.tops,
-            self.removals,
-            self.awaited,
-            self.births,
-            self.ttl,
-            self.limits,
-        )
+        return FrozenRegionalStream(self)
 
     def restored(self) -> None:
         """All that it consists of has been put in: make of it what follows."""

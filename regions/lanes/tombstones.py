@@ -12,8 +12,8 @@ is packed into one text of numbers, each in as many bytes as it needs, lower bit
 An origin that is the same as the one before stands there as 0. A stream that has more to be
 remembered stays as it is.
 
-There may be millions of graves. So a grave is the text itself, and no object that holds it. It is
-distinguished from a string by where it lies.
+There may be millions of tombstones. So a tombstone is the text itself, and no object that holds it.
+It is distinguished from a string by where it lies.
 
 Forgetting what all regions have seen.
 
@@ -64,9 +64,9 @@ _HAS_GARBAGE: Final = 1
 _NO_REST: Final = (0, 0, IDMP_DURATION_S, IDMP_MAXSIZE, 0, 0)
 
 
-def opened(grave: bytes, region: Region) -> RegionalStream:
+def unpack_tombstone(tombstone: bytes, region: Region) -> RegionalStream:
     """An equal stream, as ``region`` has it."""
-    packed = _Unpacker(grave)
+    packed = _Unpacker(tombstone)
     stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
     for _ in range(packed.next() >> 1):
         kind, dot = packed.kind_and_dot()
@@ -84,9 +84,9 @@ def opened(grave: bytes, region: Region) -> RegionalStream:
     return stream
 
 
-def outlasts(grave: bytes, stable: Numbers) -> bool:
+def lasts(tombstone: bytes, stable: Numbers) -> bool:
     """Return whether ``garbage.collect`` would find nothing that may be forgotten."""
-    packed = _Unpacker(grave)
+    packed = _Unpacker(tombstone)
     counted = packed.next()
     if not counted & _HAS_GARBAGE:
         return True
@@ -99,7 +99,7 @@ def outlasts(grave: bytes, stable: Numbers) -> bool:
     return removals > 0
 
 
-def bury(stream: RegionalStream) -> bytes | None:
+def pack_tombstone(stream: RegionalStream) -> bytes | None:
     """Return what is left of a stream that does not exist; None where that is more than usual."""
     if stream.groups or stream.births or stream.tops or stream.awaited or stream.idmp is not None:
         return None
@@ -136,14 +136,13 @@ def bury(stream: RegionalStream) -> bytes | None:
 
 
 class _Packer:
-    """Writes the numbers of a grave, one after the other."""
+    """Writes the numbers of a tombstone, one after the other."""
 
     def __init__(self) -> None:
         self.text: Final = bytearray()
         self._origin = b""
 
     def add(self, number: int) -> None:
-        """One number."""
         text = self.text
         while number > 0x7F:
             text.append(number & 0x7F | 0x80)
@@ -151,7 +150,6 @@ class _Packer:
         text.append(number)
 
     def add_origin(self, origin: bytes) -> None:
-        """An origin."""
         if origin == self._origin:
             self.add(0)
             return
@@ -160,7 +158,6 @@ class _Packer:
         self.add(epoch << _REGION_BITS | region)
 
     def add_lane(self, lane: Lane) -> None:
-        """A lane, without entries."""
         log = lane.log
         is_covered = lane.deleted == lane.last()
         self.add_origin(lane.origin)
@@ -181,7 +178,7 @@ class _Packer:
 
 @mypyc_attr(acyclic=True)
 class _Unpacker:
-    """Reads the numbers of a grave, one after the other."""
+    """Reads the numbers of a tombstone, one after the other."""
 
     def __init__(self, packed: bytes) -> None:
         self._packed: Final = packed
@@ -189,7 +186,6 @@ class _Unpacker:
         self._origin = b""
 
     def next(self) -> int:
-        """The next number."""
         packed = self._packed
         at = self._at
         byte: int = packed[at]
@@ -205,18 +201,15 @@ class _Unpacker:
         return number
 
     def kind_and_dot(self) -> tuple[int, Dot]:
-        """The kind of a removal, and the record that says so."""
         return self.next(), (self.origin(), self.next())
 
     def origin(self) -> bytes:
-        """An origin."""
         mixed = self.next()
         if mixed:
             self._origin = origin_of(mixed & ((1 << _REGION_BITS) - 1), mixed >> _REGION_BITS)
         return self._origin
 
     def numbers(self) -> Numbers:
-        """A number vector."""
         found: Numbers = {}
         for _ in range(self.next()):
             origin = self.origin()
@@ -224,7 +217,6 @@ class _Unpacker:
         return found
 
     def lane(self) -> Lane:
-        """A lane, without entries."""
         origin = self.origin()
         lane = Lane(lane_name(origin, self.next()))
         marks = self.next()

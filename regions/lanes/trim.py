@@ -40,16 +40,13 @@ class _Head:
         self.block: Block | None = lane.log.block_from(0, 0)
 
     def last(self) -> ID:
-        """The last ID that the node ever held."""
         block = self.block
         return _LAST if block is None else (block.last_ms, block.last_seq)
 
     def live(self) -> int:
-        """Return how many entries it has."""
         return 0 if self.block is None else self.block.live
 
     def pass_over(self) -> None:
-        """Go on to the next node."""
         self.passed += self.live()
         ms, seq = self.last()
         if (ms, seq) == _LAST:
@@ -85,7 +82,6 @@ class _Trimming:
         return found
 
     def take(self, head: _Head) -> None:
-        """A node goes whole."""
         self.reach[head.lane.name] = head.last()
         self.removed += head.live()
         head.pass_over()
@@ -142,7 +138,6 @@ def _has_small_head(stream: Lanes, excess: int) -> bool:
 
 
 def _is_among_oldest(stream: Lanes, head: _Head, excess: int) -> bool:
-    """Return whether all of a node is among the oldest ``excess`` entries."""
     count = head.passed + head.live()
     if count > excess:
         return False

@@ -41,7 +41,6 @@ def add_tool(tools: Tools) -> None:
 
 
 def _add_encryption(tool: argparse.ArgumentParser) -> None:
-    """Let a tool take the options for encrypted connections that redis-cli has."""
     group = tool.add_argument_group("encrypted connections, as redis-cli makes them")
     group.add_argument("--tls", action="store_true", help="encrypt")
     group.add_argument("--sni", default="", metavar="HOST", help="what the server is called")

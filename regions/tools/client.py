@@ -19,7 +19,7 @@ DEFAULT_PORT: Final = 6379
 _READ_BYTES: Final = 1 << 16
 
 
-class AskError(Exception):
+class ClientError(Exception):
     """A server cannot be asked, or refuses; the text says why."""
 
 
@@ -47,14 +47,14 @@ class Address:
         self.shown: Final = f"{host}:{self.port}"
 
 
-class Asker:
+class Client:
     """A connection to a server.
 
     Args:
         encryption: how it is encrypted; None where it is not.
 
     Raises:
-        AskError: there is none to be had.
+        ClientError: there is none to be had.
     """
 
     def __init__(self, address: Address, encryption: Encryption | None = None) -> None:
@@ -64,13 +64,13 @@ class Asker:
             if encryption is not None:
                 opened = encryption.wrap(opened, address.host)
         except OSError as error:
-            raise AskError(f"it cannot be reached: {error.strerror or error}") from None
+            raise ClientError(f"it cannot be reached: {error.strerror or error}") from None
         self._socket: Final = opened
         try:
             if address.password:
                 words = ["AUTH", address.user, address.password]
                 self.ask(*[word for word in words if word])
-        except AskError:
+        except ClientError:
             self.close()
             raise
 
@@ -78,18 +78,18 @@ class Asker:
         """The reply to a request.
 
         Raises:
-            AskError: there is none, or it is an error.
+            ClientError: there is none, or it is an error.
         """
         [reply] = self.ask_all([list(words)])
         if isinstance(reply, ReplyError):
-            raise AskError(str(reply))
+            raise ClientError(str(reply))
         return reply
 
     def ask_all(self, requests: list[list[str | bytes]]) -> list[object]:
         """The replies to requests that are sent together; errors are among them.
 
         Raises:
-            AskError: there are none.
+            ClientError: there are none.
         """
         wire = b"".join([request([_word(word) for word in words]) for words in requests])
         replies: list[object] = []
@@ -102,12 +102,12 @@ class Asker:
                     continue
                 data = self._socket.recv(_READ_BYTES)
                 if not data:
-                    raise AskError("it has closed the connection")
+                    raise ClientError("it has closed the connection")
                 self._reader.feed(data)
         except OSError as error:
-            raise AskError(f"it does not answer: {error.strerror or error}") from None
+            raise ClientError(f"it does not answer: {error.strerror or error}") from None
         except ProtocolError as broken:
-            raise AskError(f"it speaks something else: {broken}") from None
+            raise ClientError(f"it speaks something else: {broken}") from None
         return replies
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.errors import shown
 from headrace.regions.knowledge.stability import FOLLOWED_MS
-from headrace.regions.tools.client import Address, Asker, AskError
+from headrace.regions.tools.client import Address, Client, ClientError
 
 if TYPE_CHECKING:
     from headrace.regions.tools.client import Encryption
@@ -179,24 +179,24 @@ class Facts:
         return rows
 
 
-def facts_of(asker: Asker, address: str) -> Facts:
+def facts_of(client: Client, address: str) -> Facts:
     """Return what the server at an address says.
 
     Raises:
-        AskError: it does not answer, or is no region.
+        ClientError: it does not answer, or is no region.
     """
-    info = asker.ask("INFO", "activeactive")
+    info = client.ask("INFO", "activeactive")
     text = info.decode("utf-8", "replace") if isinstance(info, bytes) else ""
     if "aa_region:" not in text:
-        raise AskError("it is no region: aa-region-id is 0")
-    [limit] = asker.ask_all([["CONFIG", "GET", "aa-max-lag-ms"]])
+        raise ClientError("it is no region: aa-region-id is 0")
+    [limit] = client.ask_all([["CONFIG", "GET", "aa-max-lag-ms"]])
     lag_max_ms = _LAG_MAX_MS
     if isinstance(limit, list) and len(limit) == 2:
         lag_max_ms = int(limit[1])
     try:
         return Facts(address, text, lag_max_ms)
     except (KeyError, ValueError):
-        raise AskError("it says other things than this version of the tool knows") from None
+        raise ClientError("it says other things than this version of the tool knows") from None
 
 
 STREAMS_COMPARED: Final = 20
@@ -240,30 +240,29 @@ def show_regions(
 def look_at(addresses: list[Address], encryption: Encryption | None = None) -> Look:
     """Ask all servers, and compare what they say."""
     look = Look()
-    askers: list[Asker] = []
-    regions: list[tuple[Facts, Asker]] = []
+    clients: list[Client] = []
+    regions: list[tuple[Facts, Client]] = []
     try:
         for address in addresses:
             try:
-                asker = Asker(address, encryption)
-                askers.append(asker)
-                facts = facts_of(asker, address.shown)
-                regions.append((facts, asker))
+                client = Client(address, encryption)
+                clients.append(client)
+                facts = facts_of(client, address.shown)
+                regions.append((facts, client))
                 look.facts.append(facts)
                 look.problems += [f"{facts.name}: {problem}" for problem in facts.problems()]
-            except AskError as error:
+            except ClientError as error:
                 look.problems.append(f"{address.shown}: {error}")
         look.problems += _strangers(look.facts)
         if len(regions) > 1:
             _compare(look, regions)
     finally:
-        for asker in askers:
-            asker.close()
+        for client in clients:
+            client.close()
     return look
 
 
 def _strangers(all_facts: list[Facts]) -> list[str]:
-    """Return whether these are different regions of one database."""
     found: list[str] = []
     by_number: dict[int, Facts] = {}
     for facts in all_facts:
@@ -281,14 +280,13 @@ def _strangers(all_facts: list[Facts]) -> list[str]:
 # Whether they have the same
 
 
-def _compare(look: Look, regions: list[tuple[Facts, Asker]]) -> None:
-    """Compare fingerprints of streams between regions that know the same changes."""
+def _compare(look: Look, regions: list[tuple[Facts, Client]]) -> None:
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(_PAUSE_S)
         try:
-            said = [_fingerprints(asker) for _, asker in regions]
-        except AskError as error:
+            said = [_fingerprints(client) for _, client in regions]
+        except ClientError as error:
             look.compared = f"streams were not compared: {error}"
             return
         if all(token and token == said[0][0] for token, _ in said):
@@ -297,23 +295,25 @@ def _compare(look: Look, regions: list[tuple[Facts, Asker]]) -> None:
     look.compared = "streams were not compared: the regions do not know the same changes now"
 
 
-def _fingerprints(asker: Asker) -> tuple[bytes, dict[bytes, object]]:
+def _fingerprints(client: Client) -> tuple[bytes, dict[bytes, object]]:
     """What a region knows, and fingerprints of some streams; nothing where it changed meanwhile."""
-    reply = asker.ask("SCAN", "0", "COUNT", str(10 * STREAMS_COMPARED), "TYPE", "stream")
+    reply = client.ask("SCAN", "0", "COUNT", str(10 * STREAMS_COMPARED), "TYPE", "stream")
     keys = reply[1] if isinstance(reply, list) else []
     chosen = sorted(keys)[:STREAMS_COMPARED]
     requests: list[list[str | bytes]] = [["AA", "TOKEN"]]
     for key in chosen:
         requests.append(["AA", "DIGEST", key, "NEWEST", str(NEWEST)])
     requests.append(["AA", "TOKEN"])
-    replies = asker.ask_all(requests)
+    replies = client.ask_all(requests)
     token = replies[0]
     if not isinstance(token, bytes) or token != replies[-1]:
         return b"", {}
     return token, dict(zip(chosen, replies[1:-1], strict=True))
 
 
-def _judge(look: Look, regions: list[tuple[Facts, Asker]], said: list[dict[bytes, object]]) -> None:
+def _judge(
+    look: Look, regions: list[tuple[Facts, Client]], said: list[dict[bytes, object]]
+) -> None:
     compared: set[bytes] = set()
     for number in range(1, len(regions)):
         for key in said[0]:

@@ -14,7 +14,7 @@ from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
 from headrace.server.acl.user import UNLIMITED, User
 from headrace.server.config.config import Config
 from headrace.server.statistics.statistics import CallCounters
-from headrace.server.waiting import Sleeper, Waiter
+from headrace.server.waiting import Parked, Sleeper, Waiter
 from headrace.storage.keyspace import Keyspace
 
 
@@ -231,6 +231,11 @@ class Session(Sleeper):
         self.leaving: Callable[[Session], None] | None = None  # is called when it is forgotten
         self.flush_pending = False
         self.closed = False
+
+    def waits_for(self, parked: Parked | None) -> bool:
+        """Return whether it still waits for this: it was not answered, and is not gone."""
+        waiter = self.waiter
+        return not self.closed and waiter is not None and waiter.parked is parked
 
     @property
     def subscriptions(self) -> int:

@@ -66,13 +66,13 @@ def failover(call: Call) -> object:
         raise CommandError(errors.SYNTAX)
     if server.role.failover == NO_FAILOVER and wanted.aborts:
         raise CommandError(errors.NO_FAILOVER_UNDER_WAY)
-    failing = server.role.ready_failing()
+    failover = server.role.ready_failover()
     if wanted.aborts:
-        failing.abort("Failover manually aborted")
+        failover.abort("Failover manually aborted")
         return OK
     if server.role.failover != NO_FAILOVER:
         raise CommandError(errors.FAILOVER_UNDER_WAY)
-    failing.begin(wanted.host, wanted.port, wanted.timeout_ms, wanted.is_forced)
+    failover.begin(wanted.host, wanted.port, wanted.timeout_ms, wanted.is_forced)
     return OK
 
 

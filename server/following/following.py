@@ -19,13 +19,14 @@ from headrace.persistence.errors import PersistenceError
 from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import ProtocolError
-from headrace.server.clients.session import PAUSED, Peer
+from headrace.server.clients.session import PAUSED, Peer, describe_endpoints
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.following.applying import Applier
+from headrace.server.following.handshake import Handshake, Refused
 from headrace.server.following.loading import Payload, SyncLoading
-from headrace.server.following.talk import Handshake, Link, LinkUser, Refused
 from headrace.server.gate import FOLLOWS, LINK_DOWN
+from headrace.server.links.link import Link, LinkUser
 from headrace.server.role import FAILOVER_UNDER_WAY, Following, Relay
 
 log: Final = logging.getLogger("headrace")
@@ -52,11 +53,11 @@ class MasterFollowing(Following, LinkUser):
 
     Args:
         relay: the stream of this server.
-        new_link: makes a connection for whoever talks over it.
+        new_link: opens a connection to a host and port, for whoever talks over it.
     """
 
     def __init__(
-        self, dispatcher: Dispatcher, relay: Relay, new_link: Callable[[LinkUser], Link]
+        self, dispatcher: Dispatcher, relay: Relay, new_link: Callable[[LinkUser, bytes, int], Link]
     ) -> None:
         super().__init__()
         self._new_link: Final = new_link
@@ -143,8 +144,7 @@ class MasterFollowing(Following, LinkUser):
         now_ms = self._server.clock.monotonic_ms()
         self._io_ms = now_ms
         self._retry_ms = now_ms
-        self._link = link = self._new_link(self)
-        link.connect(self.host, self.port)
+        self._link = self._new_link(self, self.host, self.port)
 
     def connected(self, link: Link) -> None:
         role = self._server.role
@@ -279,12 +279,12 @@ class MasterFollowing(Following, LinkUser):
 
     def _end_failover(self, failure: str) -> None:
         """The one that is to be the master has answered."""
-        failing = self._server.role.failing
-        if failing is not None and self._server.role.failover == FAILOVER_UNDER_WAY:
+        failover = self._server.role.failover_job
+        if failover is not None and self._server.role.failover == FAILOVER_UNDER_WAY:
             if failure:
-                failing.abort(failure)
+                failover.abort(failure)
             else:
-                failing.succeed()
+                failover.succeed()
 
     def _apply(self, link: Link, data: bytes) -> None:
         applier = self._applier
@@ -342,7 +342,9 @@ class MasterFollowing(Following, LinkUser):
         self._up_since_ms = now_ms
         master = MasterPeer(self, link)
         self._applier = Applier(self._dispatcher, self._relay, self._db, master)
-        link.describe(self._applier.session)
+        transport = link.transport()
+        if transport is not None:
+            describe_endpoints(self._applier.session, transport)
         self._server.clients.master = self._applier.session
         self._server.gate.set(LINK_DOWN, False)
         self._acknowledge(link)

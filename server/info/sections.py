@@ -43,7 +43,7 @@ class MemoryFigures:
         self.unread_by_replicas: Final = server.role.unread_bytes()
         of_region = 0 if files.log is None else files.log.memory_bytes()
         self.regions_backlog: Final = of_region
-        self.graves: Final = server.account.graves_bytes()
+        self.tombstones: Final = server.account.tombstones_bytes()
         self.not_counted: Final = self.aof_buffer + self.unread_by_replicas + of_region
         self.used: Final = server.account.used() + self.not_counted
         self.peak: Final = max(self.used, server.account.peak_bytes)
@@ -67,7 +67,7 @@ class MemoryFigures:
                 self.keys += len(db)
                 tables += table + expiries
         of_clients = self.clients + self.replicas + self.backlog
-        besides = self.not_counted - self.unread_by_replicas + self.graves
+        besides = self.not_counted - self.unread_by_replicas + self.tombstones
         self.overhead: Final = self.startup + of_clients + besides + tables
         self.dataset: Final = max(0, self.used - self.overhead)
 

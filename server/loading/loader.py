@@ -360,7 +360,7 @@ class Loader:
         data = self._server.data
         if self._of_region is None:
             return Decoder(data.dbs, now_ms, drop_before_ms)
-        decoder = Decoder([*data.dbs, data.graves], now_ms, drop_before_ms)
+        decoder = Decoder([*data.dbs, data.tombstones], now_ms, drop_before_ms)
         decoder.accept_region(self._of_region.member)
         return decoder
 

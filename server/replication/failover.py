@@ -15,13 +15,13 @@ from headrace.compat.errors import CommandError
 from headrace.server.dispatch.dispatcher import HELD_BY_FAILOVER, hold_writes, release_writes
 from headrace.server.replication.replica import ONLINE, Replica
 from headrace.server.replication.replicas import AllReplicas
-from headrace.server.role import FAILOVER_UNDER_WAY, FAILOVER_WAITS, NO_FAILOVER, Failing
+from headrace.server.role import FAILOVER_UNDER_WAY, FAILOVER_WAITS, NO_FAILOVER, Failover
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
 
-class Failover(Failing):
+class ReplicaFailover(Failover):
     """At most one at a time."""
 
     def __init__(self, server: Server, replicas: AllReplicas) -> None:

@@ -59,12 +59,6 @@ class _Wait:
         self.offset: Final = offset
         self.synced = synced
 
-    @property
-    def over(self) -> bool:
-        """Return whether the client waits no more: answered, timed out or gone."""
-        waiter = self.session.waiter
-        return waiter is None or waiter.parked is not self.parked
-
 
 class ReplicaWaits:
     """All of them."""
@@ -84,7 +78,7 @@ class ReplicaWaits:
     def synced(self, client: Sleeper) -> None:
         """What a client waits for is on this server's disk."""
         for wait in self._waits:
-            if wait.session is client and not wait.over:
+            if wait.session is client and client.waits_for(wait.parked):
                 wait.synced = 1
         self.look()
 
@@ -92,7 +86,7 @@ class ReplicaWaits:
         """Answer those for whom it has come true, and note what the others get at the end."""
         still: list[_Wait] = []
         for wait in self._waits:
-            if wait.over:
+            if not wait.session.waits_for(wait.parked):
                 continue
             count = self._replicas.acknowledged(wait.offset, wait.local >= 0)
             reply: object = count if wait.local < 0 else [wait.synced, count]
@@ -408,8 +402,8 @@ class AllReplicas(Replicas, Relay):
 
     def tick(self, now_ms: int) -> None:
         self._copies.begin_if_wanted()
-        if self._role.failing is not None:
-            self._role.failing.tick(now_ms)
+        if self._role.failover_job is not None:
+            self._role.failover_job.tick(now_ms)
         if now_ms - self._second_ms < 1000:
             return
         self._second_ms = now_ms

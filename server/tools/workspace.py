@@ -152,7 +152,7 @@ class _TolerantLoader(Loader):
         data = self._server.data
         if self._of_region is None:
             return SoundDecoder(data.dbs, now_ms, drop_before_ms)
-        decoder = SoundDecoder([*data.dbs, data.graves], now_ms, drop_before_ms)
+        decoder = SoundDecoder([*data.dbs, data.tombstones], now_ms, drop_before_ms)
         decoder.accept_region(self._of_region.member)
         return decoder
 

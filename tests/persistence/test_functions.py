@@ -285,10 +285,10 @@ def test_redis_and_we_restore_each_other(fresh_server: Factory, fresh_redis: Fac
     ways = [(real, ours)]
     if is_newest(real):
         ways.append((ours, real))  # older ones know no payload of this version
-    for giver, taker in ways:
-        giver.call("FUNCTION", "FLUSH")
-        there = load(giver)
-        payload = giver.call("FUNCTION", "DUMP")
+    for provider, taker in ways:
+        provider.call("FUNCTION", "FLUSH")
+        there = load(provider)
+        payload = provider.call("FUNCTION", "DUMP")
         assert isinstance(payload, bytes)
         for policy in ("FLUSH", "REPLACE"):
             taker.call("FUNCTION", "RESTORE", payload, policy)

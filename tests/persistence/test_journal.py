@@ -9,7 +9,7 @@ import pytest
 
 from headrace.protocol.client import request
 from headrace.regions.files.backlog import BATCH_BYTES, CUT_BYTES, Backlog, Batch
-from headrace.regions.files.journal import FROM_BYTES, Journal, RegionLog
+from headrace.regions.files.journal import FROM_BYTES, Journal, JournalLog
 from headrace.regions.knowledge.records import is_numbered
 from support.file_limit import file_limit
 from support.region_files import (
@@ -357,7 +357,7 @@ def test_a_long_local_record_between_others(path: Path) -> None:
 def test_synced_records_are_sent_when_they_are_synced(path: Path) -> None:
     region = region_one()
     backlog = Backlog()
-    kept = RegionLog(region, backlog)
+    kept = JournalLog(region, backlog)
     kept.sends_synced = True
     journal = Journal(bytes(path), 0, 0, region, backlog, kept)
     add(journal, xadd(1))
@@ -384,7 +384,7 @@ def test_nothing_is_sent_while_nobody_knows_what_is_on_the_disk(path: Path) -> N
     """A sync that succeeds after one that failed says nothing; a base that is there does."""
     region = region_one()
     backlog = Backlog()
-    kept = RegionLog(region, backlog)
+    kept = JournalLog(region, backlog)
     kept.sends_synced = True
     journal = Journal(bytes(path), 0, 0, region, backlog, kept)
     add(journal, xadd(1))

@@ -12,9 +12,9 @@ from headrace.persistence.aof.manifest import KEPT, parse
 from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.client import request
 from headrace.regions.files.backlog import Backlog
-from headrace.regions.files.journal import Journal, RegionLog
+from headrace.regions.files.journal import Journal, JournalLog
 from headrace.regions.files.log_file import MARK_BYTES, LogFile, index
-from headrace.regions.files.region_log import KeptLog
+from headrace.regions.files.region_log import RegionLog
 from support.region_files import (
     LOCAL,
     Story,
@@ -28,9 +28,9 @@ from support.region_files import (
 )
 
 
-def log_of(paths: list[Path], indexed: bool = False) -> KeptLog:
+def log_of(paths: list[Path], indexed: bool = False) -> RegionLog:
     """A log of files of which nothing is known but from and up to where they go."""
-    log = RegionLog(region_one(), Backlog())
+    log = JournalLog(region_one(), Backlog())
     for path in paths:
         found = LogFile(bytes(path))
         found.sendable_bytes = path.stat().st_size
@@ -45,7 +45,9 @@ def log_of(paths: list[Path], indexed: bool = False) -> KeptLog:
     return log
 
 
-def check_log(log: KeptLog, origin: bytes, sent: list[Unit], number: int, most_bytes: int) -> None:
+def check_log(
+    log: RegionLog, origin: bytes, sent: list[Unit], number: int, most_bytes: int
+) -> None:
     """What comes behind a number is what was sent behind it, unit for unit."""
     flat = [(unit, place) for unit in sent for place in range(len(unit))]
     longest = max(sum(len(request(words)) for words in unit) for unit in sent) + 100
@@ -109,7 +111,7 @@ def test_any_record_can_be_the_first(tmp_path: Path, seed: int) -> None:
 
 def test_much_of_others_is_passed_over(tmp_path: Path) -> None:
     region = region_one()
-    log = RegionLog(region, Backlog())
+    log = JournalLog(region, Backlog())
     journal = Journal(bytes(tmp_path / "x"), 0, 0, region, log.backlog, log)
     for number in range(1, 41):
         add(journal, xadd(number))
@@ -142,7 +144,7 @@ def test_much_of_others_is_passed_over(tmp_path: Path) -> None:
 
 def test_nothing_is_read_that_may_not_be_sent(tmp_path: Path) -> None:
     region = region_one()
-    log = RegionLog(region, Backlog())
+    log = JournalLog(region, Backlog())
     log.sends_synced = True
     journal = Journal(bytes(tmp_path / "x"), 0, 0, region, log.backlog, log)
     add(journal, xadd(1))
@@ -166,7 +168,7 @@ def test_nothing_is_read_that_may_not_be_sent(tmp_path: Path) -> None:
 def test_a_gap_ends_what_can_be_reached(tmp_path: Path) -> None:
     """A copy of everything was joined: records in between were never here one by one."""
     region = region_one()
-    log = RegionLog(region, Backlog())
+    log = JournalLog(region, Backlog())
     path = tmp_path / "x"
     journal = Journal(bytes(path), 0, 0, region, log.backlog, log)
     for first in (1, 2, 50, 51):
@@ -205,7 +207,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path / "appendonlydir"
         self.region = region_one()
-        self.log = RegionLog(self.region, Backlog())
+        self.log = JournalLog(self.region, Backlog())
         self.directory = AofDirectory(bytes(path), b"appendonlydir", b"a")
         self.directory.open()
         self.directory.log = self.log

@@ -61,7 +61,7 @@ def delayed_s(pid: int) -> float:
     return total_ns / 1e9
 
 
-class Asker:
+class PeerClient:
     """A client that asks again when it has its reply, and notes how long the server took.
 
     Args:
@@ -121,7 +121,7 @@ class Asker:
         return bool(ended)
 
 
-def keep_asking(askers: list[Asker], ended: Callable[[], bool]) -> None:
+def keep_asking(askers: list[PeerClient], ended: Callable[[], bool]) -> None:
     """Let clients ask until something has ended."""
     with selectors.DefaultSelector() as selector:
         for asker in askers:
@@ -159,13 +159,13 @@ class Crowd:
     def __init__(self, server: Process, idle: Process) -> None:
         self.longest_ms: Final = LONGEST_SHARE * cost_ms(server, "HGETALL", "hash")
         self._number = 0
-        self._info = Asker(server, lambda: ("INFO", "persistence"), ASKED_EVERY_S)
-        self._idle = [Asker(idle, lambda: ("PING",)) for _ in range(3)]
+        self._info = PeerClient(server, lambda: ("INFO", "persistence"), ASKED_EVERY_S)
+        self._idle = [PeerClient(idle, lambda: ("PING",)) for _ in range(3)]
         self._busy = [
-            Asker(server, lambda: ("HSET", "hash", self._field(), "later-more")),
-            Asker(server, lambda: ("HDEL", "hash", self._field())),
-            Asker(server, lambda: ("XADD", "stream", "MAXLEN", "~", 1000, "*", "f", "v")),
-            Asker(server, lambda: ("PING",)),
+            PeerClient(server, lambda: ("HSET", "hash", self._field(), "later-more")),
+            PeerClient(server, lambda: ("HDEL", "hash", self._field())),
+            PeerClient(server, lambda: ("XADD", "stream", "MAXLEN", "~", 1000, "*", "f", "v")),
+            PeerClient(server, lambda: ("PING",)),
         ]
 
     def _field(self) -> bytes:

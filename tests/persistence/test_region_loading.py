@@ -15,7 +15,7 @@ import headrace.regions.wing
 import headrace.server.commands.families  # noqa: F401  (its commands are run again)
 from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.client import request
-from headrace.regions.exchange.retention import Keeping, log_of
+from headrace.regions.exchange.retention import LogManager, log_of
 from headrace.regions.files.identity import Life, boot_id, last_life
 from headrace.regions.files.journal import Journal
 from headrace.regions.knowledge.region import Region
@@ -95,7 +95,7 @@ def test_the_log_knows_which_file_holds_what(tmp_path: Path) -> None:
     loader = Loader(server, Durability(server), names, 0, False, door)
     while loader.load_slice(SLICE_NS):
         pass
-    for found, path in zip(door.numbered.files, story.paths, strict=True):
+    for found, path in zip(door.files, story.paths, strict=True):
         known = story.kept.find(bytes(path))
         assert known is not None
         assert (found.first, found.last) == (known.first, known.last)
@@ -467,8 +467,8 @@ def test_a_new_epoch_of_a_running_region(tmp_path: Path) -> None:
         side = Side(tmp_path)
         await side.start()
         side.add(xadd(1))
-        keeping = Keeping(side.server.config, side.durability)
-        assert keeping.begin_epoch(3, 1, b"n3")
+        log_manager = LogManager(side.server.config, side.durability)
+        assert log_manager.begin_epoch(3, 1, b"n3")
         side.add(xadd(2))
         side.end()
         again = Side(tmp_path)
@@ -506,7 +506,7 @@ def test_a_rewrite_keeps_what_others_need(tmp_path: Path) -> None:
         batch = log.read(b"1.0", 0, 1000)
         assert batch is not None
         assert units(batch.payload) == [[xadd(1), xadd(2)]]
-        Keeping(side.server.config, side.durability).acknowledged({b"1.0": 2})
+        LogManager(side.server.config, side.durability).acknowledged({b"1.0": 2})
         await until(lambda: log.reach(b"1.0") == 3)
         side.end()
         names = {path.name for path in side.path.glob("*.incr.aof")}

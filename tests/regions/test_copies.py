@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from xxhash import xxh3_64_hexdigest
 
-from headrace.regions.exchange.full_copy import OUTSTANDING, PIECE_BYTES, Copier, Receptacle
+from headrace.regions.exchange.full_copy import OUTSTANDING, PIECE_BYTES, CopyClient, CopyTarget
 from support.client import encode
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.pipes import End
@@ -197,7 +197,7 @@ def test_a_start_before_the_files_were_written_anew(crash: bool) -> None:
 # Piece by piece
 
 
-class Kept(Receptacle):
+class Kept(CopyTarget):
     def __init__(self) -> None:
         self.data = b""
         self.name = b""
@@ -213,17 +213,17 @@ class Kept(Receptacle):
         self.is_whole = True
 
 
-def met(receptacle: Receptacle) -> Copier:
-    """A copier that has just met region 2."""
+def met(target: CopyTarget) -> CopyClient:
+    """A client that has just met region 2."""
     one, two = End(1), End(2)
-    copier = Copier(one.region, 2, b"", receptacle)
-    copier.connected()
-    (hello,) = copier.out
-    copier.out.clear()
-    copier.received(two.caller().greet(hello[2:]))
-    assert copier.out == [[b"AA", b"COPY", b"BEGIN"]]
-    copier.out.clear()
-    return copier
+    client = CopyClient(one.region, 2, b"", target)
+    client.connected()
+    (hello,) = client.out
+    client.out.clear()
+    client.received(two.caller().greet(hello[2:]))
+    assert client.out == [[b"AA", b"COPY", b"BEGIN"]]
+    client.out.clear()
+    return client
 
 
 def piece(data: bytes) -> list[object]:
@@ -233,34 +233,34 @@ def piece(data: bytes) -> list[object]:
 def test_a_copy_comes_in_pieces() -> None:
     whole = random.Random(1).randbytes(6 * PIECE_BYTES + 5)
     kept = Kept()
-    copier = met(kept)
-    copier.received([7, b"base.hrs", len(whole)])
-    while copier.out:
-        assert len(copier.out) <= OUTSTANDING
-        _, _, number, offset = copier.out.pop(0)
+    client = met(kept)
+    client.received([7, b"base.hrs", len(whole)])
+    while client.out:
+        assert len(client.out) <= OUTSTANDING
+        _, _, number, offset = client.out.pop(0)
         assert number == b"7"
         data = whole[int(offset) : int(offset) + PIECE_BYTES]
-        copier.received(piece(data))
-        copier.written(len(data))
-    assert not copier.failure
-    assert copier.is_whole
+        client.received(piece(data))
+        client.written(len(data))
+    assert not client.failure
+    assert client.is_whole
     assert kept.is_whole
     assert kept.data == whole
     assert kept.name == b"base.hrs"
 
 
 def test_what_is_not_written_yet_is_bounded() -> None:
-    copier = met(Kept())
-    copier.received([7, b"base.hrs", 10**12])
+    client = met(Kept())
+    client.received([7, b"base.hrs", 10**12])
     answered = 0
-    while copier.out:
-        copier.out.pop(0)
-        copier.received(piece(b"x" * PIECE_BYTES))
+    while client.out:
+        client.out.pop(0)
+        client.received(piece(b"x" * PIECE_BYTES))
         answered += 1
         assert answered < 100
-    assert not copier.failure
-    copier.written(PIECE_BYTES * answered)
-    assert copier.out
+    assert not client.failure
+    client.written(PIECE_BYTES * answered)
+    assert client.out
 
 
 @pytest.mark.parametrize(
@@ -279,10 +279,10 @@ def test_what_is_not_written_yet_is_bounded() -> None:
     ],
 )
 def test_beginnings_that_are_none(reply: object) -> None:
-    copier = met(Kept())
-    copier.received(reply)
-    assert copier.failure
-    assert not copier.out
+    client = met(Kept())
+    client.received(reply)
+    assert client.failure
+    assert not client.out
 
 
 @pytest.mark.parametrize(
@@ -298,10 +298,10 @@ def test_beginnings_that_are_none(reply: object) -> None:
 )
 def test_pieces_that_are_none(make: Callable[[bytes], object]) -> None:
     kept = Kept()
-    copier = met(kept)
-    copier.received([7, b"base.hrs", 3 * PIECE_BYTES])
-    copier.received(make(b"x" * PIECE_BYTES))
-    assert copier.failure
+    client = met(kept)
+    client.received([7, b"base.hrs", 3 * PIECE_BYTES])
+    client.received(make(b"x" * PIECE_BYTES))
+    assert client.failure
     assert kept.data == b""
     assert not kept.is_whole
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from headrace.regions.exchange.effects import EffectError, apply_record, collect
+from headrace.regions.exchange.effects import EffectError, apply_record, replication
 from headrace.regions.lanes.fingerprint import fingerprint
 from support.regions import Record, RegionInProcess, synchronize
 
@@ -32,7 +32,7 @@ def halves(entry_id: bytes) -> list[int]:
 def streams(region: RegionInProcess) -> dict[bytes, bytes]:
     """A fingerprint of all that is shared, by key."""
     found = {}
-    for keyspace in (region.server.data.dbs[0], region.server.data.graves):
+    for keyspace in (region.server.data.dbs[0], region.server.data.tombstones):
         for key in keyspace.names():
             found[key] = fingerprint(region.stream(key))
     return found
@@ -118,7 +118,7 @@ def test_what_is_left_of_a_deleted_stream_is_to_be_known_by_all(pair: Pair) -> N
     synchronize(*pair)
     known = one.region.known()
     del known[b"2.0"]
-    collect(one.server, b"x", known)
+    replication().collect(one.server, b"x", known)
     assert one.region.garbage_known[b"2.0"] == one.region.known()[b"2.0"]
 
 

@@ -21,8 +21,8 @@ from headrace.regions.exchange.handshake import (
     read_reply,
 )
 from headrace.regions.exchange.peer_connection import MET
-from headrace.regions.exchange.pieces import DEFLATED, PULL_BYTES, BadPiece, Piece, read_piece
 from headrace.regions.exchange.pull import OUTSTANDING, OUTSTANDING_MAX
+from headrace.regions.files.pieces import DEFLATED, PULL_BYTES, BadPiece, Piece, read_piece
 from headrace.storage.vectors import decode_numbers
 from support.pipes import BOUND, End, Pipe, record
 

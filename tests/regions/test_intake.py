@@ -12,10 +12,10 @@ from headrace.persistence.aof.reader import AofReader
 from headrace.protocol.client import request
 from headrace.regions.exchange.effects import begin_region, region_of
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.peer_connection import Giver
-from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.peer_connection import Provider
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.journal import Journal
+from headrace.regions.files.pieces import Piece
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.server.config.config import Config
@@ -28,7 +28,7 @@ ORIGIN = b"2.0"
 FOR_EVER_NS = 10**12
 
 
-class Listening(Giver):
+class Listening(Provider):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Bench:
         self.journal = Journal(self.path, 0, 0, self.region, self.backlog)
         self.durability.files.record_to(self.journal)
         self.intake = Intake(self.dispatcher)
-        self.giver = Listening()
+        self.provider = Listening()
 
     @property
     def region(self) -> Region:
@@ -75,7 +75,7 @@ class Bench:
 
     def offer(self, first: int, *parts: bytes, count: int = 0, origin: bytes = ORIGIN) -> None:
         count = count or sum([part.count(b"XADD") + part.count(b"TRIM") for part in parts])
-        self.intake.offer(Piece(origin, first, count, 0, b"".join(parts)), self.giver)
+        self.intake.offer(Piece(origin, first, count, 0, b"".join(parts)), self.provider)
 
     def run(self) -> None:
         while self.intake.step(FOR_EVER_NS):
@@ -122,7 +122,7 @@ def test_records_are_applied_and_kept_as_they_came(bench: Bench) -> None:
     bench.run()
     assert bench.length() == 3
     assert bench.region.known() == {ORIGIN: 3}
-    assert len(bench.giver.consumed_pieces) == 2
+    assert len(bench.provider.consumed_pieces) == 2
     records = bench.file()
     assert records[0] == [b"AA", b"FROM", b"1.0", b"1"]
     assert records[1] == [b"AA", b"FROM", ORIGIN, b"1"]
@@ -141,7 +141,7 @@ def test_what_is_known_is_skipped(bench: Bench) -> None:
     bench.run()
     assert bench.length() == 4
     assert bench.region.known() == {ORIGIN: 4}
-    assert not bench.giver.reasons
+    assert not bench.provider.reasons
     assert bench.intake.place(ORIGIN) == 4
 
 
@@ -153,11 +153,11 @@ def test_nothing_is_taken_from_a_life_that_is_over(bench: Bench) -> None:
     bench.offer(2, xadd(2))
     bench.intake.offer(Piece(ORIGIN, 3, 1, 0, xadd(3)), later)
     bench.intake.offer(Piece(b"3.0", 1, 1, 0, xadd(1, b"t")), later)
-    bench.giver.is_over = True
+    bench.provider.is_over = True
     bench.run()
     assert bench.region.known() == {ORIGIN: 1, b"3.0": 1}
     assert bench.intake.place(ORIGIN) == 1
-    assert len(bench.giver.reasons) == len(later.reasons) == 1
+    assert len(bench.provider.reasons) == len(later.reasons) == 1
     bench.intake.offer(Piece(ORIGIN, 2, 2, 0, xadd(2) + xadd(3)), later)
     bench.run()
     assert bench.length() == 3
@@ -233,7 +233,7 @@ def test_nothing_of_garbage_is_applied(
     bench.offer(1, payload, count=count)
     bench.offer(1 + count, xadd(9), count=1)
     bench.run()
-    assert reason in bench.giver.reasons[0]
+    assert reason in bench.provider.reasons[0]
     assert bench.length() == 0
     assert bench.region.known() == {}
     assert bench.intake.is_empty
@@ -260,7 +260,7 @@ def test_a_record_that_means_nothing_stops_there(bench: Bench, words: list[bytes
     bench.offer(1, xadd(1), request(words), xadd(3), count=3)
     bench.offer(4, xadd(4))
     bench.run()
-    assert "record 2 of 2.0 cannot be applied" in bench.giver.reasons[0]
+    assert "record 2 of 2.0 cannot be applied" in bench.provider.reasons[0]
     assert bench.region.known() == {ORIGIN: 1}
     assert bench.length() == 1
     kept = [each for each in bench.file() if each[0] == b"XADD"]
@@ -274,6 +274,6 @@ def test_a_broken_transaction_leaves_file_and_state_alike(bench: Bench) -> None:
     bad = request([b"AA", b"DEL", b"s", b"x", b"y"])
     bench.offer(1, xadd(1), MULTI, xadd(2), xadd(3), bad, EXEC, count=4)
     bench.run()
-    assert "record 4" in bench.giver.reasons[0]
+    assert "record 4" in bench.provider.reasons[0]
     assert bench.region.known() == {ORIGIN: 3}
     assert bench.length() == len([words for words in bench.file() if words[0] == b"XADD"]) == 3

@@ -54,17 +54,17 @@ def test_a_deleted_key_takes_little_until_all_have_heard_of_it(tmp_path: Path, a
         used -= region.backlog.size_bytes  # which has a bound of its own
     finally:
         tracemalloc.stop()
-    assert len(region.server.data.graves) == KEYS + 10
+    assert len(region.server.data.tombstones) == KEYS + 10
     assert (used - before) / KEYS < MOST_BYTES
-    assert region.server.account.graves_bytes() / (KEYS + 10) > MOST_BYTES / 3
+    assert region.server.account.tombstones_bytes() / (KEYS + 10) > MOST_BYTES / 3
     known = region.region.known()
     region.region.synced = known
     region.region.beats = {number: Beat(0, known, 0) for number in (1, 2)}
     stability = Stability(region.server)
     for _ in range(KEYS // KEYS_AT_ONCE + 1):
-        assert len(region.server.data.graves)
+        assert len(region.server.data.tombstones)
         stability.look(0)
-    assert not len(region.server.data.graves)
+    assert not len(region.server.data.tombstones)
 
 
 def figure(region: RegionProcess, section: str, name: str) -> int:
@@ -83,13 +83,13 @@ def test_maxmemory_sees_deleted_keys_and_they_can_go_from_there(three_regions: M
             client.call_parsed("XADD", f"key:{number}", "*", "f", "v")
             client.call_parsed("DEL", f"key:{number}")
     wait_until(lambda: figure(one, "activeactive", "aa_graves") == KEYS, one)
-    graves_bytes = figure(one, "activeactive", "aa_graves_bytes")
-    assert graves_bytes > 150 * KEYS
-    assert figure(one, "memory", "used_memory") > at_first + 0.9 * graves_bytes
-    assert figure(one, "memory", "used_memory_overhead") > at_first + 0.9 * graves_bytes
+    tombstones_bytes = figure(one, "activeactive", "aa_graves_bytes")
+    assert tombstones_bytes > 150 * KEYS
+    assert figure(one, "memory", "used_memory") > at_first + 0.9 * tombstones_bytes
+    assert figure(one, "memory", "used_memory_overhead") > at_first + 0.9 * tombstones_bytes
     stats = one.call("MEMORY", "STATS")
     assert isinstance(stats, list)
-    assert stats[stats.index(b"aa.graves") + 1] == graves_bytes
+    assert stats[stats.index(b"aa.graves") + 1] == tombstones_bytes
     with pytest.raises(WireError, match="OOM"):
         one.xadd("s")
     three.start_again()

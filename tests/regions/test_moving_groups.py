@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from headrace.regions.exchange.effects import EffectError, apply_record, join_key, shared_state
+from headrace.regions.exchange.effects import EffectError, apply_record, replication
 from headrace.regions.exchange.intake import units_of
-from headrace.regions.exchange.pieces import Piece
 from headrace.regions.files.backlog import Batch
+from headrace.regions.files.pieces import Piece
 from headrace.regions.knowledge.records import is_numbered
+from headrace.regions.lanes.fingerprint import shared_state
 from headrace.regions.lanes.stream import RegionalStream
 from support.client import WireError
 from support.mesh import Mesh, RegionProcess, wait_until
@@ -314,7 +315,7 @@ def test_a_copy_tells_where_a_group_is_read(tmp_path: Path) -> None:
     move(one, 2)
     post(links[1, 2])
     mine, theirs = three.region.known(), two.region.known()
-    joining = join_key(three.server, b"x", stream_of(two).copy(), mine, theirs)
+    joining = replication().join(three.server, b"x", stream_of(two).copy(), mine, theirs)
     assert joining is not None
     while joining.step():
         pass
@@ -576,7 +577,7 @@ def test_garbage_is_refused(tmp_path: Path) -> None:
         with pytest.raises(EffectError):
             apply_record(one.server, b"2.0", 1, words, False)
     assert not len(one.server.data.dbs[0])
-    assert not len(one.server.data.graves)
+    assert not len(one.server.data.tombstones)
 
 
 def home(region: NearRegion) -> object:

@@ -15,17 +15,17 @@ from headrace.regions.exchange.epochs import (
     SECOND_MS,
     WHOLE,
     Answer,
-    Asking,
-    Catching,
+    CatchUp,
     Forgotten,
-    Inquiry,
+    Probe,
     Start,
+    Survey,
     decide,
     new_nonce,
     refusal_of,
     replaced_nonce,
 )
-from headrace.regions.exchange.peer_connection import Conversation
+from headrace.regions.exchange.peer_connection import PeerConnection
 from headrace.regions.knowledge.region import Region, begun_in
 from headrace.storage.vectors import Numbers
 
@@ -118,13 +118,13 @@ def test_the_call_of_who_is_asked_is_no_answer() -> None:
     """It does not say which life of this region the caller remembers."""
     region = Region(1)
 
-    def ask(member: int) -> Conversation:
-        return Conversation(Inquiry(region, member, b""), HELLO_BYTES, 0, lambda _: None)
+    def ask(member: int) -> PeerConnection:
+        return PeerConnection(Probe(region, member, b""), HELLO_BYTES, 0, lambda _: None)
 
-    asking = Asking([2], [3], ask)
-    asking.called(2, {b"2.0": 5})
-    asking.called(3, {b"3.0": 5})
-    assert list(asking.answers()) == [3]
+    survey = Survey([2], [3], ask)
+    survey.called(2, {b"2.0": 5})
+    survey.called(3, {b"3.0": 5})
+    assert list(survey.answers()) == [3]
 
 
 def test_a_forgotten_region_comes_back_as_a_new_one_only() -> None:
@@ -147,39 +147,39 @@ def test_the_data_of_a_single_server_is_that_of_a_new_region() -> None:
 def test_what_a_region_has_to_catch_up_with() -> None:
     region = a_region()
     region.peers = {2, 3}
-    catching = Catching(region, AASTART)
-    assert catching.lacking() == [2, 3]
-    catching.heard(2, {b"2.0": 31, b"1.3": 60})
-    catching.heard(2, {b"2.0": 99, b"1.3": 99})  # the first time counts
-    catching.heard(3, {b"2.0": 30, b"1.0": 9})
-    assert catching.lacking() == [2]
+    catch_up = CatchUp(region, AASTART)
+    assert catch_up.lacking() == [2, 3]
+    catch_up.heard(2, {b"2.0": 31, b"1.3": 60})
+    catch_up.heard(2, {b"2.0": 99, b"1.3": 99})  # the first time counts
+    catch_up.heard(3, {b"2.0": 30, b"1.0": 9})
+    assert catch_up.lacking() == [2]
     region.begin_epoch(4, 3, b"m")
     region.learned(b"2.0", 31)
-    assert catching.lacking() == [2]
+    assert catch_up.lacking() == [2]
     region.learned(b"1.3", 60)
-    assert catching.lacking() == []
+    assert catch_up.lacking() == []
 
 
 def test_what_a_member_has_lost_itself_is_not_waited_for() -> None:
     region = a_region()
     region.peers = {2, 3}
-    catching = Catching(region, AASTART)
-    catching.heard(2, {b"1.3": 60, b"2.0": 30})
-    catching.heard(3, {b"1.3": 55})
+    catch_up = CatchUp(region, AASTART)
+    catch_up.heard(2, {b"1.3": 60, b"2.0": 30})
+    catch_up.heard(3, {b"1.3": 55})
     region.begin_epoch(4, 3, b"m")
-    catching.heard(2, {b"2.0": 30})
-    assert catching.lacking() == [3]
+    catch_up.heard(2, {b"2.0": 30})
+    assert catch_up.lacking() == [3]
     region.learned(b"1.3", 55)
-    assert catching.lacking() == []
+    assert catch_up.lacking() == []
 
 
 def test_who_has_been_forgotten_is_not_waited_for() -> None:
     region = a_region()
     region.peers = {2, 3}
-    catching = Catching(region, AASTART)
-    catching.heard(2, {})
+    catch_up = CatchUp(region, AASTART)
+    catch_up.heard(2, {})
     region.forgotten[3] = 0
-    assert catching.lacking() == []
+    assert catch_up.lacking() == []
 
 
 @pytest.mark.parametrize("refusal", [AASTART, AASYNCING])

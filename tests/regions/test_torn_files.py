@@ -9,9 +9,9 @@ import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.persistence.aof.reader import AofReader
 from headrace.regions.exchange.effects import apply_local, apply_record, begin_region, region_of
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.peer_connection import Giver
-from headrace.regions.exchange.pieces import Piece
-from headrace.regions.exchange.recovery import EffectsDoor
+from headrace.regions.exchange.peer_connection import Provider
+from headrace.regions.exchange.recovery import RecordLoader
+from headrace.regions.files.pieces import Piece
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.fingerprint import fingerprint
 from headrace.server.config.config import Config
@@ -27,7 +27,7 @@ LAST_BYTES = 1500
 State = tuple[Numbers, dict[bytes, bytes], dict[bytes, bytes]]
 
 
-class Trusting(Giver):
+class Trusting(Provider):
     """Sends what is right."""
 
     def consumed(self, piece: Piece) -> None:
@@ -37,7 +37,7 @@ class Trusting(Giver):
         raise AssertionError(reason)
 
 
-class Door(EffectsDoor):
+class Door(RecordLoader):
     """Applies records."""
 
     def __init__(self, server: Server) -> None:
@@ -58,12 +58,12 @@ def carry(source: RegionInProcess, target: RegionInProcess) -> None:
     source.journal.write()
     source.journal.written(1)
     intake = Intake(target.dispatcher)
-    giver = Trusting()
+    provider = Trusting()
     for origin in source.backlog.origins():
         batch = source.backlog.after(origin, target.region.number_of(origin), 1 << 20)
         if batch is not None:
             piece = Piece(batch.origin, batch.first, batch.count, 1, batch.payload)
-            intake.offer(piece, giver)
+            intake.offer(piece, provider)
     while intake.step(10**12):
         pass
 
@@ -84,7 +84,7 @@ def state_of(path: Path, data: bytes) -> State:
     return (
         region.known(),
         fingerprints(server.data.dbs[0].every(), region),
-        fingerprints(server.data.graves.every(), region),
+        fingerprints(server.data.tombstones.every(), region),
     )
 
 

@@ -216,12 +216,12 @@ def test_a_master_that_was_killed_is_followed_again(replica: Process, master: Re
 
 def test_a_password_is_given(replica: Process, master: RedisProcess) -> None:
     with master.client() as client:
-        client.call("ACL", "SETUSER", "copier", "on", ">secret", "+psync", "+replconf", "+ping")
+        client.call("ACL", "SETUSER", "client", "on", ">secret", "+psync", "+replconf", "+ping")
         client.call("SET", "k", "v")
         client.call("CONFIG", "SET", "requirepass", "other")
     replica.call("REPLICAOF", "127.0.0.1", master.port)
     replica.wait_for_log("is down: ")
-    replica.call("CONFIG", "SET", "masteruser", "copier", "masterauth", "secret")
+    replica.call("CONFIG", "SET", "masteruser", "client", "masterauth", "secret")
     wait_until(lambda: is_up(replica))
     assert replica.call("GET", "k") == b"v"
 

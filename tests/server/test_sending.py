@@ -13,7 +13,7 @@ import pytest
 
 from headrace.protocol.client import request
 from headrace.regions.files.backlog import Backlog
-from headrace.regions.files.journal import Journal, RegionLog
+from headrace.regions.files.journal import Journal, JournalLog
 from headrace.regions.knowledge.region import Region
 from headrace.server.config.config import Config
 from headrace.server.durability.commit import PATIENCE_S
@@ -37,7 +37,7 @@ class Side:
         self.committer = self.durability.committer
         self.region = Region(1)
         self.backlog = Backlog()
-        self.kept = RegionLog(self.region, self.backlog)
+        self.kept = JournalLog(self.region, self.backlog)
         self.journal = Journal(bytes(path), 0, 0, self.region, self.backlog, self.kept)
         self.durability.files.record_to(self.journal)
 

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from headrace.regions.exchange.peer_connection import Conversation, Link
+from headrace.regions.exchange.peer_connection import PeerConnection
+from headrace.server.links.link import Link
 from simulator.process import Client, Process
 from simulator.resp import Incomplete, read_record
 from simulator.virtual import Time
@@ -100,12 +101,12 @@ class Line(Link):
     """One connection: from a region that asks to one that is asked."""
 
     def __init__(
-        self, network: Network, asking: int, asked: int, conversation: Conversation
+        self, network: Network, asking: int, asked: int, connection: PeerConnection
     ) -> None:
         self.network = network
         self.asking = asking
         self.asked = asked
-        self.conversation = conversation
+        self.connection = connection
         self.open = True
         self.silent = False  # nothing arrives any more, and nobody knows
         self.caller: Caller | None = None
@@ -124,12 +125,12 @@ class Line(Link):
         if not asked.running or not self.network.is_up(self.asking, self.asked):
             self.open = False
             with asking.entered():
-                self.conversation.lost("no connection")
+                self.connection.lost("no connection")
             return
         self.caller = Caller(asked, self)
         asked.adopt(self.caller)
         with asking.entered():
-            self.conversation.connected(self, asking.clock.monotonic_ms())
+            self.connection.connected(self, asking.clock.monotonic_ms())
 
     # Link
 
@@ -197,7 +198,7 @@ class Line(Link):
         process = self.network.processes[self.asking]
         if self.open and process.running:
             with process.entered():
-                self.conversation.received(data, process.clock.monotonic_ms())
+                self.connection.received(data, process.clock.monotonic_ms())
 
     def _hang_up(self) -> None:
         process = self.network.processes[self.asked]
@@ -207,9 +208,9 @@ class Line(Link):
 
     def _lost(self) -> None:
         process = self.network.processes[self.asking]
-        if process.running and not self.conversation.over:
+        if process.running and not self.connection.over:
             with process.entered():
-                self.conversation.lost("the connection was lost")
+                self.connection.lost("the connection was lost")
 
 
 class Network:
@@ -251,9 +252,9 @@ class Network:
         """Return whether some link carries nothing."""
         return bool(self.down)
 
-    def connect(self, asking: int, asked: int, conversation: Conversation) -> None:
+    def connect(self, asking: int, asked: int, connection: PeerConnection) -> None:
         """Make a connection, which takes its time."""
-        line = Line(self, asking, asked, conversation)
+        line = Line(self, asking, asked, connection)
         self._lines = [each for each in self._lines if each.open]
         self._lines.append(line)
         self.events.after(line._delay(0), line.begin)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.regions.exchange.effects import begin_region, publish_all
 from headrace.regions.exchange.epochs import replaced_nonce
-from headrace.regions.exchange.peer_connection import Conversation
+from headrace.regions.exchange.peer_connection import PeerConnection
 from headrace.regions.exchange.peers import Connector
-from headrace.regions.exchange.recovery import RegionDoor
+from headrace.regions.exchange.recovery import RegionStart
 from headrace.regions.exchange.regions import TICK_MS, Regions
 from headrace.regions.exchange.retention import log_of
 from headrace.regions.lanes.stream import RegionalStream
@@ -61,12 +61,12 @@ class _Connector(Connector):
     def __init__(self, region: Region) -> None:
         self._region = region
 
-    def connect(self, address: PeerAddress, conversation: Conversation) -> None:
-        self._region.network.connect(self._region.number, address.region, conversation)
+    def connect(self, address: PeerAddress, connection: PeerConnection) -> None:
+        self._region.network.connect(self._region.number, address.region, connection)
 
     def apply_soon(self) -> None:
         region = self._region
-        if region.regions.copying.has_work:  # clients come between two steps of it
+        if region.regions.full_copy.has_work:  # clients come between two steps of it
             region.loop.call_later(JOINING_STEP_MS / 1000, region.apply)
         else:
             region.loop.soon(region.apply)
@@ -135,13 +135,13 @@ class Region(Process):
     def _replaced(self) -> bytes:
         """The life whose files hold what a copy has put in the place of what they held before."""
         region = self.regions.region
-        copying = self.regions.copying
+        copying = self.regions.full_copy
         if region.caught == region.nonce or region.caught != replaced_nonce(region):
             return b""
         directory = self.durability.files.directory
         base = None if directory is None else directory.manifest.base
         is_written = base is not None and base.seq > copying._old_base
-        return region.nonce if is_written or copying.joining is None else b""
+        return region.nonce if is_written or copying.join is None else b""
 
     def _new_shelf(self) -> Shelf:
         return Shelf(self.number, self.ledger, self._applied, self._counted, self._replaced)
@@ -200,7 +200,7 @@ class Region(Process):
             log.most_bytes = log.backlog.most_bytes = self.log_bytes
 
     async def load(self) -> None:
-        door = RegionDoor(self.server, self.regions)
+        door = RegionStart(self.server, self.regions)
         await start_persistence(self.server, self.durability, door)
         self.regions.open()
         self._tick_ms = self.time.now_ms + TICK_MS
@@ -284,8 +284,8 @@ class Region(Process):
             (peer.region, peer.state, peer.failure, self.regions.lag_ms(peer))
             for peer in self.regions.peers.values()
         ]
-        catching = self.regions.catching
-        lacking = "" if catching is None else f", lacks {catching.lacking()}"
+        catch_up = self.regions.catch_up
+        lacking = "" if catch_up is None else f", lacks {catch_up.lacking()}"
         return f"{self.obstacle()[:9]!r}{lacking}, {peers}"
 
     def is_waiting(self) -> bool:
@@ -305,7 +305,7 @@ class Region(Process):
     def garbage(self) -> object:
         """Return what it still remembers of what is gone."""
         left = list(self.regions.region.garbage)
-        for entry in self.server.data.graves.every():
+        for entry in self.server.data.tombstones.every():
             key = entry.key
             stream = regional(entry.value, self.regions.region)
             if not self._waits_for_what_is_lost(stream):

@@ -51,17 +51,17 @@ def base_seq(region: Region) -> int:
 def half_join(stage: Stage, one: Region, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let region 1 take a copy of region 2, and stop when it has joined about half of its keys."""
     ticks = itertools.count(0, STEP_NS - 1)
-    joining = importlib.import_module("headrace.regions.exchange.copy_join")
-    monkeypatch.setattr(joining, "perf_counter_ns", lambda: next(ticks))
+    join = importlib.import_module("headrace.regions.exchange.copy_join")
+    monkeypatch.setattr(join, "perf_counter_ns", lambda: next(ticks))
     one.apply = lambda: None  # type: ignore[method-assign]  # from here on this test does that
     stage.heal()
     one.resume()
-    copying = one.regions.copying
+    copying = one.regions.full_copy
     for _ in range(200):
         stage.elapse(50)
-        if copying.joining is not None:
+        if copying.join is not None:
             break
-    assert copying.joining is not None
+    assert copying.join is not None
     for _ in range(100_000):
         with one.entered():
             copying.step(STEP_NS)
@@ -69,7 +69,7 @@ def half_join(stage: Stage, one: Region, monkeypatch: pytest.MonkeyPatch) -> Non
         if joined >= KEYS // 2:
             break
     assert KEYS // 2 <= joined < KEYS
-    assert copying.joining is not None
+    assert copying.join is not None
 
 
 def ready_to_join(stage: Stage) -> Region:

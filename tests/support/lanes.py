@@ -19,7 +19,7 @@ from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.registers import Register, Setting
 from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Tombstone, Top
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.regions.lanes.tombstones import opened
+from headrace.regions.lanes.tombstones import unpack_tombstone
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
@@ -190,9 +190,9 @@ def random_stream(random: Random, region: Region, steps: int) -> RegionalStream:
 
 
 def regional(value: object, region: Region) -> RegionalStream:
-    """The stream that a region has, or remembers in a grave."""
+    """The stream that a region has, or remembers in a tombstone."""
     if isinstance(value, bytes):
-        return opened(value, region)
+        return unpack_tombstone(value, region)
     assert isinstance(value, RegionalStream)
     return value
 

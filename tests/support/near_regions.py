@@ -24,10 +24,10 @@ from headrace.regions.exchange.effects import (
 )
 from headrace.regions.exchange.heartbeats import look_at_promises, note_promise
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.peer_connection import Giver
-from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.peer_connection import Provider
 from headrace.regions.files.backlog import Backlog, Batch
 from headrace.regions.files.journal import Journal
+from headrace.regions.files.pieces import Piece
 from headrace.regions.knowledge.records import is_numbered
 from headrace.server.clients.session import Peer, Session
 from headrace.server.clock import Clock
@@ -236,11 +236,11 @@ class NearRegion:
         """Apply what is new, and keep it."""
         if batch.next > self.intake.place(batch.origin) + 1:
             piece = Piece(batch.origin, batch.first, batch.count, batch.ms, batch.payload)
-            self.intake.offer(piece, _GIVER)
+            self.intake.offer(piece, _PROVIDER)
             assert not self.intake.step(10_000_000_000)
 
 
-class _Trusting(Giver):
+class _Trusting(Provider):
     """Whoever gives what makes sense."""
 
     def consumed(self, piece: Piece) -> None:
@@ -250,7 +250,7 @@ class _Trusting(Giver):
         raise AssertionError(reason)
 
 
-_GIVER = _Trusting()
+_PROVIDER = _Trusting()
 
 
 def linked(regions: list[NearRegion]) -> list[Link]:

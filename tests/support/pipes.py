@@ -9,9 +9,8 @@ from __future__ import annotations
 from headrace.compat.errors import CommandError
 from headrace.protocol.client import ReplyReader, request
 from headrace.protocol.replies import ErrorReply, encode
-from headrace.regions.exchange.peer_connection import Giver
-from headrace.regions.exchange.peer_sessions import Caller
-from headrace.regions.exchange.pieces import Piece
+from headrace.regions.exchange.peer_connection import Provider
+from headrace.regions.exchange.peer_sessions import PeerSession
 from headrace.regions.exchange.pull import (
     Inlet,
     Puller,
@@ -19,6 +18,7 @@ from headrace.regions.exchange.pull import (
     RecordLog,
     Source,
 )
+from headrace.regions.files.pieces import Piece
 from headrace.regions.knowledge.region import Region
 from headrace.storage.vectors import Numbers
 
@@ -83,7 +83,7 @@ class ListInlet(Inlet):
     def __init__(self, region: Region, log: ListLog) -> None:
         self.region = region
         self.log = log
-        self.waiting: list[tuple[Piece, Giver]] = []
+        self.waiting: list[tuple[Piece, Provider]] = []
         self.most_waiting = 0
         self.spoils: set[tuple[bytes, int]] = set()
 
@@ -91,23 +91,23 @@ class ListInlet(Inlet):
         known = self.region.number_of(origin)
         return max([known, *[piece.last for piece, _ in self.waiting if piece.origin == origin]])
 
-    def offer(self, piece: Piece, giver: Giver) -> None:
+    def offer(self, piece: Piece, provider: Provider) -> None:
         assert piece.first <= self.place(piece.origin) + 1
-        self.waiting.append((piece, giver))
+        self.waiting.append((piece, provider))
         self.most_waiting = max(self.most_waiting, sum(len(p.payload) for p, _ in self.waiting))
 
     def apply(self) -> bool:
         """Apply all that waits; whether anything did."""
         some = bool(self.waiting)
         while self.waiting:
-            piece, giver = self.waiting.pop(0)
+            piece, provider = self.waiting.pop(0)
             records = split(piece)
             assert len(records) == piece.count
             spoiled = False
             for number, each in enumerate(records, piece.first):
                 if (piece.origin, number) in self.spoils:
                     self.waiting = [w for w in self.waiting if w[0].origin != piece.origin]
-                    giver.spoiled("an unknown effect")
+                    provider.spoiled("an unknown effect")
                     spoiled = True
                     break
                 if number <= self.region.number_of(piece.origin):
@@ -116,7 +116,7 @@ class ListInlet(Inlet):
                 self.log.records.setdefault(piece.origin, []).append(each)
                 self.region.learned(piece.origin, number)
             if not spoiled:
-                giver.consumed(piece)
+                provider.consumed(piece)
         return some
 
 
@@ -157,8 +157,8 @@ class End:
             BOUND,
         )
 
-    def caller(self) -> Caller:
-        return Caller(self.region, self.log, self.secret, lambda: [self.region.id, 9])
+    def caller(self) -> PeerSession:
+        return PeerSession(self.region, self.log, self.secret, lambda: [self.region.id, 9])
 
     def content(self) -> dict[bytes, list[bytes]]:
         return {origin: records for origin, records in self.log.records.items() if records}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headrace.regions.exchange.recovery import EffectsDoor
+from headrace.regions.exchange.recovery import RecordLoader
 from headrace.regions.files.identity import Life
 from headrace.regions.knowledge.region import Region
 
 Words = list[bytes]
 
 
-class NotingDoor(EffectsDoor):
+class NotingDoor(RecordLoader):
     """Notes what comes, and lets the region know of it."""
 
     def __init__(self, region: Region) -> None:

@@ -9,7 +9,7 @@ from headrace.persistence.aof.reader import AofReader
 from headrace.protocol.client import request
 from headrace.protocol.requests import RequestParser
 from headrace.regions.files.backlog import Backlog, Batch, joined
-from headrace.regions.files.journal import Journal, RegionLog
+from headrace.regions.files.journal import Journal, JournalLog
 from headrace.regions.knowledge.records import is_numbered
 from headrace.regions.knowledge.region import Region
 from support.file_limit import file_limit
@@ -113,7 +113,7 @@ class Story:
         self.path = path
         self.region = region_one()
         self.backlog = Backlog(1 << 30)
-        self.kept = RegionLog(self.region, self.backlog)
+        self.kept = JournalLog(self.region, self.backlog)
         self.journal = Journal(bytes(path), 0, 0, self.region, self.backlog, self.kept)
         self.sent: dict[bytes, list[Unit]] = {b"1.0": [], b"2.0": [], b"3.2": []}
         self.paths = [path]

@@ -86,7 +86,7 @@ class RegionInProcess:
 
     def stream(self, key: bytes) -> RegionalStream:
         """The state of a key, there or not."""
-        found = self.server.data.dbs[0].peek(key) or self.server.data.graves[key]
+        found = self.server.data.dbs[0].peek(key) or self.server.data.tombstones[key]
         return regional(found.value, self.region)
 
     def records(self) -> list[Record]:

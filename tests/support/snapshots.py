@@ -149,7 +149,7 @@ def odd_databases() -> list[Keyspace]:
 
 
 def snapshot(dbs: list[Keyspace], is_base: bool = False, region: Region | None = None) -> bytes:
-    """The bytes of a snapshot; the graves of a region are the last keyspace."""
+    """The bytes of a snapshot; the tombstones of a region are the last keyspace."""
     freezing = Freezing(dbs, 1 + max(int(db.epoch) for db in dbs))
     databases = len(dbs) - (region is not None)
     encoder = SnapshotEncoder(b"0.1.0", CREATED_MS, is_base, databases, region)

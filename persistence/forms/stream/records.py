@@ -112,6 +112,17 @@ class StreamRecords:
             if record.is_full():
                 self.blocks_done()
 
+    def entries(self, log: FrozenStream) -> bool:
+        """Encode the next part of what a stream, or a lane, holds; False at its end."""
+        blocks = log.next_blocks(BLOCKS_AT_ONCE)
+        if blocks:
+            self.blocks(blocks)
+            return True
+        self.blocks_done()
+        if log.tail is not None:
+            self.open_block(log.tail)
+        return False
+
     def blocks_done(self) -> None:
         """The sealed blocks of the stream have all been given."""
         self._records.put(self._blocks)
@@ -284,14 +295,7 @@ class StreamWalk(Walk):
         records = self._records
         stream = self._stream
         if self._blocks_left:
-            blocks = stream.next_blocks(BLOCKS_AT_ONCE)
-            if blocks:
-                records.blocks(blocks)
-                return True
-            records.blocks_done()
-            self._blocks_left = False
-            if stream.tail is not None:
-                records.open_block(stream.tail)
+            self._blocks_left = records.entries(stream)
             return True
         group = self._group
         if group is not None:

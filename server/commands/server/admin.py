@@ -52,7 +52,7 @@ from headrace.server.gate import LOADING_DATA, MONITORED, SCRIPT_AT_WORK
 from headrace.server.info.sections import info_text
 from headrace.server.loading.starting import user_lines
 from headrace.server.role import Replicas
-from headrace.server.state import PARAMETERS, STAYS, WAITS, Wishes
+from headrace.server.state import PARAMETERS, STAYS, WAITS, ShutdownOptions
 from headrace.server.waiting import Parked
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated
@@ -110,21 +110,21 @@ def shutdown(call: Call) -> object:
     if (b"abort" in words and len(words) > 1) or {b"save", b"nosave"} <= words:
         raise CommandError(SYNTAX)
     server = call.server
-    ending = server.ending
-    assert ending is not None
+    shutdown = server.shutdown
+    assert shutdown is not None
     if b"abort" in words:
-        if not ending.call_off():
+        if not shutdown.call_off():
             raise CommandError(NO_SHUTDOWN)
         return OK
     if server.gate.reasons & SCRIPT_AT_WORK:  # it may be in the middle of what it writes
         if b"nosave" not in words:
             raise CommandError(server.gate.busy)
         server.host.leave()
-    outcome = ending.begin(Wishes(words))
+    outcome = shutdown.begin(ShutdownOptions(words))
     if outcome == STAYS:
         raise CommandError(SHUTDOWN_FAILED)
     if outcome == WAITS:
-        ending.await_with(call.session)
+        shutdown.await_with(call.session)
         return Parked([], 0, call.argv, None, None)
     call.session.special |= CLOSING
     return NO_REPLY

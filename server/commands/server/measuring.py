@@ -201,7 +201,7 @@ def memory_stats(call: Call) -> object:
         (b"hash.templates", 0),
     ]
     if call.server.data.region is not None:
-        pairs += [(b"aa.backlog", figures.regions_backlog), (b"aa.graves", figures.graves)]
+        pairs += [(b"aa.backlog", figures.regions_backlog), (b"aa.graves", figures.tombstones)]
     for index, table, expiries in figures.databases:
         main: tuple[object, object] = (b"overhead.hashtable.main", table)
         pairs.append((b"db.%d" % index, Map([main, (b"overhead.hashtable.expires", expiries)])))

@@ -159,7 +159,7 @@ def test_limits_go_with_a_deletion_that_has_seen_them() -> None:
     assert freed == [idmp]
 
 
-# Joining
+# CopyJoin
 
 
 def joined(mine: Replica, other: Replica) -> RegionalStream:

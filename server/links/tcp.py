@@ -1,55 +1,47 @@
-"""The connection to a master, as the event loop sees it."""
+"""Connections over TCP, encrypted or not, as the event loop sees them."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from typing import Final, cast
 
-from headrace.server.clients.session import Session, describe_endpoints, source_address
+from headrace.server.clients.session import source_address
 from headrace.server.config.config import Config
-from headrace.server.following.talk import Link, LinkUser
-
-Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
+from headrace.server.links.link import LOST, Encrypt, Link, LinkUser
 
 
-class MasterLink(Link, asyncio.Protocol):
-    """One connection; after ``close`` nothing of it is reported.
+class TcpLink(Link, asyncio.Protocol):
+    """A connection to a host, which is opened at once.
 
     Args:
-        encrypt: makes the protocol of an encrypted connection: of the one inside, the host, and
-            what is called with the reason where there is none; None for a plain one.
+        encrypt: makes what encrypts it; None for a plain one.
     """
 
-    def __init__(self, user: LinkUser, config: Config, encrypt: Encrypt | None) -> None:
-        self._config: Final = config
-        self._encrypt: Final = encrypt
+    def __init__(
+        self, user: LinkUser, config: Config, host: bytes, port: int, encrypt: Encrypt | None
+    ) -> None:
         self._user: Final = user
+        self._config: Final = config
+        self._host: Final = os.fsdecode(host)
+        self._encrypt: Final = encrypt
         self._transport: asyncio.Transport | None = None
-        self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._task: Final = asyncio.get_running_loop().create_task(self._connect(port))
 
-    def connect(self, host: bytes, port: int) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._connect(host, port))
-
-    async def _connect(self, host: bytes, port: int) -> None:
+    async def _connect(self, port: int) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(
-                lambda: self._protocol(host),
-                os.fsdecode(host),
-                port,
-                local_addr=source_address(self._config),
-            )
+            source = source_address(self._config)
+            await loop.create_connection(self._protocol, self._host, port, local_addr=source)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             self._lose(str(reason or error))
 
-    def _protocol(self, host: bytes) -> asyncio.Protocol:
+    def _protocol(self) -> asyncio.Protocol:
         if self._encrypt is None:
             return self
-        return self._encrypt(self, os.fsdecode(host), self._lose)
+        return self._encrypt(self, self._host, self._lose)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to talk."""
@@ -67,7 +59,7 @@ class MasterLink(Link, asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side has closed, or the network has failed."""
         self._transport = None
-        self._lose("the connection was lost")
+        self._lose(f"{LOST}: {exc.strerror or exc}" if isinstance(exc, OSError) else LOST)
 
     def _lose(self, reason: str) -> None:
         if not self._closed:
@@ -78,9 +70,8 @@ class MasterLink(Link, asyncio.Protocol):
         if self._transport is not None and not self._closed:
             self._transport.write(wire)
 
-    def describe(self, session: Session) -> None:
-        if self._transport is not None:
-            describe_endpoints(session, self._transport)
+    def transport(self) -> asyncio.Transport | None:
+        return self._transport
 
     def pause(self, paused: bool) -> None:
         transport = self._transport
@@ -92,7 +83,6 @@ class MasterLink(Link, asyncio.Protocol):
 
     def close(self) -> None:
         self._closed = True
-        if self._task is not None:
-            self._task.cancel()
+        self._task.cancel()
         if self._transport is not None:
             self._transport.abort()

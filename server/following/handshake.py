@@ -1,6 +1,4 @@
-"""A connection to a master: the hand-shake, and who talks over it.
-
-What a replica says before it is given anything, line by line.
+"""The handshake: what a replica says before it is given anything, line by line.
 
 Each request waits for the answer to the one before. A master that does not know an option says so,
 and is followed all the same; one that lets nobody in is asked again later.
@@ -8,12 +6,8 @@ and is followed all the same; one that lets nobody in is asked again later.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Final
 
-from mypy_extensions import mypyc_attr, trait
-
-from headrace.server.clients.session import Session
 from headrace.server.config.config import Config
 
 _MAY_FAIL: Final = (b"REPLCONF",)
@@ -70,47 +64,3 @@ class Handshake:
     def is_over(self) -> bool:
         """Return whether PSYNC has been sent."""
         return not self._requests
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Link:
-    """One connection."""
-
-    def connect(self, host: bytes, port: int) -> None:
-        """Begin to connect."""
-        raise NotImplementedError
-
-    def send(self, wire: bytes) -> None:
-        """Send some bytes."""
-        raise NotImplementedError
-
-    def describe(self, session: Session) -> None:
-        """Note for a session where the connection goes."""
-
-    def pause(self, paused: bool) -> None:
-        """Read nothing, or read again."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Close it; nothing more is reported."""
-        raise NotImplementedError
-
-
-@trait
-class LinkUser:
-    """Who talks over a link."""
-
-    @abstractmethod
-    def connected(self, link: Link) -> None:
-        """There is a connection."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def received(self, link: Link, data: bytes) -> None:
-        """Something has come."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def lost(self, link: Link, reason: str) -> None:
-        """There is none any more, or there never was."""
-        raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What is left of a stream that is gone: packed and opened, it is what it was."""
+"""What is left of a stream that is gone: packed and unpacked, it is what it was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.regions.lanes.group_state import Create, start_after
 from headrace.regions.lanes.registers import Setting
 from headrace.regions.lanes.removals import DEL, EXPIRE, Awaited, Removal, Top
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.regions.lanes.tombstones import bury, collect, opened, outlasts
+from headrace.regions.lanes.tombstones import collect, lasts, pack_tombstone, unpack_tombstone
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
@@ -77,9 +77,9 @@ def some_stable(random: Random, stream: RegionalStream) -> Numbers:
     return stable
 
 
-def check_equal(stream: RegionalStream, grave: bytes, random: Random) -> None:
+def check_equal(stream: RegionalStream, tombstone: bytes, random: Random) -> None:
     region = stream.region
-    one = opened(grave, region)
+    one = unpack_tombstone(tombstone, region)
     assert plain_lanes(one) == plain_lanes(stream)
     assert shared_state(one, True) == shared_state(stream, True)
     assert fingerprint(one) == fingerprint(stream)
@@ -89,7 +89,7 @@ def check_equal(stream: RegionalStream, grave: bytes, random: Random) -> None:
         stream.exists(),
     )
     stable = some_stable(random, stream)
-    stays = outlasts(grave, stable)
+    stays = lasts(tombstone, stable)
     forgotten = collect(stream, stable)
     assert stays == (not forgotten)
     assert collect(one, stable) == forgotten
@@ -101,9 +101,9 @@ def test_a_stream_that_is_gone_comes_out_as_it_was(seed: int) -> None:
     random = Random(seed)
     region = Region(random.randrange(1, 16))
     stream = gone(random, region)
-    grave = bury(stream)
-    assert grave is not None
-    check_equal(stream, grave, random)
+    tombstone = pack_tombstone(stream)
+    assert tombstone is not None
+    check_equal(stream, tombstone, random)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -115,9 +115,9 @@ def test_whatever_has_happened_to_a_stream(seed: int) -> None:
     numbers = region.known()
     stream.add_removal(Removal(DEL, region.next_dot(), numbers))
     stream.cover(stream.seen())
-    grave = bury(stream)
-    if grave is not None:
-        check_equal(stream, grave, random)
+    tombstone = pack_tombstone(stream)
+    if tombstone is not None:
+        check_equal(stream, tombstone, random)
     else:
         early = [lane for lane in stream.lanes if lane.early]
         assert stream.exists() or early or stream.awaited or stream.births or stream.tops
@@ -133,10 +133,10 @@ def test_what_is_usual_is_packed_in_few_bytes() -> None:
     numbers = region.known()
     stream.cover(stream.seen())
     stream.add_removal(Removal(DEL, region.next_dot(), numbers))
-    grave = bury(stream)
-    assert grave is not None
-    assert len(grave) < 32
-    check_equal(stream, grave, Random(1))
+    tombstone = pack_tombstone(stream)
+    assert tombstone is not None
+    assert len(tombstone) < 32
+    check_equal(stream, tombstone, Random(1))
 
 
 def test_a_stream_with_more_is_left_as_it_is() -> None:
@@ -158,5 +158,5 @@ def test_a_stream_with_more_is_left_as_it_is() -> None:
         *(with_entry, with_top, with_wait, with_group),
         *(with_ttl, with_limits, with_iid, early),
     ):
-        assert bury(stream) is None
-    assert bury(fresh()) is not None
+        assert pack_tombstone(stream) is None
+    assert pack_tombstone(fresh()) is not None

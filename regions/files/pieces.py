@@ -33,7 +33,7 @@ class Piece:
         self.origin: Final = origin
         self.first: Final = first
         self.count: Final = count
-        self.ms: Final = ms
+        self.ms = ms
         self.payload: Final = payload
 
     @property

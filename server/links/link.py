@@ -1,0 +1,59 @@
+"""A connection to another server, and who talks over it."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import mypyc_attr, trait
+
+# Makes the protocol of an encrypted connection: of the one inside, the host, and what is called
+# with the reason where there is none.
+Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
+
+LOST: Final = "the connection was lost"  # at the beginning of such a reason
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Link:
+    """One connection; after ``close`` nothing of it is reported."""
+
+    @abstractmethod
+    def send(self, wire: bytes) -> None:
+        """Send some bytes."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it at once, or connect no more."""
+        raise NotImplementedError
+
+    def pause(self, paused: bool) -> None:
+        """Read nothing, or read again."""
+        raise NotImplementedError
+
+    def transport(self) -> asyncio.Transport | None:
+        """Return what carries it; None while there is no connection."""
+        return None
+
+
+@trait
+class LinkUser:
+    """Who talks over a link."""
+
+    @abstractmethod
+    def connected(self, link: Link) -> None:
+        """There is a connection."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def received(self, link: Link, data: bytes) -> None:
+        """Something has come."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def lost(self, link: Link, reason: str) -> None:
+        """There is none any more, or there never was."""
+        raise NotImplementedError
