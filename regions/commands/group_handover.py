@@ -37,7 +37,7 @@ from headrace.regions.exchange.effects import (
     region_of,
     size_of,
 )
-from headrace.regions.lanes.group_state import ANYWHERE, Births, Create, Home, decode_start
+from headrace.regions.lanes.group_state import ANYWHERE, Create, GroupState, Home, decode_start
 from headrace.regions.lanes.handover import (
     Held,
     Pending,
@@ -102,10 +102,10 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
         raise CommandError(errors.GROUP_ON_ITS_WAY)
     if region > HERE and not force:
         raise CommandError(errors.group_moved(region))
-    births = places.births
+    state = places.group_state
     if region == ON_ITS_WAY and to in (ANYWHERE, value.region.id):
         places.is_whole = True
-    if births.home_region() == to:
+    if state.home_region() == to:
         return
     given: list[Words] = []
     if to not in (ANYWHERE, value.region.id) and has_read(group):
@@ -113,8 +113,8 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
         refusal = _check_size(server, given)
         if refusal:
             raise CommandError(refusal)
-    version = births.home.next_version()
-    creates = encode_dots(births.dots())
+    version = state.home.next_version()
+    creates = encode_dots(state.dots())
     emit(server, [AA, b"MOVE", key, name, creates, b"%d" % to, b"%d" % version])
     for words in given:
         emit(server, words)
@@ -126,7 +126,7 @@ def _check_size(server: Server, given: list[Words]) -> bytes:
 
 def acknowledgement(key: bytes, group: Group, intervals: list[Interval]) -> Words:
     """The effect that makes known what is acknowledged."""
-    words = [AA, b"ACK", key, group.name, encode_dots(places_of(group).births.dots())]
+    words = [AA, b"ACK", key, group.name, encode_dots(places_of(group).group_state.dots())]
     for lane, after, upto in intervals:
         words += [lane, b"%d-%d" % after, b"%d-%d" % upto]
     return words
@@ -152,7 +152,7 @@ def _all_given(
 
 def _head(key: bytes, group: Group, to: int) -> Words:
     places = places_of(group)
-    creates = sorted(places.births.creates, key=lambda create: create.dot != places.anchor)
+    creates = sorted(places.group_state.creates, key=lambda create: create.dot != places.anchor)
     words = [AA, b"HAND", key, group.name, b"%d" % to, b"%d" % len(creates)]
     for create in creates:
         words += [encode_dots([create.dot]), create.start.encode(), encode_numbers(create.numbers)]
@@ -254,8 +254,8 @@ class _Hand:
         if self._at != len(self._words):
             raise EffectError("HAND has more words than it says")
 
-    def hangs_on_one_of(self, births: Births) -> bool:
-        return bool(self.creates) and births.create(self.creates[0].dot) is not None
+    def hangs_on_one_of(self, state: GroupState) -> bool:
+        return bool(self.creates) and state.create(self.creates[0].dot) is not None
 
     def _read_given(self, what: bytes) -> None:
         if what == _PLACES:
@@ -316,10 +316,10 @@ def apply_hand(found: Effect) -> None:
     key, name = words[2], words[3]
     stream = state_of(server, key)
     for create in hand.creates:
-        if stream.births_of(name).create(create.dot) is None:
+        if stream.group_state(name).create(create.dot) is None:
             stream.add_create(name, create)
     group = stream.groups.get(name)
-    if group is not None and hand.hangs_on_one_of(stream.births_of(name)):
+    if group is not None and hand.hangs_on_one_of(stream.group_state(name)):
         own = region_of(server).id
         if region_in(found.origin) == own:
             _give(group, hand)

@@ -185,7 +185,7 @@ def set_mode_everywhere(call: Call, stream: Stream, name: bytes, most: int) -> N
     """XGROUP SETMODE of a group that is there: the most pending entries."""
     assert isinstance(stream, RegionalStream)
     key = call.argv[2]
-    version = stream.births_of(name).mode.next_version()
+    version = stream.group_state(name).mode.next_version()
     emit(call.server, [AA, b"MODE", key, name, b"%d" % most, b"%d" % version])
 
 

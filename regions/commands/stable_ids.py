@@ -87,7 +87,7 @@ def add_places(out: Packer, group: Group) -> None:
         out.text(lane)
         out.id(*entry_id)
     out.constant(_HOME)
-    home = places.births.home_region()
+    home = places.group_state.home_region()
     if home == ANYWHERE:
         out.null()
     else:

@@ -44,8 +44,8 @@ from headrace.persistence.forms.table import register
 from headrace.regions.knowledge.region import region_as
 from headrace.regions.lanes.group_state import (
     ANYWHERE,
-    Births,
     Create,
+    GroupState,
     Home,
     Intervals,
     decode_start,
@@ -173,7 +173,7 @@ def read_remembered(document: bytes, stream: RegionalStream) -> None:
 # Groups
 
 
-def births_document(births: Births) -> bytes:
+def group_state_document(state: GroupState) -> bytes:
     """Return what is known of the creates of a group."""
     creates = [
         (
@@ -182,35 +182,35 @@ def births_document(births: Births) -> bytes:
             encode_numbers(create.numbers),
             _of_lanes(create.intervals),
         )
-        for create in births.known()
+        for create in state.known()
     ]
     tombstones = [
-        (*tombstone.dot, encode_numbers(tombstone.numbers)) for tombstone in births.tombstones
+        (*tombstone.dot, encode_numbers(tombstone.numbers)) for tombstone in state.tombstones
     ]
-    acks = [(*dot, _of_lanes(intervals)) for dot, intervals in births.acks.items()]
-    return _pack((creates, tombstones, acks, _settings(births.mode), _homes(births)))
+    acks = [(*dot, _of_lanes(intervals)) for dot, intervals in state.acks.items()]
+    return _pack((creates, tombstones, acks, _settings(state.mode), _homes(state)))
 
 
-def read_births(document: bytes) -> Births:
+def read_group_state(document: bytes) -> GroupState:
     """Return what a document knows of the creates of a group."""
     creates, tombstones, acks, mode, home = _births(document)
-    births = Births()
+    state = GroupState()
     known: list[Create] = []
     for origin, number, start, numbers, of_lanes in creates:
         create = Create(_dot(origin, number), decode_start(start), decode_numbers(numbers))
         create.intervals = _read_of_lanes(of_lanes)
         known.append(create)
-    births.keep(known)
+    state.keep(known)
     for origin, number, numbers in tombstones:
-        births.tombstones.append(Tombstone(_dot(origin, number), decode_numbers(numbers)))
+        state.tombstones.append(Tombstone(_dot(origin, number), decode_numbers(numbers)))
     for origin, number, of_lanes in acks:
-        births.acks[_dot(origin, number)] = _read_of_lanes(of_lanes)
-    _put_settings(births.mode, mode)
+        state.acks[_dot(origin, number)] = _read_of_lanes(of_lanes)
+    _put_settings(state.mode, mode)
     for origin, number, version, region, dots in home:
         if not 0 <= version <= NUMBER_MAX or not ANYWHERE <= region <= REGION_MAX:
             raise ValueError("a group was moved nowhere")
-        births.home.put(Home(_dot(origin, number), version, region, decode_dots(dots)))
-    return births
+        state.home.put(Home(_dot(origin, number), version, region, decode_dots(dots)))
+    return state
 
 
 def places_document(places: Places) -> bytes:
@@ -219,13 +219,13 @@ def places_document(places: Places) -> bytes:
     return _pack((*places.anchor, places.start.encode(), *vectors))
 
 
-def read_places(document: bytes, births: Births) -> Places:
+def read_places(document: bytes, state: GroupState) -> Places:
     """Return how far a group has read, which was made by one of these creates."""
     origin, number, start, place, begun, again = _places(document)
-    create = births.create(_dot(origin, number))
+    create = state.create(_dot(origin, number))
     if create is None:
         raise ValueError("a group hangs on no create")
-    places = Places(births, create)
+    places = Places(state, create)
     places.start = decode_start(start)
     places.place = decode_lanes(place)
     places.begun = decode_lanes(begun)
@@ -245,10 +245,10 @@ def _settings(register: Register) -> list[tuple[bytes, int, int, int, int]]:
     ]
 
 
-def _homes(births: Births) -> list[tuple[bytes, int, int, int, bytes]]:
+def _homes(state: GroupState) -> list[tuple[bytes, int, int, int, bytes]]:
     return [
         (*setting.dot, setting.version, setting.first, encode_dots(setting.creates))
-        for setting in births.home.settings.values()
+        for setting in state.home.settings.values()
         if isinstance(setting, Home)
     ]
 
@@ -316,7 +316,7 @@ class LanesWalk(StreamWalk):
         self._lanes: Final = stream
         self._next_lane = 0
         self._log: FrozenStream | None = None
-        self._names: Final = list(stream.births)
+        self._names: Final = list(stream.group_states)
         self._next_name = 0
         self._remembered = False
         records.keys += 1
@@ -325,7 +325,7 @@ class LanesWalk(StreamWalk):
         record.table = [
             *(expire_ms, stream.max_deleted_ms, stream.max_deleted_seq, stream.idmp_duration_s),
             *(stream.idmp_maxsize, stream.iids_added, stream.iids_duplicates, len(stream.lanes)),
-            *(len(stream.births), len(stream.groups), stream.producers),
+            *(len(stream.group_states), len(stream.groups), stream.producers),
         ]
         record.add(key)
         records.put(record)
@@ -346,7 +346,7 @@ class LanesWalk(StreamWalk):
         elif self._next_name < len(self._names):
             name = self._names[self._next_name]
             self._next_name += 1
-            self._put(BIRTHS, name, births_document(stream.births[name]))
+            self._put(BIRTHS, name, group_state_document(stream.group_states[name]))
         else:
             return super().step()
         return True
@@ -381,7 +381,7 @@ class LanesReader(StreamReader):
         self._lanes: RegionalStream | None = None  # the current stream, if it is one of lanes
         self._lanes_left = 0
         self._remembered = False
-        self._births_left = 0
+        self._group_states_left = 0
 
     def goes_on(self, kind: int) -> bool:
         """All records but the first are parts."""
@@ -399,7 +399,7 @@ class LanesReader(StreamReader):
         elif kind == REMEMBERED:
             self._remember(self._lanes, table)
         elif kind == BIRTHS:
-            self._new_births(self._lanes, table)
+            self._new_group_state(self._lanes, table)
         elif kind == PLACES:
             self._places(self._lanes, table)
 
@@ -409,7 +409,7 @@ class LanesReader(StreamReader):
         if region is None:
             raise intake.malformed("no stream of lanes outside the snapshot of a region")
         expire_ms, deleted_ms, deleted_seq, duration_s, maxsize = table[:5]
-        added, duplicates, lanes, births, groups, producers = table[5:11]
+        added, duplicates, lanes, states, groups, producers = table[5:11]
         self._key = intake.cut(table[11])
         self._expire_ms = expire_ms
         if not (0 < duration_s <= IDMP_DURATION_S_MAX and 0 < maxsize <= IDMP_MAXSIZE_MAX):
@@ -424,7 +424,7 @@ class LanesReader(StreamReader):
         self._lanes = stream
         self._lanes_left = lanes
         self._remembered = False
-        self._births_left = births
+        self._group_states_left = states
         self._begin(stream, groups, producers)
 
     def _new_lane(self, stream: RegionalStream, table: list[int]) -> None:
@@ -463,28 +463,28 @@ class LanesReader(StreamReader):
         self._remembered = True
         read_remembered(intake.cut(table[0]), stream)
 
-    def _new_births(self, stream: RegionalStream, table: list[int]) -> None:
+    def _new_group_state(self, stream: RegionalStream, table: list[int]) -> None:
         intake = self.intake
         name = intake.cut(table[0])
-        self._births_left -= 1
-        if self._births_left < 0 or not self._remembered or name in stream.births:
+        self._group_states_left -= 1
+        if self._group_states_left < 0 or not self._remembered or name in stream.group_states:
             raise intake.malformed("the births of each group once")
-        stream.births[name] = read_births(intake.cut(table[1]))
+        stream.group_states[name] = read_group_state(intake.cut(table[1]))
 
     def _places(self, stream: RegionalStream, table: list[int]) -> None:
         intake = self.intake
         group = self._group
-        births = None if group is None else stream.births.get(group.name)
-        if group is None or births is None or group.places is not None or self._births_left:
+        state = None if group is None else stream.group_states.get(group.name)
+        if group is None or state is None or group.places is not None or self._group_states_left:
             raise intake.malformed("a group and its births before its places")
-        group.places = read_places(intake.cut(table[0]), births)
+        group.places = read_places(intake.cut(table[0]), state)
 
     def finish(self) -> None:
         stream = self._lanes
         self._lanes = None
         if stream is not None:
             self._finish_log()
-            if self._lanes_left or not self._remembered or self._births_left:
+            if self._lanes_left or not self._remembered or self._group_states_left:
                 raise self.intake.malformed("the rest of a stream")
             for group in stream.groups.values():
                 if group.places is None:

@@ -58,7 +58,7 @@ def _adopt_group(made: RegionalStream, lane: Lane, group: Group, dot: Dot) -> No
     To other regions, all that it has read below its lowest pending entry is read. What comes of
     other lanes is news to it, whatever the ID.
     """
-    births = made.births_of(group.name)
+    state = made.group_state(group.name)
     last = (group.last_ms, group.last_seq)
     floor = last
     lowest = lowest_pending(made, group)
@@ -66,10 +66,10 @@ def _adopt_group(made: RegionalStream, lane: Lane, group: Group, dot: Dot) -> No
         floor = lane.log.last_before(lowest)
     start = start_after(NO_ID) if floor == NO_ID else start_after_seen({lane.name: floor})
     create = Create(dot, start, {})
-    births.add_create(create, [])
+    state.add_create(create, [])
     if group.max_pending:
-        births.mode.add(Setting(dot, 1, group.max_pending))
-    places = Places(births, create)
+        state.mode.add(Setting(dot, 1, group.max_pending))
+    places = Places(state, create)
     if last > floor:
         places.begun[lane.name] = floor
         places.place[lane.name] = last

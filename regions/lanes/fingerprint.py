@@ -7,7 +7,7 @@ What is local (places, consumers, what is pending, iids) never belongs to it.
 
 from __future__ import annotations
 
-from headrace.regions.lanes.group_state import Births, Intervals
+from headrace.regions.lanes.group_state import GroupState, Intervals
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.registers import Register
 from headrace.regions.lanes.stream import RegionalStream
@@ -53,8 +53,8 @@ def shared_state(
             lines.append(b"awaited %b before %b" % (winner, loser))
     lines.extend(_register_lines(b"ttl", stream.ttl))
     lines.extend(_register_lines(b"limits", stream.limits))
-    for name in sorted(stream.births):
-        lines.extend(_births_lines(stream, name, stream.births[name], with_garbage))
+    for name in sorted(stream.group_states):
+        lines.extend(_group_state_lines(stream, name, stream.group_states[name], with_garbage))
     if with_garbage:
         for removal in stream.removals:
             numbers = encode_numbers(removal.numbers)
@@ -104,22 +104,22 @@ def _register_lines(name: bytes, register: Register) -> list[bytes]:
     ]
 
 
-def _births_lines(
-    stream: RegionalStream, name: bytes, births: Births, with_garbage: bool
+def _group_state_lines(
+    stream: RegionalStream, name: bytes, state: GroupState, with_garbage: bool
 ) -> list[bytes]:
     lines: list[bytes] = []
-    for create in births.creates:
+    for create in state.creates:
         of_create = b"create %b %b" % (name, encode_dots([create.dot]))
         numbers = encode_numbers(create.numbers)
         lines.append(b"%b %b %b" % (of_create, create.start.encode(), numbers))
         lines.extend(_interval_lines(stream, of_create, create.intervals, with_garbage))
-    for dot in births.acks:
+    for dot in state.acks:
         of_dot = b"early acks %b %b" % (name, encode_dots([dot]))
-        lines.extend(_interval_lines(stream, of_dot, births.acks[dot], with_garbage))
-    lines.extend(_register_lines(b"mode %b" % name, births.mode))
-    lines.extend(_register_lines(b"home %b" % name, births.home))
+        lines.extend(_interval_lines(stream, of_dot, state.acks[dot], with_garbage))
+    lines.extend(_register_lines(b"mode %b" % name, state.mode))
+    lines.extend(_register_lines(b"home %b" % name, state.home))
     if with_garbage:
-        for tombstone in births.tombstones:
+        for tombstone in state.tombstones:
             numbers = encode_numbers(tombstone.numbers)
             lines.append(b"tombstone %b %b %b" % (name, encode_dots([tombstone.dot]), numbers))
     return lines

@@ -234,7 +234,7 @@ def _copied(of_lanes: dict[bytes, Intervals]) -> dict[bytes, Intervals]:
     return {lane: intervals.copy() for lane, intervals in of_lanes.items()}
 
 
-class Births:
+class GroupState:
     """What is known of the creates of one group, by its name.
 
     Attributes:
@@ -418,9 +418,9 @@ class Births:
             total += _CREATE_BYTES + _INTERVALS_BYTES * len(create.intervals)
         return total
 
-    def copy(self) -> Births:
+    def copy(self) -> GroupState:
         """Equal ones."""
-        twin = Births()
+        twin = GroupState()
         twin.creates = [create.copy() for create in self.creates]
         twin.outlived = [create.copy() for create in self.outlived]
         twin.tombstones = self.tombstones.copy()

@@ -125,7 +125,7 @@ def _pending_in(lane: Lane, group: Group, after: ID, upto: ID) -> list[Nack]:
 def _add_news(found: list[Interval], places: Places, lane: Lane, after: ID, upto: ID) -> None:
     if upto <= after or lane.log.last_before(following(upto[0], upto[1])) <= after:
         return
-    intervals = places.births.intervals(lane.name)
+    intervals = places.group_state.intervals(lane.name)
     if intervals is None or not intervals.covers(after, upto):
         found.append((lane.name, after, upto))
 
@@ -137,7 +137,7 @@ def _before(nack: Nack) -> ID:
 def forget_places(group: Group) -> None:
     """Where the group has come to was given away."""
     places = places_of(group)
-    create = places.births.create(places.anchor)
+    create = places.group_state.create(places.anchor)
     assert create is not None
     places.set(create.start, {})
     group.last_ms, group.last_seq = create.start.highest()

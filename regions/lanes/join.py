@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.regions.lanes.group_state import Births, Create
+from headrace.regions.lanes.group_state import Create, GroupState
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import ALL_IDS, acknowledged, places_of
 from headrace.regions.lanes.registers import Register
@@ -95,12 +95,14 @@ class Join:
         copy = self._copy
         _join_current(mine, copy, self._my_numbers, self._copy_numbers)
         _join_removals(mine, copy, self._my_numbers, self._copy_numbers)
-        for name in copy.births:
-            mine.births_of(name)
-        nothing = Births()
-        for name in list(mine.births):
-            other = copy.births.get(name, nothing)
-            _join_births(mine, mine.births[name], other, self._my_numbers, self._copy_numbers)
+        for name in copy.group_states:
+            mine.group_state(name)
+        nothing = GroupState()
+        for name in list(mine.group_states):
+            other = copy.group_states.get(name, nothing)
+            _join_group_state(
+                mine, mine.group_states[name], other, self._my_numbers, self._copy_numbers
+            )
             mine.settle_group(name)
         known = {(one.winner_lane, one.winner_id, one.lane, one.entry_id) for one in mine.awaited}
         for one in copy.awaited:
@@ -346,8 +348,12 @@ def _added_ms(record: Record) -> int:
     return record[4]
 
 
-def _join_births(
-    stream: RegionalStream, mine: Births, copy: Births, my_numbers: Numbers, copy_numbers: Numbers
+def _join_group_state(
+    stream: RegionalStream,
+    mine: GroupState,
+    copy: GroupState,
+    my_numbers: Numbers,
+    copy_numbers: Numbers,
 ) -> None:
     kept: list[Create] = []
     theirs = {create.dot: create for create in copy.known()}
@@ -380,12 +386,14 @@ def _join_births(
     _join_acks(mine, copy, my_numbers, copy_numbers)
 
 
-def _join_acks(mine: Births, copy: Births, my_numbers: Numbers, copy_numbers: Numbers) -> None:
+def _join_acks(
+    mine: GroupState, copy: GroupState, my_numbers: Numbers, copy_numbers: Numbers
+) -> None:
     """Acknowledgements for creates that one side did not have."""
-    for births in (mine, copy):
-        waiting: dict[Dot, None] = dict.fromkeys(births.acks)
+    for state in (mine, copy):
+        waiting: dict[Dot, None] = dict.fromkeys(state.acks)
         for dot in waiting:
-            acks = births.acks.pop(dot)
+            acks = state.acks.pop(dot)
             come = covers(my_numbers, dot) or covers(copy_numbers, dot)
             for lane, intervals in acks.items():
                 for after, upto in intervals.pairs():
@@ -404,14 +412,14 @@ def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
     join_pairs(fresh, mine)
     fresh.iids_duplicates = mine.iids_duplicates
     for name, group in list(mine.groups.items()):
-        births = fresh.births.get(name)
+        state = fresh.group_states.get(name)
         places = places_of(group)
-        if births is None or births.create(places.anchor) is None:
+        if state is None or state.create(places.anchor) is None:
             continue
         del mine.groups[name]
-        places.births = births
+        places.group_state = state
         places.is_whole = False  # less may be here than there was
         places.forget([lane for lane in places.begun if fresh.find_lane(lane) is None])
-        group.max_pending = births.max_pending()
+        group.max_pending = state.max_pending()
         fresh.groups[name] = group
         acknowledged(fresh, group, ALL_IDS)

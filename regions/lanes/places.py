@@ -2,7 +2,7 @@
 
 Of each lane, the group has been given all up to its **place**, or it is not for the group because
 it is not above the **start**, or it is **acknowledged** elsewhere: that is held as intervals, which
-are the same in every region (``births.Create``). New entries of a lane have higher IDs than all
+are the same in every region (``Create``). New entries of a lane have higher IDs than all
 that came of it. So nothing comes behind the place, however late it is.
 
 The **prefix** is what this region may report to the others as acknowledged. Of each lane it ends at
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from headrace.regions.lanes.group_state import ANYWHERE, GREATEST, Births, Create, Start
+from headrace.regions.lanes.group_state import ANYWHERE, GREATEST, Create, GroupState, Start
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.merge import Source, merged, reached_by
@@ -48,17 +48,17 @@ class Places(Position):
         place: up to where entries were given, of each lane.
         begun: above which ID all entries of a lane that were given are pending, or acknowledged.
         again: up to where acknowledged entries are given all the same, as XGROUP SETID may say.
-        births: the creates of the group.
+        group_state: the creates of the group.
         is_whole: all is known to be here that the places say was given.
     """
 
-    def __init__(self, births: Births, create: Create) -> None:
+    def __init__(self, group_state: GroupState, create: Create) -> None:
         self.anchor: Dot = create.dot
         self.start: Start = create.start
         self.place: LaneVector = {}
         self.begun: LaneVector = {}
         self.again: LaneVector = {}
-        self.births = births
+        self.group_state = group_state
         self.is_whole = False
 
     def floor(self, lane: bytes) -> ID:
@@ -80,7 +80,7 @@ class Places(Position):
         """Whether nothing was given, and reading begins where the group was made to begin."""
         if self.place or self.again:
             return False
-        create = self.births.create(self.anchor)
+        create = self.group_state.create(self.anchor)
         return create is not None and create.start.encode() == self.start.encode()
 
     def put(self, lane: bytes, entry_id: ID) -> None:
@@ -103,13 +103,13 @@ class Places(Position):
 
     def is_acked(self, lane: bytes, entry_id: ID) -> bool:
         """Return whether an entry is acknowledged, here or elsewhere, for any of the creates."""
-        intervals = self.births.intervals(lane)
+        intervals = self.group_state.intervals(lane)
         return intervals is not None and intervals.holds(entry_id)
 
     def to_come(self, lane: bytes) -> list[tuple[ID, ID]]:
         """Return what of a lane is to be given: first and last ID of each stretch."""
         floor = self.floor(lane)
-        intervals = self.births.intervals(lane)
+        intervals = self.group_state.intervals(lane)
         if floor >= GREATEST:
             return []
         if intervals is None:
@@ -179,10 +179,10 @@ class Places(Position):
         Where the group has come to may be known before all that it has come past: what was given in
         another region, and is pending, may still have to arrive.
         """
-        if not self.births.home.settings:
+        if not self.group_state.home.settings:
             return HERE
         stream = _lanes(log)
-        home = self.births.home_region()
+        home = self.group_state.home_region()
         if home not in (ANYWHERE, stream.region.id):
             return home
         if not self.is_whole:
@@ -209,7 +209,7 @@ class Places(Position):
                 upto = lane.log.last_before(lowest)
             if upto <= after:
                 continue
-            intervals = self.births.intervals(lane_name)
+            intervals = self.group_state.intervals(lane_name)
             if intervals is None or not intervals.covers(after, upto):
                 found.append((lane_name, after, upto))
         return found
@@ -218,7 +218,7 @@ class Places(Position):
 
     def copy(self) -> Places:
         """See ``Position``; the creates are shared."""
-        twin = Places(self.births, Create(self.anchor, self.start, {}))
+        twin = Places(self.group_state, Create(self.anchor, self.start, {}))
         twin.place = self.place.copy()
         twin.begun = self.begun.copy()
         twin.again = self.again.copy()
@@ -236,12 +236,12 @@ def places_of(group: Group) -> Places:
     return cast("Places", places)
 
 
-def new_group(name: bytes, births: Births, create: Create) -> Group:
+def new_group(name: bytes, group_state: GroupState, create: Create) -> Group:
     """A group that begins to read where a create says."""
     ms, seq = create.start.highest()
     group = Group(name, ms, seq, UNKNOWN)
-    group.max_pending = births.max_pending()
-    group.places = Places(births, create)
+    group.max_pending = group_state.max_pending()
+    group.places = Places(group_state, create)
     return group
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.regions.knowledge.region import STEP, Region
-from headrace.regions.lanes.group_state import GREATEST, Births, Create, Home
+from headrace.regions.lanes.group_state import GREATEST, Create, GroupState, Home
 from headrace.regions.lanes.lane import Lane, LaneError
 from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.places import Interval, Places, acknowledged, new_group, places_of
@@ -59,7 +59,7 @@ class FrozenRegionalStream(FrozenStream):
     Attributes:
         lanes: in their order.
         current: the lane that each origin writes, by name.
-        tops, removals, awaited, births, ttl, limits: copies; see ``RegionalStream``.
+        tops, removals, awaited, state, ttl, limits: copies; see ``RegionalStream``.
         places: those of each group, in the order of ``groups``.
     """
 
@@ -70,7 +70,9 @@ class FrozenRegionalStream(FrozenStream):
         self.tops: Final = stream.tops.copy()
         self.removals: Final = stream.removals.copy()
         self.awaited: Final = stream.awaited.copy()
-        self.births: Final = {name: births.copy() for name, births in stream.births.items()}
+        self.group_states: Final = {
+            name: state.copy() for name, state in stream.group_states.items()
+        }
         self.ttl: Final = stream.ttl.copy()
         self.limits: Final = stream.limits.copy()
         self.places: Final[list[Places]] = [
@@ -116,7 +118,7 @@ class RegionalStream(Lanes, Replicated):
         tops: what XSETID has set, as far as no deletion has seen it.
         removals: deletions of the key that not everybody is known to have seen.
         awaited: entries that are to be removed once others have come.
-        births: what is known of the creates of groups, by name.
+        state: what is known of the creates of groups, by name.
         ttl, limits: the deadline of the key, and the limits of the IDMP map.
     """
 
@@ -125,7 +127,7 @@ class RegionalStream(Lanes, Replicated):
         self.tops = _NO_TOPS
         self.removals = _NO_REMOVALS
         self.awaited = _NO_AWAITED
-        self.births: dict[bytes, Births] = {}
+        self.group_states: dict[bytes, GroupState] = {}
         self.ttl = Register(True)
         self.limits = Register()
         self._usual_duration_s: Final = idmp_duration_s
@@ -436,8 +438,8 @@ class RegionalStream(Lanes, Replicated):
             old = self.apply_limits()
             if old is not None:
                 freed.append(old)
-        for name in list(self.births):
-            self.births[name].add_removal(removal)
+        for name in list(self.group_states):
+            self.group_states[name].add_removal(removal)
             freed.extend(self.settle_group(name))
         return freed
 
@@ -464,8 +466,8 @@ class RegionalStream(Lanes, Replicated):
             return False
         if self.ttl.settings or self.limits.settings:
             return False
-        for births in self.births.values():
-            if not births.is_idle():
+        for state in self.group_states.values():
+            if not state.is_idle():
                 return False
         for lane in self.lanes:
             if not lane.is_dead():
@@ -476,8 +478,8 @@ class RegionalStream(Lanes, Replicated):
         """Return whether there is something that may be forgotten once all regions have seen it."""
         if self.removals:
             return True
-        for births in self.births.values():
-            if births.tombstones:
+        for state in self.group_states.values():
+            if state.tombstones:
                 return True
         for lane in self.lanes:
             if lane.is_dead():
@@ -492,23 +494,23 @@ class RegionalStream(Lanes, Replicated):
         if self.removals or self.exists():
             return []
         settings = [*self.ttl.settings.values(), *self.limits.settings.values()]
-        for births in self.births.values():
-            settings += [*births.mode.settings.values(), *births.home.settings.values()]
+        for state in self.group_states.values():
+            settings += [*state.mode.settings.values(), *state.home.settings.values()]
         return [top.dot for top in self.tops] + [setting.dot for setting in settings]
 
     # Groups
 
-    def births_of(self, name: bytes) -> Births:
+    def group_state(self, name: bytes) -> GroupState:
         """Return what is known of the creates of a group."""
-        births = self.births.get(name)
-        if births is None:
-            births = Births()
-            self.births[name] = births
-        return births
+        state = self.group_states.get(name)
+        if state is None:
+            state = GroupState()
+            self.group_states[name] = state
+        return state
 
     def add_create(self, name: bytes, create: Create) -> bool:
         """A group was made; whether that create lives."""
-        lives = self.births_of(name).add_create(create, self.removals)
+        lives = self.group_state(name).add_create(create, self.removals)
         self.settle_group(name)
         return lives
 
@@ -517,7 +519,7 @@ class RegionalStream(Lanes, Replicated):
 
         Returns: what is to be freed: the group.
         """
-        self.births_of(name).add_tombstone(tombstone)
+        self.group_state(name).add_tombstone(tombstone)
         return self.settle_group(name)
 
     def settle_group(self, name: bytes) -> list[Freeable]:
@@ -525,21 +527,21 @@ class RegionalStream(Lanes, Replicated):
 
         Returns: the group that was taken out, to be freed.
         """
-        births = self.births_of(name)
+        state = self.group_state(name)
         freed: list[Freeable] = []
         group = self.groups.get(name)
-        if group is not None and births.create(places_of(group).anchor) is None:
+        if group is not None and state.create(places_of(group).anchor) is None:
             del self.groups[name]
             freed.append(group)
             group = None
-        anchor = births.anchor()
+        anchor = state.anchor()
         if group is None and anchor is not None:
-            group = new_group(name, births, anchor)
+            group = new_group(name, state, anchor)
             self.groups[name] = group
         if group is not None:
-            group.max_pending = births.max_pending()
-        elif births.is_idle():
-            del self.births[name]
+            group.max_pending = state.max_pending()
+        elif state.is_idle():
+            del self.group_states[name]
         return freed
 
     def acknowledge(self, name: bytes, dots: list[Dot], intervals: list[Interval]) -> int:
@@ -547,19 +549,19 @@ class RegionalStream(Lanes, Replicated):
 
         Returns: how many are pending no more.
         """
-        births = self.births_of(name)
+        state = self.group_state(name)
         news = False
         ranges: list[tuple[ID, ID]] = []
         for lane, after, upto in intervals:
-            ranges.extend(births.not_acked(lane, after, upto))
+            ranges.extend(state.not_acked(lane, after, upto))
         for dot in dots:
             come = self.region.knows(dot)
             for lane, after, upto in intervals:
-                if births.acknowledge(dot, lane, after, upto, come):
+                if state.acknowledge(dot, lane, after, upto, come):
                     news = True
         group = self.groups.get(name)
-        if group is None and births.is_idle():
-            del self.births[name]
+        if group is None and state.is_idle():
+            del self.group_states[name]
         return 0 if group is None or not news else acknowledged(self, group, ranges)
 
     # Settings
@@ -593,12 +595,12 @@ class RegionalStream(Lanes, Replicated):
 
     def add_mode(self, name: bytes, setting: Setting) -> None:
         """The most pending entries of a group were set."""
-        self.births_of(name).add_mode(setting, self.removals)
+        self.group_state(name).add_mode(setting, self.removals)
         self.settle_group(name)
 
     def add_home(self, name: bytes, setting: Home) -> None:
         """A group has moved to a region."""
-        self.births_of(name).add_home(setting, self.removals)
+        self.group_state(name).add_home(setting, self.removals)
         self.settle_group(name)
 
     def _is_removed(self, setting: Setting) -> bool:
@@ -621,8 +623,8 @@ class RegionalStream(Lanes, Replicated):
 
     def used_bytes(self, samples: int) -> int:
         total = super().used_bytes(samples)
-        for births in self.births.values():
-            total += births.used_bytes()
+        for state in self.group_states.values():
+            total += state.used_bytes()
         small = len(self.removals) + len(self.tops) + len(self.awaited)
         return total + _SMALL_BYTES * (small + len(self.ttl.settings) + len(self.limits.settings))
 
@@ -676,14 +678,14 @@ class RegionalStream(Lanes, Replicated):
         twin.tops = self.tops.copy()
         twin.removals = self.removals.copy()
         twin.awaited = self.awaited.copy()
-        twin.births = {name: births.copy() for name, births in self.births.items()}
+        twin.group_states = {name: state.copy() for name, state in self.group_states.items()}
         twin.ttl = self.ttl.copy()
         twin.limits = self.limits.copy()
         twin.idmp_duration_s = self.idmp_duration_s
         twin.idmp_maxsize = self.idmp_maxsize
         for name, group in self.groups.items():
             twin.groups[name] = group.copy()
-            places_of(twin.groups[name]).births = twin.births[name]
+            places_of(twin.groups[name]).group_state = twin.group_states[name]
         twin.idmp = None if self.idmp is None else self.idmp.copy()
         twin.iids_added = self.iids_added
         twin.iids_duplicates = self.iids_duplicates

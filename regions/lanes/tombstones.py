@@ -101,7 +101,13 @@ def lasts(tombstone: bytes, stable: Numbers) -> bool:
 
 def pack_tombstone(stream: RegionalStream) -> bytes | None:
     """Return what is left of a stream that does not exist; None where that is more than usual."""
-    if stream.groups or stream.births or stream.tops or stream.awaited or stream.idmp is not None:
+    if (
+        stream.groups
+        or stream.group_states
+        or stream.tops
+        or stream.awaited
+        or stream.idmp is not None
+    ):
         return None
     if stream.ttl.settings or stream.limits.settings:
         return None
@@ -245,12 +251,12 @@ def collect(stream: RegionalStream, stable: Numbers) -> int:
     before = len(stream.removals)
     stream.removals = [each for each in stream.removals if not covers(stable, each.dot)]
     forgotten = before - len(stream.removals)
-    for name in list(stream.births):
-        births = stream.births[name]
-        before = len(births.tombstones) + len(births.acks)
-        births.tombstones = [each for each in births.tombstones if not covers(stable, each.dot)]
-        births.acks = {dot: acks for dot, acks in births.acks.items() if not covers(stable, dot)}
-        forgotten += before - len(births.tombstones) - len(births.acks)
+    for name in list(stream.group_states):
+        state = stream.group_states[name]
+        before = len(state.tombstones) + len(state.acks)
+        state.tombstones = [each for each in state.tombstones if not covers(stable, each.dot)]
+        state.acks = {dot: acks for dot, acks in state.acks.items() if not covers(stable, dot)}
+        forgotten += before - len(state.tombstones) - len(state.acks)
         stream.settle_group(name)
     stream.awaited = [each for each in stream.awaited if stream.is_awaiting(each)]
     if not stream.removals:
@@ -298,8 +304,8 @@ def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:
         return
     stream.remove_lanes(dead)
     names = [lane.name for lane in dead]
-    for births in stream.births.values():
-        for create in births.known():
+    for state in stream.group_states.values():
+        for create in state.known():
             for name in names:
                 create.intervals.pop(name, None)
     for group in stream.groups.values():

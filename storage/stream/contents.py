@@ -18,7 +18,7 @@ IDMP_DURATION_S_MAX: Final = 86_400
 IDMP_MAXSIZE_MAX: Final = 10_000
 
 
-_births = count(1)
+_serials = count(1)
 
 
 class Contents(EntryLog):
@@ -34,7 +34,7 @@ class Contents(EntryLog):
 
     def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
         super().__init__()
-        self.serial: Final[int] = next(_births)
+        self.serial: Final[int] = next(_serials)
         self.idmp_duration_s = idmp_duration_s
         self.idmp_maxsize = idmp_maxsize
         self.groups: dict[bytes, Group] = {}

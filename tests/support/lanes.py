@@ -9,8 +9,8 @@ from typing import Any
 import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.group_state import (
-    Births,
     Create,
+    GroupState,
     Intervals,
     start_after,
     start_after_seen,
@@ -143,7 +143,7 @@ class Juggler:
                 group.ack(nack.ms, nack.seq)
             prefix = places_of(group).prefix(self.stream, group)
             if prefix:
-                self.stream.acknowledge(name, self.stream.births[name].dots(), prefix)
+                self.stream.acknowledge(name, self.stream.group_states[name].dots(), prefix)
 
     def ack_elsewhere(self) -> None:
         name, entry_id = self.any_id()
@@ -221,7 +221,7 @@ def plain_lanes(stream: RegionalStream) -> dict[str, Any]:
         "awaited": [
             (one.winner_lane, one.winner_id, one.lane, one.entry_id) for one in stream.awaited
         ],
-        "births": {name: _plain_births(births) for name, births in stream.births.items()},
+        "births": {name: _plain_births(state) for name, state in stream.group_states.items()},
         "ttl": _plain_register(stream.ttl),
         "limits": _plain_register(stream.limits),
         "groups": [plain_group(group) for group in stream.groups.values()],
@@ -248,15 +248,15 @@ def _plain_intervals(of_lanes: dict[bytes, Intervals]) -> object:
     return {lane: intervals.pairs() for lane, intervals in of_lanes.items()}
 
 
-def _plain_births(births: Births) -> object:
+def _plain_births(state: GroupState) -> object:
     return (
         [
             (one.dot, one.start.encode(), one.numbers, _plain_intervals(one.intervals))
-            for one in births.known()
+            for one in state.known()
         ],
-        [(one.dot, one.numbers) for one in births.tombstones],
-        {dot: _plain_intervals(of_lanes) for dot, of_lanes in births.acks.items()},
-        _plain_register(births.mode),
+        [(one.dot, one.numbers) for one in state.tombstones],
+        {dot: _plain_intervals(of_lanes) for dot, of_lanes in state.acks.items()},
+        _plain_register(state.mode),
     )
 
 

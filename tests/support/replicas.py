@@ -174,7 +174,7 @@ class Replica:
         self.emit("ttl", self.stream.ttl.next_version(), deadline_ms)
 
     def mode(self, group: bytes, most: int) -> None:
-        self.emit("mode", group, self.stream.births_of(group).mode.next_version(), most)
+        self.emit("mode", group, self.stream.group_state(group).mode.next_version(), most)
 
     def set_place(self, group: bytes, ms: int) -> None:
         """As XGROUP SETID, here alone."""
@@ -215,7 +215,7 @@ class Replica:
         found = self.stream.groups[group]
         prefix = places_of(found).prefix(self.stream, found)
         if prefix:
-            self.emit("ack", group, self.stream.births[group].dots(), prefix)
+            self.emit("ack", group, self.stream.group_states[group].dots(), prefix)
 
     def acks(self) -> int:
         return sum(record[0] == "ack" for record in self.log)

@@ -54,8 +54,8 @@ def test_all_of_a_stream_is_taken_over(key: bytes) -> None:
     assert (stream.idmp_duration_s, stream.idmp_maxsize) == limits
     assert stream.deadline_ms() == 2_000_000_000_000
     assert [lane.name for lane in stream.lanes] == ([b"3.0.0"] if last > (0, 0) else [])
-    for births in stream.births.values():
-        assert births.dots() == [(b"3.0", 1)]
+    for state in stream.group_states.values():
+        assert state.dots() == [(b"3.0", 1)]
     twin = alone(stream)
     assert rows(twin) == before
     assert {name: pending_of(group) for name, group in twin.groups.items()} == groups

@@ -87,14 +87,14 @@ def test_places_and_intervals_of_a_lane_go_with_it() -> None:
     first.emit("remove", 1, first.stream.seen(), {})  # an expiry that had not seen the group
     first.create(b"h")
     sync(first, second)
-    assert first.stream.births[b"g"].creates[0].intervals
+    assert first.stream.group_states[b"g"].creates[0].intervals
     first.publish()
     assert first.acks() == 1, "nothing of the lane is there, so there is nothing to be told"
     for replica in (first, second):
         replica.beat()
     sync(first, second)
     first.collect([1, 2])
-    assert first.stream.births[b"g"].creates[0].intervals == {}
+    assert first.stream.group_states[b"g"].creates[0].intervals == {}
     places = places_of(first.stream.groups[b"g"])
     assert places.place == places.begun == {}
     second.collect([1, 2])
@@ -132,7 +132,7 @@ def test_a_setting_that_a_deletion_had_seen_comes_to_nothing() -> None:
     assert stream.add_ttl(Setting((b"2.0", 6), 1, 99))
     assert stream.deadline_ms() == 99
     stream.add_mode(b"g", Setting((b"2.0", 3), 1, 4))
-    assert not stream.births
+    assert not stream.group_states
 
 
 def test_the_longer_of_concurrent_deadlines_stands_and_none_is_the_longest() -> None:
@@ -242,12 +242,12 @@ def test_a_group_that_one_side_has_seen_go_stays_gone() -> None:
     first.mode(b"g", 7)
     sync(first, second)
     second.destroy(b"g")
-    second.stream.births.clear()  # as if all had seen it
+    second.stream.group_states.clear()  # as if all had seen it
     for mine, other in ((first, second), (second, first)):
         twin = mine.copy()
         twin.join(other)
         assert not twin.stream.groups
-        assert not twin.stream.births
+        assert not twin.stream.group_states
 
 
 def test_acknowledgements_that_came_before_their_create_are_joined() -> None:
@@ -258,16 +258,16 @@ def test_acknowledgements_that_came_before_their_create_are_joined() -> None:
     second.read()
     second.ack(1, 1)
     third.receive(b"2.0")
-    births = third.stream.births[b"g"]
-    assert list(births.acks) == [(b"1.0", 2)]
+    state = third.stream.group_states[b"g"]
+    assert list(state.acks) == [(b"1.0", 2)]
     for mine, other in ((third, first), (first, third)):
         stream = joined(mine, other)
-        assert not stream.births[b"g"].acks
+        assert not stream.group_states[b"g"].acks
         assert places_of(stream.groups[b"g"]).is_acked(b"1.0.1", (1, 1))
-    assert births.acks
+    assert state.acks
     assert collect(third.stream, {b"1.0": 1}) == 0
     assert collect(third.stream, {b"1.0": 2}) == 1, "their create has died, then"
-    assert not third.stream.births
+    assert not third.stream.group_states
 
 
 def test_removals_that_wait_for_an_entry_are_joined() -> None:

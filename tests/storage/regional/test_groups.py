@@ -32,8 +32,8 @@ def a_pair(mode: int = SEMI_STRICT) -> tuple[Replica, Replica]:
 
 
 def state(replica: Replica) -> list[tuple[bytes, list[Dot]]]:
-    births = replica.stream.births
-    return [(name, births[name].dots()) for name in sorted(births) if births[name].creates]
+    state = replica.stream.group_states
+    return [(name, state[name].dots()) for name in sorted(state) if state[name].creates]
 
 
 # Which exist
@@ -189,7 +189,7 @@ def test_a_create_that_ends_gives_way_to_one_before_it_whose_end_has_not_come() 
         assert state(replica.copy()) == state(replica)
         give(third, replica)
         assert not replica.stream.groups
-        assert not replica.stream.births[b"g"].known()
+        assert not replica.stream.group_states[b"g"].known()
 
 
 def test_a_group_begins_anew_where_another_create_lives() -> None:
@@ -236,7 +236,7 @@ def test_a_create_that_had_seen_another_one_replaces_it() -> None:
     other = RegionalStream(Region(1), 100, 100)
     assert other.add_create(b"g", Create((b"1.0", 1), ZERO, {b"1.0": 1}))
     assert other.add_create(b"g", Create((b"2.0", 2), ZERO, {b"2.0": 2, b"1.0": 1}))
-    assert other.births[b"g"].dots() == stream.births[b"g"].dots() == [(b"2.0", 2)]
+    assert other.group_states[b"g"].dots() == stream.group_states[b"g"].dots() == [(b"2.0", 2)]
 
 
 # What they are given
@@ -371,7 +371,9 @@ def test_what_is_trimmed_while_pending_holds_nothing_back() -> None:
     for ms in range(301, 304):
         first.ack(ms, 0)
     sync(first, second)
-    assert second.stream.births[b"g"].creates[0].intervals[b"1.0.2"].pairs() == [((0, 0), (303, 0))]
+    assert second.stream.group_states[b"g"].creates[0].intervals[b"1.0.2"].pairs() == [
+        ((0, 0), (303, 0))
+    ]
 
 
 def test_places_that_were_set_back_do_not_skip() -> None:
@@ -437,10 +439,10 @@ def test_acknowledgements_that_come_before_their_create() -> None:
     second.ack(1, 0)
     third = Replica(3)
     give(second, third)
-    assert third.stream.births[b"g"].acks
+    assert third.stream.group_states[b"g"].acks
     give(first, third)
     assert third.read() == []
-    assert not third.stream.births[b"g"].acks
+    assert not third.stream.group_states[b"g"].acks
 
 
 def test_what_a_group_still_needs() -> None:
@@ -460,13 +462,13 @@ def test_a_limit_on_what_is_pending_comes_and_goes() -> None:
     first, second = a_pair()
     first.add(1)
     first.create(b"g")
-    first.emit("mode", b"g", first.stream.births_of(b"g").mode.next_version(), 7)
+    first.emit("mode", b"g", first.stream.group_state(b"g").mode.next_version(), 7)
     sync(first, second)
     assert second.stream.groups[b"g"].max_pending == 7
-    second.emit("mode", b"g", second.stream.births_of(b"g").mode.next_version(), 0)
+    second.emit("mode", b"g", second.stream.group_state(b"g").mode.next_version(), 0)
     sync(first, second)
     assert first.stream.groups[b"g"].max_pending == 0
-    second.emit("mode", b"g", second.stream.births_of(b"g").mode.next_version(), 9)
+    second.emit("mode", b"g", second.stream.group_state(b"g").mode.next_version(), 9)
     second.destroy(b"g")
     second.create(b"g")
     sync(first, second)

@@ -144,7 +144,7 @@ class RegionsMachine(RuleBasedStateMachine):
                 assert not lane.log.length or lane.log.first_id() > max(lane.deleted, lane.trimmed)
                 assert all(early > lane.last() for early in lane.early)
             for name, group in stream.groups.items():
-                assert stream.births[name].creates, "a group lives by its creates"
+                assert stream.group_states[name].creates, "a group lives by its creates"
                 assert group.pel.size == sum(c.pel.size for c in group.consumers.values())
 
 
@@ -242,7 +242,9 @@ class ForgettingMachine(RegionsMachine):
             stream = replica.stream
             assert not stream.has_garbage() or stream.left_over()
             if not stream.exists() and not stream.tops and not stream.ttl.settings:
-                assert stream.is_idle() or any(b.mode.settings for b in stream.births.values())
+                assert stream.is_idle() or any(
+                    b.mode.settings for b in stream.group_states.values()
+                )
         states = [shared_state(replica.stream, True) for replica in self.all]
         assert all(state == states[0] for state in states)
 
@@ -259,7 +261,7 @@ def test_acknowledgements_that_came_before_their_group_are_united_with_those_of_
     three.receive(two.region.origin)
     for entry_id in one.read():
         one.ack(*entry_id)
-    acknowledged = one.stream.births[b"g"].intervals(b"1.0.2")
+    acknowledged = one.stream.group_states[b"g"].intervals(b"1.0.2")
     assert acknowledged is not None
     assert acknowledged.pairs() == [((0, 0), (3, 1))]
     three.join(one)
