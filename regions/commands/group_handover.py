@@ -23,7 +23,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.numbers import INT64_MAX
-from headrace.regions.commands.state import settle, state_of
+from headrace.regions.commands.state import settle_and_report, state_of
 from headrace.regions.exchange.effects import (
     Effect,
     EffectError,
@@ -201,20 +201,17 @@ def note_groups_elsewhere(server: Server, key: bytes, stream: RegionalStream) ->
 # Effects
 
 
-@effect(b"MOVE")
+@effect(b"MOVE", 7, "MOVE has a key, a name, creates, a region and a version")
 def apply_move(found: Effect) -> None:
     """``AA MOVE key group creates region version``: where a group is read from now on."""
     words = found.words
-    if len(words) != 7:
-        raise EffectError("MOVE has a key, a name, creates, a region and a version")
     creates = decode_dots(words[4])
     to, version = member_in(words[5], ANYWHERE), number_in(words[6])
     server = found.server
     key = words[2]
     stream = state_of(server, key)
     stream.add_home(words[3], Home(found.dot, version, to, creates))
-    if settle(server, key, stream):
-        server.changes.report(0, key, GROUP_MODE_SET, None, 1, True)
+    settle_and_report(found, stream, GROUP_MODE_SET)
     group = stream.groups.get(words[3])
     if group is not None and not found.own and not found.replaying:
         note_elsewhere(server, key, stream, group)
@@ -329,8 +326,7 @@ def apply_hand(found: Effect) -> None:
             _take(stream, group, hand)
             if not found.replaying:
                 note_elsewhere(server, key, stream, group)
-    if settle(server, key, stream):
-        server.changes.report(0, key, PENDING_CHANGED, None, 1, True)
+    settle_and_report(found, stream, PENDING_CHANGED)
 
 
 def _give(group: Group, hand: _Hand) -> None:

@@ -4,70 +4,42 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.stream_ids import format_id
-from headrace.regions.commands.groups import note_acknowledged
-from headrace.regions.commands.state import note_gaps_closed, note_outlived, settle, state_of
+from headrace.regions.commands.state import (
+    note_gaps_closed,
+    note_outlived,
+    settle,
+    settle_and_report,
+    state_of,
+)
 from headrace.regions.exchange.effects import Effect, EffectError, effect, emit, region_of, removal
 from headrace.regions.lanes.removals import DEL, EXPIRE, Removal
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.regions.lanes.trim import entries_to_trim, lanes_below, lanes_by_length
 from headrace.server.changes.changes import Changes, Expiries
 from headrace.server.changes.events import EXPIRED
 from headrace.server.commands.streams.args import (
-    MAXLEN,
-    PENDING_CHANGED,
-    REFERENCE_MODES,
     XDELETED,
     XTRIMMED,
-    TrimOptions,
 )
-from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.storage.sharing import AA
-from headrace.storage.stream.groups import Group
 from headrace.storage.stream.references import (
-    ACKED,
-    DELETED,
-    DELREF,
-    KEEPREF,
-    MISSING,
-    REFERENCED,
-    Trim,
     drop_left_behind,
     drop_references,
     is_held_back,
-    is_referenced,
 )
-from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import (
     ID,
     check_lane,
     decode_id,
     decode_lanes,
     decode_numbers,
-    encode_lanes,
 )
 
 LaneEntry = tuple[bytes, ID]
+_REMOVAL: Final = "a removal has a key, lanes and numbers"
 
 
 # Entries one by one
-
-
-def delete_everywhere(call: Call, key: bytes, stream: Stream, ids: list[ID]) -> int:
-    """XDEL of a stream that is there; how many entries had one of these IDs."""
-    entries = entries_with(stream, ids)
-    return delete_entries(call.server, key, entries) if entries else 0
-
-
-def entries_with(stream: Stream, ids: list[ID]) -> list[LaneEntry]:
-    """The entries that have one of these IDs, in their lanes."""
-    assert isinstance(stream, RegionalStream)
-    found: dict[LaneEntry, None] = {}
-    for ms, seq in ids:
-        for lane in stream.holders(ms, seq):
-            found[(lane.name, (ms, seq))] = None
-    return list(found)
 
 
 def delete_entries(
@@ -133,35 +105,9 @@ def apply_xdel(found: Effect) -> int:
 # The oldest
 
 
-def trim_everywhere(call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
-    """Trim a stream that is there; how many entries were removed."""
-    assert isinstance(stream, RegionalStream)
-    mode = REFERENCE_MODES[options.mode] if options.mode else KEEPREF
-    by_length = options.strategy == MAXLEN
-    below = (options.min_ms, options.min_seq)
-    if mode != KEEPREF and stream.groups:
-        how = Trim(options.threshold if by_length else -1, below, options.most, False)
-        entries = entries_to_trim(stream, how, mode)
-        return delete_entries(call.server, key, entries, mode == DELREF) if entries else 0
-    whole_nodes = mode == KEEPREF
-    if by_length:
-        lanes = lanes_by_length(
-            stream, options.threshold, options.approximate, options.most, whole_nodes
-        )
-    else:
-        lanes = lanes_below(stream, below, options.approximate, options.most, whole_nodes)
-    if not lanes:
-        return 0
-    removed = emit(call.server, [AA, b"TRIM", key, encode_lanes(lanes)])
-    assert isinstance(removed, int)
-    return removed
-
-
-@effect(b"TRIM")
+@effect(b"TRIM", 4, "TRIM has a key and lanes")
 def apply_trim(found: Effect) -> int:
     """``AA TRIM key lanes``: remove of each lane what stands up to an ID."""
-    if len(found.words) != 4:
-        raise EffectError("TRIM has a key and lanes")
     lanes = decode_lanes(found.words[3])
     server = found.server
     key = found.words[2]
@@ -170,21 +116,20 @@ def apply_trim(found: Effect) -> int:
     if removed:
         note_gaps_closed(found, stream)
         note_outlived(server, key, stream)
-    if settle(server, key, stream) and removed:
-        server.changes.report(0, key, XTRIMMED, None, removed, False)
+    settle_and_report(found, stream, XTRIMMED, removed, False)
     return removed
 
 
 # All of a key
 
 
-@effect(b"DEL")
+@effect(b"DEL", 5, _REMOVAL)
 def apply_del(found: Effect) -> None:
     """``AA DEL key lanes numbers``: remove all that its maker had seen, and every group."""
     _remove_key(found, DEL)
 
 
-@effect(b"EXPIRE")
+@effect(b"EXPIRE", 5, _REMOVAL)
 def apply_expire(found: Effect) -> None:
     """``AA EXPIRE key lanes numbers``: as DEL, but groups that its maker had not seen live on.
 
@@ -195,8 +140,6 @@ def apply_expire(found: Effect) -> None:
 
 def _remove_key(found: Effect, kind: int) -> None:
     words = found.words
-    if len(words) != 5:
-        raise EffectError("a removal has a key, lanes and numbers")
     lanes = decode_lanes(words[3])
     numbers = decode_numbers(words[4])
     server = found.server
@@ -213,8 +156,7 @@ def _remove_key(found: Effect, kind: int) -> None:
     note_gaps_closed(found, stream)
     if expires and was_there:
         server.changes.report(0, key, EXPIRED, None, 1, False)
-    if settle(server, key, stream) and stream.length < before:
-        server.changes.report(0, key, XDELETED, None, before - stream.length, True)
+    settle_and_report(found, stream, XDELETED, max(0, before - stream.length))
 
 
 class RegionalExpiries(Expiries):
@@ -238,65 +180,3 @@ class RegionalExpiries(Expiries):
 
 
 # With heed to the groups that refer to them
-
-
-def delete_by_mode(call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]) -> object:
-    """XDELEX of a stream that is there; its reply."""
-    reply: list[object] = []
-    wanted: list[ID] = []
-    for entry_id in ids:
-        outcome = _outcome(stream, mode, entry_id, wanted)
-        reply.append(outcome)
-        if outcome == DELETED:
-            wanted.append(entry_id)
-    if mode == DELREF:
-        _drop_references(call, key, stream, [each for each in ids if each not in wanted])
-    if wanted:
-        delete_entries(call.server, key, entries_with(stream, wanted), mode == DELREF)
-    return reply
-
-
-def _outcome(stream: Stream, mode: int, entry_id: ID, wanted: list[ID]) -> int:
-    """Return what becomes of an entry; ``wanted`` are to be deleted already."""
-    ms, seq = entry_id
-    if mode == ACKED and is_referenced(stream, ms, seq):
-        return REFERENCED
-    return DELETED if entry_id not in wanted and stream.contains(ms, seq) else MISSING
-
-
-def _drop_references(call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
-    """Take entries that are not there out of what is pending in any group."""
-    for group in stream.groups.values():
-        dropped = [format_id(ms, seq) for ms, seq in ids if group.ack(ms, seq)]
-        if dropped:
-            record = [b"XACK", key, group.name, *dropped]
-            call.changed(key, PENDING_CHANGED, record, count=0, wakes=is_held_back(stream))
-            note_acknowledged(call, key, stream, group)
-
-
-def ack_and_delete(
-    call: Call, key: bytes, stream: Stream, group: Group, mode: int, ids: list[ID]
-) -> object:
-    """XACKDEL in a group that is there; its reply."""
-    reply: list[object] = []
-    acknowledged: list[bytes] = []
-    wanted: list[ID] = []
-    for entry_id in ids:
-        ms, seq = entry_id
-        if not group.ack(ms, seq):
-            reply.append(MISSING)
-            continue
-        acknowledged.append(format_id(ms, seq))
-        kept = mode == ACKED and is_referenced(stream, ms, seq)
-        reply.append(REFERENCED if kept else DELETED)
-        if not kept and stream.contains(ms, seq):
-            wanted.append(entry_id)
-    if acknowledged:
-        record = [b"XACK", key, group.name, *acknowledged]
-        held_back = is_held_back(stream)
-        call.changed(key, PENDING_CHANGED, record, count=len(acknowledged), wakes=held_back)
-    if wanted:
-        delete_entries(call.server, key, entries_with(stream, wanted), mode == DELREF)
-    if acknowledged:
-        note_acknowledged(call, key, stream, group)
-    return reply

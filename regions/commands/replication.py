@@ -12,7 +12,7 @@ from headrace.regions.commands.group_handover import move_group, note_groups_els
 from headrace.regions.commands.groups import publish_waiting
 from headrace.regions.commands.removals import RegionalExpiries
 from headrace.regions.commands.settings import limits_record, set_deadline
-from headrace.regions.commands.state import known_state, remembered_state, settle
+from headrace.regions.commands.state import empty, known_state, remembered_state, settle
 from headrace.regions.exchange.effects import (
     KeyJoin,
     Replication,
@@ -35,12 +35,13 @@ from headrace.server.changes.events import DELETED
 from headrace.server.commands.streams.args import XADDED
 from headrace.server.state import Server
 from headrace.storage.sharing import AA, Replicated
-from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.groups import HERE
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Value
 from headrace.storage.vectors import Numbers, encode_lanes, encode_numbers, lane_name
+
+_PAGE: Final = 1000
 
 
 class StreamJoin(KeyJoin):
@@ -76,56 +77,34 @@ class StreamJoin(KeyJoin):
         return False
 
 
-def begin_to_join(
-    server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
-) -> StreamJoin | None:
-    """Begin to join a key; None where there is nothing to be joined.
-
-    A value that is no stream is not the other region's to give.
-    """
-    if copy is not None and not isinstance(copy, RegionalStream):
-        return None
-    stream = known_state(server, key)
-    if stream is None:
-        if copy is None:
-            return None
-        stream = _empty(server)
-    return StreamJoin(server, key, stream, copy or _empty(server), mine, theirs)
-
-
-def replace(server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
-    """Let what is here of a key give way to a copy; what is local stays."""
-    data = server.data
-    mine = known_state(server, key)
-    fresh = _empty(server)
-    if isinstance(copy, RegionalStream):
-        join(fresh, copy, {}, theirs, data.node_limits)
-    elif mine is None:
-        return
-    if mine is not None:
-        keep_local(fresh, mine)
-        for keyspace in (data.dbs[0], data.tombstones):
-            data.free_later(keyspace.remove(key))
-        server.changes.report(0, key, DELETED, None, 1, False)
-    if fresh.has_garbage():
-        region_of(server).note_garbage_of_copy(key, theirs)
-    if settle(server, key, fresh):
-        note_groups_elsewhere(server, key, fresh)
-        server.changes.report(0, key, XADDED, None, 1, True)
-
-
-def _empty(server: Server) -> RegionalStream:
-    return RegionalStream(region_of(server), IDMP_DURATION_S, IDMP_MAXSIZE)
-
-
-_PAGE: Final = 1000
-
-
 class StreamReplication(Replication):
     """What streams do."""
 
     def rebuild(self, server: Server, key: bytes, value: object) -> None:
-        _rebuild(server, key, cast("Stream", value))
+        stream = cast("Stream", value)
+        if not stream.length and (stream.last_ms or stream.last_seq):
+            _rebuild_empty(server, key, stream)
+            return
+        begun = False
+        start = (0, 0)
+        left = stream.length
+        while left > 0:
+            for part in stream.parts(start, (ID_MAX, ID_MAX), _PAGE, False):
+                run = part.run
+                for number in range(part.low, part.high):
+                    if part.dead is not None and part.dead[number]:
+                        continue
+                    record = [b"XADD", key]
+                    if not begun:
+                        record += [b"NEWLANE", b"%d" % region_of(server).new_lane()]
+                        begun = True
+                    entry_id = format_id(run.ms[number], run.seq[number])
+                    emit(server, [*record, b"MANUAL", entry_id, *run.row(number)])
+                    start = following(run.ms[number], run.seq[number])
+                    left -= 1
+        if begun and not stream.has_default_limits():
+            limits = limits_record(key, stream.idmp_duration_s, stream.idmp_maxsize, 0)
+            emit(server, limits)
 
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
         found = server.data.dbs[0][key]
@@ -181,10 +160,34 @@ class StreamReplication(Replication):
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
     ) -> KeyJoin | None:
-        return begin_to_join(server, key, copy, mine, theirs)
+        # A value that is no stream is not the other region's to give.
+        if copy is not None and not isinstance(copy, RegionalStream):
+            return None
+        stream = known_state(server, key)
+        if stream is None:
+            if copy is None:
+                return None
+            stream = empty(server)
+        return StreamJoin(server, key, stream, copy or empty(server), mine, theirs)
 
     def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
-        replace(server, key, copy, theirs)
+        data = server.data
+        mine = known_state(server, key)
+        fresh = empty(server)
+        if isinstance(copy, RegionalStream):
+            join(fresh, copy, {}, theirs, data.node_limits)
+        elif mine is None:
+            return
+        if mine is not None:
+            keep_local(fresh, mine)
+            for keyspace in (data.dbs[0], data.tombstones):
+                data.free_later(keyspace.remove(key))
+            server.changes.report(0, key, DELETED, None, 1, False)
+        if fresh.has_garbage():
+            region_of(server).note_garbage_of_copy(key, theirs)
+        if settle(server, key, fresh):
+            note_groups_elsewhere(server, key, fresh)
+            server.changes.report(0, key, XADDED, None, 1, True)
 
     def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
         move_group(server, key, name, to, force)
@@ -199,9 +202,6 @@ class StreamReplication(Replication):
         return fingerprint(cast("RegionalStream", value), newest=newest)
 
 
-replicates(StreamReplication())
-
-
 def _rebuild_empty(server: Server, key: bytes, stream: Stream) -> None:
     """Let a stream be there that has no entry any more: its last one is added, and deleted."""
     region = region_of(server)
@@ -211,28 +211,4 @@ def _rebuild_empty(server: Server, key: bytes, stream: Stream) -> None:
     emit(server, [AA, b"XDEL", key, lane_name(region.origin, number), last])
 
 
-def _rebuild(server: Server, key: bytes, stream: Stream) -> None:
-    """Add all entries of a stream to a key that is free, with their IDs, in a lane of their own."""
-    if not stream.length and (stream.last_ms or stream.last_seq):
-        _rebuild_empty(server, key, stream)
-        return
-    begun = False
-    start = (0, 0)
-    left = stream.length
-    while left > 0:
-        for part in stream.parts(start, (ID_MAX, ID_MAX), _PAGE, False):
-            run = part.run
-            for number in range(part.low, part.high):
-                if part.dead is not None and part.dead[number]:
-                    continue
-                record = [b"XADD", key]
-                if not begun:
-                    record += [b"NEWLANE", b"%d" % region_of(server).new_lane()]
-                    begun = True
-                entry_id = format_id(run.ms[number], run.seq[number])
-                emit(server, [*record, b"MANUAL", entry_id, *run.row(number)])
-                start = following(run.ms[number], run.seq[number])
-                left -= 1
-    if begun and not stream.has_default_limits():
-        limits = limits_record(key, stream.idmp_duration_s, stream.idmp_maxsize, 0)
-        emit(server, limits)
+replicates(StreamReplication())

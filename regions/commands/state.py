@@ -17,7 +17,7 @@ from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.registers import NO_DEADLINE
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import pack_tombstone, unpack_tombstone
-from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED
+from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED, Event
 from headrace.server.gate import LOADING_DATA
 from headrace.server.state import Server
 from headrace.storage.entry import NO_EXPIRY
@@ -33,7 +33,7 @@ def state_of(server: Server, key: bytes) -> RegionalStream:
     Nothing expires here: what has expired is removed by an effect of its own, which goes before.
     """
     found = known_state(server, key)
-    return _empty(server) if found is None else found
+    return empty(server) if found is None else found
 
 
 def known_state(server: Server, key: bytes) -> RegionalStream | None:
@@ -43,7 +43,7 @@ def known_state(server: Server, key: bytes) -> RegionalStream | None:
 
 def remembered(server: Server, key: bytes) -> RegionalStream:
     """Return what the tombstones know of a stream, about to be changed; an empty one for none."""
-    return _unpacked(server, key) or _empty(server)
+    return _unpacked(server, key) or empty(server)
 
 
 def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
@@ -82,7 +82,8 @@ def remembered_state(server: Server, key: bytes) -> RegionalStream | None:
     return value if isinstance(value, RegionalStream) else None
 
 
-def _empty(server: Server) -> RegionalStream:
+def empty(server: Server) -> RegionalStream:
+    """Return a stream of which nothing is known."""
     return RegionalStream(region_of(server), IDMP_DURATION_S, IDMP_MAXSIZE)
 
 
@@ -107,6 +108,15 @@ def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
         server.changes.report(0, key, DELETED, None, 1, False)
     keep_tombstone(server, key, stream)
     return False
+
+
+def settle_and_report(
+    found: Effect, stream: RegionalStream, event: Event, count: int = 1, wakes: bool = True
+) -> None:
+    """As ``settle``, of what ``AA effect key ...`` has changed; report that if the key is there."""
+    key = found.words[2]
+    if settle(found.server, key, stream) and count:
+        found.server.changes.report(0, key, event, None, count, wakes)
 
 
 def note_outlived(server: Server, key: bytes, stream: RegionalStream) -> None:

@@ -1,35 +1,121 @@
-"""What the commands of streams do in a region: where each step is found."""
+"""What the commands of streams do in a region; what their effects do stands beside this."""
 
 from __future__ import annotations
 
-from headrace.protocol.packing import Packer
-from headrace.regions.commands import groups, removals, stable_ids, xadd
-from headrace.regions.commands.settings import set_id_everywhere, set_limits_everywhere
-from headrace.regions.exchange.effects import region_of
-from headrace.server.commands.streams.args import TrimOptions
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.stream_ids import format_id
+from headrace.protocol.packing import Constant, Packer, packed_id
+from headrace.protocol.replies import NULL_ARRAY, OK
+from headrace.regions.commands.groups import publish
+from headrace.regions.commands.removals import LaneEntry, delete_entries
+from headrace.regions.commands.settings import limits_record, set_first_limits
+from headrace.regions.commands.stable_ids import StableEntryAfter, parts_up_to, stable_id
+from headrace.regions.commands.state import (
+    drop_tombstone,
+    note_outlived,
+    remembered,
+    take_deadline,
+)
+from headrace.regions.commands.xadd import entry_record
+from headrace.regions.exchange.effects import (
+    emit,
+    region_of,
+)
+from headrace.regions.exchange.heartbeats import ask_for_stable
+from headrace.regions.lanes.group_state import (
+    ANYWHERE,
+    start_after,
+    start_after_seen,
+)
+from headrace.regions.lanes.merge import reached_by
+from headrace.regions.lanes.places import places_of, release
+from headrace.regions.lanes.stream import RegionalStream
+from headrace.regions.lanes.trim import entries_to_trim, lanes_below, lanes_by_length
+from headrace.server.commands.streams.args import (
+    MAXLEN,
+    NO_TRIM,
+    PENDING_CHANGED,
+    REFERENCE_MODES,
+    XADDED,
+    TrimOptions,
+    strict_id,
+)
 from headrace.server.commands.streams.options import AddOptions, ReadOptions
 from headrace.server.commands.streams.shared import SharedStreams, shares_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
+from headrace.storage.sharing import AA, LIBERAL, STRICT
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.producer import Iid
+from headrace.storage.stream.references import (
+    ACKED,
+    DELETED,
+    DELREF,
+    KEEPREF,
+    MISSING,
+    REFERENCED,
+    Trim,
+    is_held_back,
+    is_referenced,
+)
+from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
-from headrace.storage.vectors import ID
+from headrace.storage.vectors import (
+    ID,
+    NO_ID,
+    encode_lanes,
+    encode_numbers,
+)
+
+_LANES: Final = Constant(b"lanes")
+_STABLE_ID: Final = Constant(b"stable-id")
+_NAME: Final = Constant(b"name")
+_LENGTH: Final = Constant(b"length")
+_LAST_ID: Final = Constant(b"last-id")
+_REMOVED_UP_TO: Final = Constant(b"removed-up-to")
+_PLACES: Final = Constant(b"places")
+_HOME: Final = Constant(b"home")
 
 
 class RegionalStreams(SharedStreams):
     """What it means here to add, trim, delete, read, and so on; see ``SharedStreams``."""
 
     def new(self, call: Call, key: bytes) -> Stream:
-        return xadd.new_regional_stream(call, key)
+        server = call.server
+        call.db.end_held(key, call.now_ms)
+        stream = remembered(server, key)
+        if stream.limits.winner() is None:
+            config = server.config
+            stream.idmp_duration_s = config.stream_idmp_duration
+            stream.idmp_maxsize = config.stream_idmp_maxsize
+        return stream
 
     def finds_seq(self, call: Call, word: bytes, next_seq: bool) -> bool:
-        return xadd.finds_seq(region_of(call.server).mode, word, next_seq)
+        mode = region_of(call.server).mode
+        if next_seq:
+            return True
+        if b"-" not in word:
+            return mode != LIBERAL
+        if mode == STRICT:
+            raise CommandError(errors.FULL_ID_IN_STRICT_MODE)
+        return False
 
     def is_manual(self, call: Call, stream: Stream, ms: int) -> bool:
-        return xadd.is_manual(call, stream, ms)
+        assert isinstance(stream, RegionalStream)
+        region = region_of(call.server)
+        if stream.has_made_ids():
+            if ms > region.promise_ms:
+                return False
+            if call.server.config.aa_stable_ids:
+                raise CommandError(errors.ID_BELOW_PROMISE)
+            return True
+        # What is below the present may be promised at any moment, perhaps before the next such ID.
+        return ms <= max(region.promise_ms, call.now_ms - 1)
 
     def added(
         self,
@@ -42,76 +128,272 @@ class RegionalStreams(SharedStreams):
         manual: bool,
         created: bool,
     ) -> object:
-        return xadd.report_added(call, stream, at, options, pid, iid, manual, created)
+        assert isinstance(stream, RegionalStream)
+        key = call.argv[1]
+        reply = packed_id(stream.last_ms, stream.last_seq)
+        if manual:
+            stream.mark_manual()
+        if created:
+            drop_tombstone(call.server, key, stream)
+            if stream.ttl.settings:  # which a deletion had not seen
+                take_deadline(call.server, key, stream)
+        call.changed(key, XADDED, entry_record(call, stream, at, pid, iid, manual))
+        if stream.began:
+            note_outlived(call.server, key, stream)
+        if created and not stream.has_default_limits():
+            set_first_limits(call.server, key, stream)
+        if options is not None and options.strategy != NO_TRIM:
+            self.trim(call, key, stream, options)
+        return reply
 
     def trim(self, call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
-        return removals.trim_everywhere(call, key, stream, options)
+        assert isinstance(stream, RegionalStream)
+        mode = REFERENCE_MODES[options.mode] if options.mode else KEEPREF
+        by_length = options.strategy == MAXLEN
+        below = (options.min_ms, options.min_seq)
+        if mode != KEEPREF and stream.groups:
+            how = Trim(options.threshold if by_length else -1, below, options.most, False)
+            entries = entries_to_trim(stream, how, mode)
+            return delete_entries(call.server, key, entries, mode == DELREF) if entries else 0
+        whole_nodes = mode == KEEPREF
+        if by_length:
+            lanes = lanes_by_length(
+                stream, options.threshold, options.approximate, options.most, whole_nodes
+            )
+        else:
+            lanes = lanes_below(stream, below, options.approximate, options.most, whole_nodes)
+        if not lanes:
+            return 0
+        removed = emit(call.server, [AA, b"TRIM", key, encode_lanes(lanes)])
+        assert isinstance(removed, int)
+        return removed
 
     def delete(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> int:
-        return removals.delete_everywhere(call, key, stream, ids)
+        entries = _entries_with(stream, ids)
+        return delete_entries(call.server, key, entries) if entries else 0
 
     def delete_by_mode(
         self, call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]
     ) -> object:
-        return removals.delete_by_mode(call, key, stream, mode, ids)
+        reply: list[object] = []
+        wanted: list[ID] = []
+        for entry_id in ids:
+            outcome = _outcome(stream, mode, entry_id, wanted)
+            reply.append(outcome)
+            if outcome == DELETED:
+                wanted.append(entry_id)
+        if mode == DELREF:
+            self._drop_references(call, key, stream, [each for each in ids if each not in wanted])
+        if wanted:
+            delete_entries(call.server, key, _entries_with(stream, wanted), mode == DELREF)
+        return reply
+
+    def _drop_references(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
+        """Take entries that are not there out of what is pending in any group."""
+        for group in stream.groups.values():
+            dropped = [format_id(ms, seq) for ms, seq in ids if group.ack(ms, seq)]
+            if dropped:
+                record = [b"XACK", key, group.name, *dropped]
+                call.changed(key, PENDING_CHANGED, record, count=0, wakes=is_held_back(stream))
+                self.note_acknowledged(call, key, stream, group)
 
     def set_id(self, call: Call, stream: Stream, new_id: ID) -> object:
-        return set_id_everywhere(call, stream, new_id)
+        if len(call.argv) > 3:
+            raise CommandError(errors.XSETID_OPTIONS_IN_REGION)
+        if new_id < (stream.last_ms, stream.last_seq):
+            raise CommandError(errors.XSETID_BELOW_TOP)
+        emit(call.server, [AA, b"TOP", call.argv[1], b"%d-%d" % new_id])
+        return OK
 
     def set_limits(
         self, call: Call, key: bytes, stream: Stream, duration_s: int, maxsize: int
     ) -> None:
-        set_limits_everywhere(call, key, stream, duration_s, maxsize)
+        assert isinstance(stream, RegionalStream)
+        version = stream.limits.next_version()
+        emit(call.server, limits_record(key, duration_s, maxsize, version))
 
     def create_group(self, call: Call, stream: Stream, position: ID, created: bool) -> object:
-        return groups.create_everywhere(call, stream, position, created)
+        assert isinstance(stream, RegionalStream)
+        server = call.server
+        key, name = call.argv[2], call.argv[3]
+        begins = start_after_seen(stream.seen()) if call.argv[4] == b"$" else start_after(position)
+        start = begins.encode()
+        numbers = encode_numbers(region_of(server).known())
+        emit(server, [AA, b"GROUP", key, name, start, numbers])
+        if created and not stream.has_default_limits():
+            set_first_limits(server, key, stream)
+        return OK
 
     def destroy_group(self, call: Call, stream: Stream) -> int:
-        return groups.destroy_everywhere(call, stream)
+        key, name = call.argv[2], call.argv[3]
+        if name not in stream.groups:
+            return 0
+        server = call.server
+        emit(server, [AA, b"UNGROUP", key, name, encode_numbers(region_of(server).known())])
+        return 1
 
     def set_mode(self, call: Call, stream: Stream, name: bytes, most: int) -> None:
-        groups.set_mode_everywhere(call, stream, name, most)
+        assert isinstance(stream, RegionalStream)
+        key = call.argv[2]
+        version = stream.group_state(name).mode.next_version()
+        emit(call.server, [AA, b"MODE", key, name, b"%d" % most, b"%d" % version])
 
     def set_place(self, stream: Stream, group: Group, position: ID | None) -> None:
-        groups.set_place(stream, group, position)
+        assert isinstance(stream, RegionalStream)
+        begins = start_after_seen(stream.seen()) if position is None else start_after(position)
+        places_of(group).set(begins, {})
+        group.last_ms, group.last_seq = begins.highest()
 
     def place_record(self, key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
-        return groups.place_record(key, group, parts)
+        words = [AA, b"PLACE", key, group.name]
+        for lane, entry_id in reached_by(parts).items():
+            words += [lane, b"%d-%d" % entry_id]
+        return words
 
     def release_held(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: bytes
     ) -> None:
-        groups.release_held(call, key, stream, group, consumer)
+        assert isinstance(stream, RegionalStream)
+        if not call.replaying:
+            publish(call.server, key, stream, group)
+        release(stream, group, group.consumers[consumer].pel)
 
     def note_acknowledged(self, call: Call, key: bytes, stream: object, group: Group) -> None:
-        groups.note_acknowledged(call, key, stream, group)
+        if call.replaying:
+            return
+        assert isinstance(stream, RegionalStream)
+        server = call.server
+        if server.config.aa_ack_interval_ms:
+            region_of(server).unpublished[(key, group.name)] = None
+            server.host.publish_soon()
+        else:
+            publish(server, key, stream, group)
 
     def ack_and_delete(
         self, call: Call, key: bytes, stream: Stream, group: Group, mode: int, ids: list[ID]
     ) -> object:
-        return removals.ack_and_delete(call, key, stream, group, mode, ids)
+        reply: list[object] = []
+        acknowledged: list[bytes] = []
+        wanted: list[ID] = []
+        for entry_id in ids:
+            ms, seq = entry_id
+            if not group.ack(ms, seq):
+                reply.append(MISSING)
+                continue
+            acknowledged.append(format_id(ms, seq))
+            kept = mode == ACKED and is_referenced(stream, ms, seq)
+            reply.append(REFERENCED if kept else DELETED)
+            if not kept and stream.contains(ms, seq):
+                wanted.append(entry_id)
+        if acknowledged:
+            record = [b"XACK", key, group.name, *acknowledged]
+            held_back = is_held_back(stream)
+            call.changed(key, PENDING_CHANGED, record, count=len(acknowledged), wakes=held_back)
+        if wanted:
+            delete_entries(call.server, key, _entries_with(stream, wanted), mode == DELREF)
+        if acknowledged:
+            self.note_acknowledged(call, key, stream, group)
+        return reply
 
     def bound_of(self, call: Call, stream: Stream | None) -> ID:
-        return stable_ids.bound_of(call, stream)
+        ask_for_stable(call.server)
+        if not isinstance(stream, RegionalStream):
+            return NO_ID
+        found = stable_id(call.server, stream)
+        if found is None:
+            raise CommandError(errors.NO_STABLE_IDS)
+        return found
 
     def first_after(self, text: bytes, stream: Stream | None, bound: ID) -> ID:
-        return stable_ids.first_after(text, stream, bound)
+        if text == b"$":
+            return bound
+        if text == b"+":
+            last = NO_ID if stream is None else _last_up_to(stream, bound)
+            if last == NO_ID:
+                return bound
+            return (last[0], last[1] - 1) if last[1] else (last[0] - 1, ID_MAX)
+        if text == b">":
+            raise CommandError(errors.XREAD_NEW_ID)
+        return strict_id(text)
 
     def parts_up_to(
         self, stream: Stream, after: ID, bound: ID, count: int, most_bytes: int
     ) -> list[Part]:
-        return stable_ids.parts_up_to(stream, after, bound, count, most_bytes)
+        return parts_up_to(stream, after, bound, count, most_bytes)
 
     def wait_for_stable(
         self, call: Call, options: ReadOptions, keys: list[bytes], after: list[ID], bounds: list[ID]
     ) -> Parked:
-        return stable_ids.wait_for_stable(call, options, keys, after, bounds)
+        argv = call.argv.copy()
+        at = options.streams_at + len(keys)
+        for number, entry_id in enumerate(after):
+            if argv[at + number] == b"$" and bounds[number] != NO_ID:
+                argv[at + number] = format_id(*entry_id)
+        wanted = StableEntryAfter(call.server, after)
+        return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, wanted)
 
     def add_lanes(self, out: Packer, server: Server, stream: Stream) -> None:
-        stable_ids.add_lanes(out, server, stream)
+        assert isinstance(stream, RegionalStream)
+        out.constant(_LANES)
+        out.array(len(stream.lanes))
+        for lane in stream.lanes:
+            out.map(4)
+            out.constant(_NAME)
+            out.text(lane.name)
+            out.constant(_LENGTH)
+            out.number(lane.log.length)
+            out.constant(_LAST_ID)
+            out.id(*lane.last())
+            out.constant(_REMOVED_UP_TO)
+            out.id(*max(lane.deleted, lane.trimmed))
+        out.constant(_STABLE_ID)
+        ask_for_stable(server)
+        found = stable_id(server, stream)
+        if found is None:
+            out.null()
+        else:
+            out.id(*found)
 
     def add_places(self, out: Packer, group: Group) -> None:
-        stable_ids.add_places(out, group)
+        places = places_of(group)
+        out.constant(_PLACES)
+        out.array(2 * len(places.place))
+        for lane, entry_id in places.place.items():
+            out.text(lane)
+            out.id(*entry_id)
+        out.constant(_HOME)
+        home = places.group_state.home_region()
+        if home == ANYWHERE:
+            out.null()
+        else:
+            out.number(home)
+
+
+def _entries_with(stream: Stream, ids: list[ID]) -> list[LaneEntry]:
+    """The entries that have one of these IDs, in their lanes."""
+    assert isinstance(stream, RegionalStream)
+    found: dict[LaneEntry, None] = {}
+    for ms, seq in ids:
+        for lane in stream.holders(ms, seq):
+            found[(lane.name, (ms, seq))] = None
+    return list(found)
+
+
+def _outcome(stream: Stream, mode: int, entry_id: ID, wanted: list[ID]) -> int:
+    """Return what becomes of an entry; ``wanted`` are to be deleted already."""
+    ms, seq = entry_id
+    if mode == ACKED and is_referenced(stream, ms, seq):
+        return REFERENCED
+    return DELETED if entry_id not in wanted and stream.contains(ms, seq) else MISSING
+
+
+def _last_up_to(stream: Stream, bound: ID) -> ID:
+    """The ID of the last entry up to a bound; (0, 0) where there is none."""
+    for part in stream.parts(NO_ID, bound, 1, True):
+        for number in range(part.high - 1, part.low - 1, -1):
+            if part.dead is None or not part.dead[number]:
+                return part.run.ms[number], part.run.seq[number]
+    return NO_ID
 
 
 shares_streams(RegionalStreams())

@@ -14,30 +14,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat import errors
-from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
-from headrace.protocol.packing import packed_id
-from headrace.regions.commands.removals import LaneEntry, trim_everywhere
-from headrace.regions.commands.settings import set_first_limits
+from headrace.regions.commands.removals import LaneEntry
 from headrace.regions.commands.state import (
-    drop_tombstone,
     note_outlived,
-    remembered,
     settle,
     state_of,
-    take_deadline,
 )
 from headrace.regions.exchange.effects import Effect, EffectError, effect, may_write, region_of
 from headrace.regions.lanes.lane import Lane, LaneError
 from headrace.regions.lanes.stream import RegionalStream
-from headrace.server.commands.streams.args import NO_TRIM, XADDED
-from headrace.server.commands.streams.options import AddOptions
+from headrace.server.commands.streams.args import XADDED
 from headrace.server.dispatch.call import Call
-from headrace.storage.sharing import AA, LIBERAL, STRICT
+from headrace.storage.sharing import AA
 from headrace.storage.stream.entry_log import ElementsTooLarge
 from headrace.storage.stream.producer import Iid, iid_of, text_of
-from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import (
     ID,
     BadVector,
@@ -59,82 +50,7 @@ _NUMBER_DIGITS: Final = 18
 # Entries of this region
 
 
-def finds_seq(mode: int, word: bytes, next_seq: bool) -> bool:
-    """Return whether the sequence of the ID that a caller gave is to be found.
-
-    Raises:
-        CommandError: a region in strict mode takes no full IDs.
-    """
-    if next_seq:
-        return True
-    if b"-" not in word:
-        return mode != LIBERAL
-    if mode == STRICT:
-        raise CommandError(errors.FULL_ID_IN_STRICT_MODE)
-    return False
-
-
-def is_manual(call: Call, stream: Stream, ms: int) -> bool:
-    """Return whether the milliseconds that a caller gave may be below what others were promised.
-
-    Raises:
-        CommandError: there are IDs in the stream that were made here.
-    """
-    assert isinstance(stream, RegionalStream)
-    region = region_of(call.server)
-    if stream.has_made_ids():
-        if ms > region.promise_ms:
-            return False
-        if call.server.config.aa_stable_ids:
-            raise CommandError(errors.ID_BELOW_PROMISE)
-        return True
-    # What is below the present may be promised at any moment, perhaps before the next such ID.
-    return ms <= max(region.promise_ms, call.now_ms - 1)
-
-
-def new_regional_stream(call: Call, key: bytes) -> RegionalStream:
-    """Return what XADD and XGROUP CREATE begin with where there is no key."""
-    server = call.server
-    call.db.end_held(key, call.now_ms)
-    stream = remembered(server, key)
-    if stream.limits.winner() is None:
-        config = server.config
-        stream.idmp_duration_s = config.stream_idmp_duration
-        stream.idmp_maxsize = config.stream_idmp_maxsize
-    return stream
-
-
-def report_added(
-    call: Call,
-    stream: Stream,
-    at: int,
-    options: AddOptions | None,
-    pid: bytes,
-    iid: Iid,
-    manual: bool,
-    created: bool,
-) -> object:
-    """Report the entry that was added last, and trim as the options of its XADD say; its ID."""
-    assert isinstance(stream, RegionalStream)
-    key = call.argv[1]
-    reply = packed_id(stream.last_ms, stream.last_seq)
-    if manual:
-        stream.mark_manual()
-    if created:
-        drop_tombstone(call.server, key, stream)
-        if stream.ttl.settings:  # which a deletion had not seen
-            take_deadline(call.server, key, stream)
-    call.changed(key, XADDED, _record(call, stream, at, pid, iid, manual))
-    if stream.began:
-        note_outlived(call.server, key, stream)
-    if created and not stream.has_default_limits():
-        set_first_limits(call.server, key, stream)
-    if options is not None and options.strategy != NO_TRIM:
-        trim_everywhere(call, key, stream, options)
-    return reply
-
-
-def _record(
+def entry_record(
     call: Call, stream: RegionalStream, at: int, pid: bytes, iid: Iid, manual: bool
 ) -> list[bytes]:
     """The record of the entry that was added last.

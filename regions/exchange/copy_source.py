@@ -20,7 +20,7 @@ from headrace.persistence.snapshot.file import MAGIC, PREAMBLE
 from headrace.protocol.replies import ErrorReply
 from headrace.server.clients.session import Session
 from headrace.server.durability.durability import Durability
-from headrace.server.durability.worker import Task, Worker
+from headrace.server.durability.worker import ThreadCall, Worker
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
 
@@ -92,27 +92,6 @@ class _Copy:
             self.base.close()
 
 
-class _Reading(Task):
-    """Reads one piece."""
-
-    def __init__(self, source: CopySource, copy: _Copy, parked: Parked, offset: int) -> None:
-        super().__init__()
-        self._source: Final = source
-        self._copy: Final = copy
-        self._parked: Final = parked
-        self._offset: Final = offset
-        self._reply: list[object] = []
-
-    def run(self) -> None:
-        data = self._copy.base.read(self._offset, CHUNK_BYTES)
-        self._reply = [data, xxh3_64_hexdigest(data).encode()]
-
-    def done(self) -> None:
-        failure = self.failure
-        reply = ErrorReply(b"AANOCOPY " + failure.encode()) if failure else self._reply
-        self._source.was_read(self._copy, self._parked, reply)
-
-
 class CopySource:
     """Gives copies to all who ask."""
 
@@ -156,11 +135,19 @@ class CopySource:
             raise CommandError(errors.AA_NO_COPY)
         parked = Parked([], 0, argv, [], None)
         copy.busy += 1
-        self._worker.give(_Reading(self, copy, parked, offset))
+
+        def read() -> list[object]:
+            data = copy.base.read(offset, CHUNK_BYTES)
+            return [data, xxh3_64_hexdigest(data).encode()]
+
+        def answer(found: object, failure: str) -> None:
+            reply = ErrorReply(b"AANOCOPY " + failure.encode()) if failure else found
+            self._was_read(copy, parked, reply)
+
+        self._worker.give(ThreadCall(read, answer))
         return parked
 
-    def was_read(self, copy: _Copy, parked: Parked, reply: object) -> None:
-        """A piece has been read: answer."""
+    def _was_read(self, copy: _Copy, parked: Parked, reply: object) -> None:
         copy.busy -= 1
         copy.close_if_idle()
         if copy.session.waits_for(parked):

@@ -89,12 +89,19 @@ class Effect:
 
 EffectHandler = Callable[[Effect], object]
 LocalHandler = Callable[[Server, Words], None]
+
+
 _EFFECTS: Final[dict[bytes, EffectHandler]] = {}
 _LOCAL: Final[dict[bytes, LocalHandler]] = {}
+# How many words a record has, 0 where that is not always the same, and what one with others lacks.
+_WORDS: Final[dict[bytes, tuple[int, str]]] = {}
 
 
-def effect(name: bytes) -> Callable[[EffectHandler], EffectHandler]:
-    """Declare the function of an effect: ``XADD``, or the word behind ``AA``."""
+def effect(
+    name: bytes, words: int = 0, expected: str = ""
+) -> Callable[[EffectHandler], EffectHandler]:
+    """Declare an effect: ``XADD``, or the word behind ``AA``; its words, and its function."""
+    _WORDS[name] = (words, expected)
 
     def declare(handler: EffectHandler) -> EffectHandler:
         _EFFECTS[name] = handler
@@ -103,14 +110,23 @@ def effect(name: bytes) -> Callable[[EffectHandler], EffectHandler]:
     return declare
 
 
-def local(name: bytes) -> Callable[[LocalHandler], LocalHandler]:
-    """Declare the function of a record ``AA name`` that concerns this region alone."""
+def local(
+    name: bytes, words: int = 0, expected: str = ""
+) -> Callable[[LocalHandler], LocalHandler]:
+    """Declare a record ``AA name`` that concerns this region alone; as ``effect``."""
+    _WORDS[name] = (words, expected)
 
     def declare(handler: LocalHandler) -> LocalHandler:
         _LOCAL[name] = handler
         return handler
 
     return declare
+
+
+def _check_words(name: bytes, words: Words) -> None:
+    count, expected = _WORDS[name]
+    if count and len(words) != count:
+        raise EffectError(expected)
 
 
 def region_of(server: Server) -> Region:
@@ -195,6 +211,7 @@ def apply_local(server: Server, words: Words) -> None:
     handler = _LOCAL.get(words[1]) if len(words) > 1 else None
     if handler is None:
         raise EffectError("not known here: start the version that has written it, or a later one")
+    _check_words(words[1], words)
     try:
         handler(server, words)
     except BadVector as error:
@@ -215,10 +232,8 @@ def _handler_of(words: Words) -> EffectHandler:
     handler = _EFFECTS.get(name)
     if handler is None:
         raise EffectError("an unknown effect")
+    _check_words(name, words)
     return handler
-
-
-# Keys, whatever they hold
 
 
 class KeyJoin:
@@ -388,13 +403,13 @@ def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
         CommandError: they would have to be one, and are too large; nothing has changed.
     """
     if in_multi:
-        size_bytes = sum([size_of(_deletion_of(server, entry)) for entry in found])
+        size_bytes = sum([size_of(_deletion(server, entry.key, entry.value)) for entry in found])
         line = check_transaction(server, size_bytes)
         if line:
             raise CommandError(line)
     size_bytes = 0
     for entry in found:
-        words = _deletion_of(server, entry)
+        words = _deletion(server, entry.key, entry.value)
         size_bytes += size_of(words)
         if size_bytes > _TRANSACTION_BYTES and not in_multi:
             server.changes.end_command()
@@ -402,13 +417,8 @@ def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
         emit(server, words)
 
 
-def _deletion_of(server: Server, entry: Entry) -> Words:
-    value = entry.value
+def _deletion(server: Server, key: bytes, value: object) -> Words:
     assert isinstance(value, Replicated)
-    return _deletion(server, entry.key, value)
-
-
-def _deletion(server: Server, key: bytes, value: Replicated) -> Words:
     return removal(b"DEL", key, value, region_of(server))
 
 

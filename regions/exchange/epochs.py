@@ -47,7 +47,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import AASTART, AASYNCING
 from headrace.persistence.errors import PersistenceError
-from headrace.regions.exchange.effects import EffectError, Words, local, refuse_writes, region_of
+from headrace.regions.exchange.effects import Words, local, refuse_writes, region_of
 from headrace.regions.exchange.peer_connection import MET, PeerClient, PeerConnection
 from headrace.regions.exchange.peer_sessions import TWIN_MS
 from headrace.regions.exchange.retention import LogManager
@@ -90,11 +90,9 @@ def replaced_nonce(region: Region) -> bytes:
     return region.nonce.rstrip(NONCE_ENDS) + b"j"
 
 
-@local(_CAUGHT)
+@local(_CAUGHT, 3, "CAUGHT has a nonce")
 def apply_caught(server: Server, words: Words) -> None:
     """``AA CAUGHT nonce``: all is here that the others knew when the epoch began."""
-    if len(words) != 3:
-        raise EffectError("CAUGHT has a nonce")
     region_of(server).caught = words[2]
 
 

@@ -14,6 +14,7 @@ import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -36,7 +37,7 @@ from headrace.regions.exchange.peers import Peer
 from headrace.regions.exchange.retention import log_of
 from headrace.regions.knowledge.region import Region
 from headrace.server.durability.durability import Durability
-from headrace.server.durability.worker import Task, Worker
+from headrace.server.durability.worker import ThreadCall, Worker
 from headrace.server.gate import HALF_JOINED
 from headrace.server.state import Server
 
@@ -155,24 +156,6 @@ MOST_RETRY_MS: Final = 10_000  # where one after another has failed
 _PASSING: Final = ("LOADING ", "AANOBASE ")
 
 
-class _Write(Task):
-    """Writes a piece, or with none finishes the file."""
-
-    def __init__(self, file: CopyFile, data: bytes) -> None:
-        super().__init__()
-        self._file: Final = file
-        self._data: Final = data
-
-    def run(self) -> None:
-        if self._data:
-            self._file.file.write([self._data])
-        else:
-            self._file.file.finish()
-
-    def done(self) -> None:
-        self._file.written(len(self._data), self.failure)
-
-
 class CopyFile(CopyTarget):
     """A file that a copy is written to.
 
@@ -194,12 +177,13 @@ class CopyFile(CopyTarget):
         log.info("A copy of %d bytes is on its way", size_bytes)
 
     def add(self, data: bytes) -> None:
-        self._worker.give(_Write(self, data))
+        written = partial(self._written, len(data))
+        self._worker.give(ThreadCall(partial(self.file.write, [data]), written))
 
     def end(self) -> None:
-        self._worker.give(_Write(self, b""))
+        self._worker.give(ThreadCall(self.file.finish, partial(self._written, 0)))
 
-    def written(self, count: int, failure: str) -> None:
+    def _written(self, count: int, _: object, failure: str) -> None:
         """A piece has been written, or all of it is on the disk."""
         if failure:
             self.failure = failure
@@ -445,15 +429,4 @@ class FullCopy:
                 log.warning("Region %d: no copy of it could be taken: %s", peer.region, reason)
         self._logged = reason
         if file is not None:
-            self._worker.give(_Discard(file.file))
-
-
-class _Discard(Task):
-    """Removes what is left of a copy."""
-
-    def __init__(self, file: NewFile) -> None:
-        super().__init__()
-        self._file: Final = file
-
-    def run(self) -> None:
-        self._file.discard()
+            self._worker.give(ThreadCall(file.file.discard))

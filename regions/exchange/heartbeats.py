@@ -142,12 +142,10 @@ def beat_now(server: Server) -> None:
     emit(server, [AA, b"BEAT", numbers, b"%d" % region.promise_ms])
 
 
-@effect(b"BEAT")
+@effect(b"BEAT", 4, "BEAT has numbers and a promise")
 def apply_beat(found: Effect) -> None:
     """``AA BEAT numbers promise``: what a region has on its disk."""
     words = found.words
-    if len(words) != 4:
-        raise EffectError("BEAT has numbers and a promise")
     numbers = decode_numbers(words[2])
     promise_ms = number_in(words[3])
     number, epoch = origin_key(found.origin)
@@ -161,23 +159,19 @@ def apply_beat(found: Effect) -> None:
         region.others_asked_ms = found.server.clock.monotonic_ms()
 
 
-@effect(b"JOIN")
+@effect(b"JOIN", 3, "JOIN has a region")
 def apply_join(found: Effect) -> None:
     """``AA JOIN region``: a region takes part."""
-    if len(found.words) != 3:
-        raise EffectError("JOIN has a region")
     region = region_of(found.server)
     number = member_in(found.words[2])
     if number != region.id:
         region.joined.add(number)
 
 
-@effect(b"FORGET")
+@effect(b"FORGET", 4, "FORGET has a region and an epoch")
 def apply_forget(found: Effect) -> None:
     """``AA FORGET region epoch``: a region takes part no more, in this epoch or an earlier one."""
     words = found.words
-    if len(words) != 4:
-        raise EffectError("FORGET has a region and an epoch")
     number = member_in(words[2])
     epoch = min(number_in(words[3]), EPOCH_MAX)
     region = region_of(found.server)
@@ -219,11 +213,9 @@ def _keep_promise(server: Server, region: Region, promise_ms: int) -> None:
     server.changes.record(0, [AA, b"PROMISE", b"%d" % promise_ms])
 
 
-@local(b"PROMISE")
+@local(b"PROMISE", 3, "PROMISE has milliseconds")
 def replay_promise(server: Server, words: Words) -> None:
     """``AA PROMISE ms``: more than this may not have been promised until the next such record."""
-    if len(words) != 3:
-        raise EffectError("PROMISE has milliseconds")
     region = region_of(server)
     region.kept_promise_ms = number_in(words[2])
     region.promise_ms = max(region.promise_ms, region.kept_promise_ms)

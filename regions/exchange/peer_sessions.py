@@ -6,6 +6,7 @@ The regions that have called here, and their PULLs that wait for something to be
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from headrace.compat import errors
@@ -30,7 +31,7 @@ from headrace.regions.exchange.pull import RecordLog, Source
 from headrace.regions.files.pieces import COMPRESS_FROM_BYTES, Piece
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
-from headrace.server.durability.worker import Task, Worker
+from headrace.server.durability.worker import ThreadCall, Worker
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers, epoch_of, region_of
@@ -164,50 +165,6 @@ class _Wait:
         self.busy = False
 
 
-class _Reading(Task):
-    """Reads from files what memory does not hold any more."""
-
-    def __init__(
-        self, peer_sessions: PeerSessions, wait: _Wait, log: RecordLog, most_bytes: int
-    ) -> None:
-        super().__init__()
-        missing = wait.source.missing
-        assert missing is not None
-        self._peer_sessions: Final = peer_sessions
-        self._wait: Final = wait
-        self._log: Final = log
-        self._origin: Final = missing[0]
-        self._number: Final = missing[1]
-        self._most_bytes: Final = most_bytes
-        self._piece: Piece | None = None
-
-    def run(self) -> None:
-        self._piece = self._log.read(self._origin, self._number, self._most_bytes)
-
-    def done(self) -> None:
-        self._peer_sessions.was_read(self._wait, self._piece, self.failure)
-
-
-class _Compressing(Task):
-    """Compresses what is about to be sent."""
-
-    def __init__(self, peer_sessions: PeerSessions, wait: _Wait, pieces: list[Piece]) -> None:
-        super().__init__()
-        self._peer_sessions: Final = peer_sessions
-        self._wait: Final = wait
-        self._pieces: Final = pieces
-        self._items: list[object] = []
-
-    def run(self) -> None:
-        self._items = [piece.item(True) for piece in self._pieces]
-
-    def done(self) -> None:
-        """Answer; what could not be compressed goes as it is."""
-        if self.failure:
-            self._items = [piece.item(False) for piece in self._pieces]
-        self._peer_sessions.answered(self._wait, self._items)
-
-
 class PeerSessions:
     """All connections at the port for other regions.
 
@@ -315,7 +272,7 @@ class PeerSessions:
             if not wait.session.waits_for(wait.parked):
                 self._waits.pop(wait.session.id, None)
             elif not wait.busy and now_ms - wait.since_ms >= BEAT_MS:
-                self.answered(wait, [])
+                self._answer(wait, [])
         for session_id in [
             sid for sid, (session, _) in self._peer_sessions.items() if session.closed
         ]:
@@ -325,21 +282,19 @@ class PeerSessions:
         """End the thread."""
         self.worker.close()
 
-    def was_read(self, wait: _Wait, piece: Piece | None, failure: str) -> None:
-        """What was missing has been read from files, or is not there."""
+    def _was_read(self, wait: _Wait, piece: object, failure: str) -> None:
         wait.busy = False
         if failure:
             self._refuse(wait, b"AANOLOG " + failure.encode())
             return
         try:
-            wait.source.read(piece)
+            wait.source.read(piece if isinstance(piece, Piece) else None)
         except CommandError as error:
             self._refuse(wait, error.line)
             return
         self._try(wait)
 
-    def answered(self, wait: _Wait, items: list[object]) -> None:
-        """Answer a PULL that has waited."""
+    def _answer(self, wait: _Wait, items: list[object]) -> None:
         self._waits.pop(wait.session.id, None)
         if wait.session.waits_for(wait.parked):
             self._server.end_wait(wait.session, self._reply(wait.source, items))
@@ -359,7 +314,7 @@ class PeerSessions:
             self._refuse(wait, error.line)
             return
         if items is not None:
-            self.answered(wait, items)
+            self._answer(wait, items)
 
     def _items(self, wait: _Wait) -> list[object] | None:
         """Return what answers it; None while it waits, be it for a thread."""
@@ -368,14 +323,22 @@ class PeerSessions:
         if pieces is None:
             if source.missing is not None:
                 wait.busy = True
-                self.worker.give(_Reading(self, wait, self._log, source.most_bytes))
+                read = partial(self._log.read, *source.missing, source.most_bytes)
+                self.worker.give(ThreadCall(read, partial(self._was_read, wait)))
             return None
         long = [piece for piece in pieces if len(piece.payload) > COMPRESS_FROM_BYTES]
         if long and self._server.config.aa_compress:
             wait.busy = True
-            self.worker.give(_Compressing(self, wait, pieces))
+            done = partial(self._was_compressed, wait, pieces)
+            self.worker.give(ThreadCall(partial(_items_of, pieces, True), done))
             return None
-        return [piece.item(False) for piece in pieces]
+        return _items_of(pieces, False)
+
+    def _was_compressed(
+        self, wait: _Wait, pieces: list[Piece], items: object, failure: str
+    ) -> None:
+        """Answer; what could not be compressed goes as it is."""
+        self._answer(wait, items if isinstance(items, list) else _items_of(pieces, False))
 
     def _reply(self, source: Source, items: list[object]) -> list[object]:
         return source.reply(items, self._promise_ms(), self._checks, self._day_ms())
@@ -388,3 +351,7 @@ class PeerSessions:
         """Return what the end of the log may promise: nothing while some records have not left."""
         region = self._region
         return region.tells_promise_ms() if self._log.ends(region.origin) == region.count else 0
+
+
+def _items_of(pieces: list[Piece], compress: bool) -> list[object]:
+    return [piece.item(compress) for piece in pieces]

@@ -40,7 +40,7 @@ from headrace.regions.exchange.peer_connection import PeerConnection
 from headrace.regions.exchange.peer_sessions import PeerSessions
 from headrace.regions.exchange.peers import Connector, Peer, pulling, warn_refused
 from headrace.regions.exchange.pull import Puller
-from headrace.regions.exchange.retention import JournalRecords, LogManager, Retention
+from headrace.regions.exchange.retention import JournalRecords, LogManager
 from headrace.regions.exchange.sync import Sync, Wait
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
@@ -124,9 +124,6 @@ class Regions(Neighbours):
         self._dispatcher: Final = dispatcher
         self._stability: Final = Stability(server)
         self._connector: Final = connector
-        self._retention: Final = Retention(
-            self.region, dispatcher.durability, self.log_manager, self.peer_sessions
-        )
         self._synced: Final = SyncedNumbers(self.region, server.config, dispatcher.durability)
         self.peer_sessions.on_call = self._called
         self._is_open = False
@@ -217,7 +214,7 @@ class Regions(Neighbours):
         now_ms = self._server.clock.monotonic_ms()
         self.peer_sessions.beat(now_ms)
         self.copy_source.forget_closed()
-        self._retention.look(now_ms)
+        self.log_manager.look(now_ms, self.peer_sessions.acknowledged)
         if not self._is_open:
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError
-from headrace.regions.exchange.peer_sessions import PeerSessions
 from headrace.regions.exchange.pull import RecordLog
 from headrace.regions.files.backlog import Backlog
 from headrace.regions.files.journal import JournalLog
@@ -17,7 +15,7 @@ from headrace.regions.knowledge.region import Region
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.files import Files
-from headrace.server.durability.worker import Task
+from headrace.server.durability.worker import ThreadCall
 from headrace.storage.vectors import Numbers, raise_numbers
 
 log: Final = logging.getLogger("headrace")
@@ -33,13 +31,15 @@ def log_of(files: Files) -> RegionLog | None:
 
 
 class LogManager:
-    """Keeps the log of one region."""
+    """Keeps the log of one region as long as others need it, and begins new files of it."""
 
     def __init__(self, config: Config, durability: Durability) -> None:
         self._config: Final = config
         self._files: Final = durability.files
         self._committer: Final = durability.committer
         self._dropping = False
+        self._next_ms = 0
+        self._reported = 0  # files that have gone
 
     def open(self, region: Region) -> RegionLog:
         """The log of a region, which is about to be loaded."""
@@ -74,13 +74,12 @@ class LogManager:
         if directory is None or self._dropping or not directory.has_needless():
             return
         try:
-            self._files.worker.give(_Drop(self, directory))
+            self._files.worker.give(ThreadCall(directory.drop_kept, self._dropped))
             self._dropping = True
         except RuntimeError as error:
             log.warning("Files that are not needed stay for now: %s", error)
 
-    def dropped(self, failure: str) -> None:
-        """Files that nobody needs have been deleted, or not."""
+    def _dropped(self, _: object, failure: str) -> None:
         self._dropping = False
         if failure:
             log.warning("Files that are not needed stay for now: %s", failure)
@@ -118,18 +117,44 @@ class LogManager:
             raise
         return True
 
+    def look(self, now_ms: int, acknowledged: dict[int, Numbers]) -> None:
+        """Let the log know from time to time what the others have.
 
-class _Drop(Task):
-    def __init__(self, log_manager: LogManager, directory: AofDirectory) -> None:
-        super().__init__()
-        self._log_manager: Final = log_manager
-        self._directory: Final = directory
+        Args:
+            now_ms: monotonic.
+            acknowledged: what each has on its disk, as it said on a connection.
+        """
+        kept = log_of(self._files)
+        if kept is None or now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + LOOK_MS
+        region = kept.region
+        on_disk: dict[int, Numbers] = {}
+        for member in region.members():
+            if member != region.id:
+                numbers = on_disk[member] = acknowledged.get(member, {}).copy()
+                beat = region.beats.get(member)  # what it has said in its log
+                if beat is not None:
+                    raise_numbers(numbers, beat.numbers)
+        kept.is_kept = bool(on_disk)
+        self.acknowledged(least(list(on_disk.values())))
+        if kept.dropped > self._reported:
+            self._reported = kept.dropped
+            self._report(kept, on_disk)
 
-    def run(self) -> None:
-        self._directory.drop_kept()
-
-    def done(self) -> None:
-        self._log_manager.dropped(self.failure)
+    def _report(self, kept: RegionLog, on_disk: dict[int, Numbers]) -> None:
+        """The log has become too long: say who will need a full copy."""
+        own = kept.region.origin
+        for member, numbers in on_disk.items():
+            if numbers.get(own, 0) + 1 < kept.reach(own):
+                log.warning(
+                    "Region %d will need a full copy when it returns: the log for it is longer "
+                    "than aa-log-max-bytes (%d), so the oldest has gone. Nothing is lost. If it "
+                    "will never return: AA FORGET %d",
+                    member,
+                    kept.most_bytes,
+                    member,
+                )
 
 
 class JournalRecords(RecordLog):
@@ -156,59 +181,6 @@ class JournalRecords(RecordLog):
 
     def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
         return self._kept.read(origin, number, most_bytes)
-
-
-class Retention:
-    """Lets the log know from time to time what the others have."""
-
-    def __init__(
-        self,
-        region: Region,
-        durability: Durability,
-        log_manager: LogManager,
-        peer_sessions: PeerSessions,
-    ) -> None:
-        self._region: Final = region
-        self._durability: Final = durability
-        self._log_manager: Final = log_manager
-        self._peer_sessions: Final = peer_sessions
-        self._next_ms = 0
-        self._reported = 0  # files that have gone
-
-    def look(self, now_ms: int) -> None:
-        """See what they have, if it is time; now_ms is monotonic."""
-        kept = log_of(self._durability.files)
-        if kept is None or now_ms < self._next_ms:
-            return
-        self._next_ms = now_ms + LOOK_MS
-        others = [member for member in self._region.members() if member != self._region.id]
-        kept.is_kept = bool(others)
-        self._log_manager.acknowledged(least([self._of(member) for member in others]))
-        if kept.dropped > self._reported:
-            self._reported = kept.dropped
-            self._report(kept, others)
-
-    def _report(self, kept: RegionLog, others: list[int]) -> None:
-        """The log has become too long: say who will need a full copy."""
-        own = self._region.origin
-        for member in others:
-            if self._of(member).get(own, 0) + 1 < kept.reach(own):
-                log.warning(
-                    "Region %d will need a full copy when it returns: the log for it is longer "
-                    "than aa-log-max-bytes (%d), so the oldest has gone. Nothing is lost. If it "
-                    "will never return: AA FORGET %d",
-                    member,
-                    kept.most_bytes,
-                    member,
-                )
-
-    def _of(self, member: int) -> Numbers:
-        """Return what a region has on its disk, as it said on a connection or in its log."""
-        numbers = self._peer_sessions.acknowledged.get(member, {}).copy()
-        beat = self._region.beats.get(member)
-        if beat is not None:
-            raise_numbers(numbers, beat.numbers)
-        return numbers
 
 
 def least(vectors: list[Numbers]) -> Numbers:

@@ -51,6 +51,30 @@ class Task:
         """It has ended, well or not; called in the event loop."""
 
 
+class ThreadCall(Task):
+    """A function that runs in the thread.
+
+    Args:
+        done: is called with what that has returned, and why it failed; an empty text where it has
+            not.
+    """
+
+    def __init__(
+        self, function: Callable[[], object], done: Callable[[object, str], None] | None = None
+    ) -> None:
+        super().__init__()
+        self._function: Final = function
+        self._done: Final = done
+        self._result: object = None
+
+    def run(self) -> None:
+        self._result = self._function()
+
+    def done(self) -> None:
+        if self._done is not None:
+            self._done(self._result, self.failure)
+
+
 class Worker:
     """Runs tasks in one thread, which starts with the first of them."""
 
