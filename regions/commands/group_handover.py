@@ -37,7 +37,7 @@ from headrace.regions.exchange.effects import (
     region_of,
     size_of,
 )
-from headrace.regions.lanes.group_state import ANYWHERE, Create, GroupState, Home, decode_start
+from headrace.regions.lanes.group_state import ANYWHERE, Create, Home, decode_start
 from headrace.regions.lanes.handover import (
     Held,
     Pending,
@@ -73,9 +73,6 @@ _PENDING: Final = b"PENDING"
 _OF: Final = b"OF"
 _RELEASED: Final = b"RELEASED"
 _PORTION: Final = 2000  # pending entries of one record
-
-
-# Moving
 
 
 def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
@@ -198,9 +195,6 @@ def note_groups_elsewhere(server: Server, key: bytes, stream: RegionalStream) ->
         note_elsewhere(server, key, stream, group)
 
 
-# Effects
-
-
 @effect(b"MOVE", 7, "MOVE has a key, a name, creates, a region and a version")
 def apply_move(found: Effect) -> None:
     """``AA MOVE key group creates region version``: where a group is read from now on."""
@@ -250,9 +244,6 @@ class _Hand:
             raise EffectError("HAND has fewer words than it says") from None
         if self._at != len(self._words):
             raise EffectError("HAND has more words than it says")
-
-    def hangs_on_one_of(self, state: GroupState) -> bool:
-        return bool(self.creates) and state.create(self.creates[0].dot) is not None
 
     def _read_given(self, what: bytes) -> None:
         if what == _PLACES:
@@ -316,33 +307,26 @@ def apply_hand(found: Effect) -> None:
         if stream.group_state(name).create(create.dot) is None:
             stream.add_create(name, create)
     group = stream.groups.get(name)
-    if group is not None and hand.hangs_on_one_of(stream.group_state(name)):
+    anchor = hand.creates[0].dot if hand.creates else None
+    if group is not None and anchor and stream.group_state(name).create(anchor):
         own = region_of(server).id
         if region_in(found.origin) == own:
-            _give(group, hand)
+            if hand.reached is not None:
+                forget_places(group)
+            forget_held(group, hand.held)
         elif hand.to == own:
-            if hand.reached is not None and not found.replaying:
-                _keep_acknowledged(found, stream, group)
-            _take(stream, group, hand)
-            if not found.replaying:
-                note_elsewhere(server, key, stream, group)
+            _take(found, stream, group, hand)
     settle_and_report(found, stream, PENDING_CHANGED)
 
 
-def _give(group: Group, hand: _Hand) -> None:
+def _take(found: Effect, stream: RegionalStream, group: Group, hand: _Hand) -> None:
+    key = found.words[2]
     if hand.reached is not None:
-        forget_places(group)
-    forget_held(group, hand.held)
-
-
-def _keep_acknowledged(found: Effect, stream: RegionalStream, group: Group) -> None:
-    """Let nothing that is acknowledged here be given again, though only this region knows it."""
-    intervals = all_acknowledged(stream, group)
-    if intervals and may_write(found.server):
-        found.following.append(acknowledgement(found.words[2], group, intervals))
-
-
-def _take(stream: RegionalStream, group: Group, hand: _Hand) -> None:
-    if hand.reached is not None:
+        if not found.replaying:  # what only this region knows is not to be given again
+            intervals = all_acknowledged(stream, group)
+            if intervals and may_write(found.server):
+                found.following.append(acknowledgement(key, group, intervals))
         take_places(group, hand.reached, hand.creates[0].dot)
     take_held(stream, group, hand.held)
+    if not found.replaying:
+        note_elsewhere(found.server, key, stream, group)

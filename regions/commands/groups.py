@@ -38,8 +38,6 @@ from headrace.storage.vectors import (
     decode_numbers,
 )
 
-# Groups come and go
-
 
 @effect(b"GROUP", 6, "GROUP has a key, a name, a start and numbers")
 def apply_group(found: Effect) -> None:
@@ -68,9 +66,6 @@ def apply_ungroup(found: Effect) -> None:
     if gone:
         server.changes.report(0, key, GROUP_DESTROYED, None, 1, True)
     settle(server, key, stream)
-
-
-# Acknowledgements
 
 
 def publish(server: Server, key: bytes, stream: RegionalStream, group: Group) -> None:
@@ -111,9 +106,6 @@ def apply_ack(found: Effect) -> None:
     settle_and_report(found, stream, PENDING_CHANGED, cleared)
 
 
-# Mode
-
-
 @effect(b"MODE", 6, "MODE has a key, a name, a number and a version")
 def apply_mode(found: Effect) -> None:
     """``AA MODE key name max-pending version``: the most pending entries of a group."""
@@ -122,9 +114,6 @@ def apply_mode(found: Effect) -> None:
     stream = state_of(found.server, words[2])
     stream.add_mode(words[3], Setting(found.dot, version, most))
     settle_and_report(found, stream, GROUP_MODE_SET)
-
-
-# Places
 
 
 @local(b"PLACE")

@@ -39,9 +39,6 @@ LaneEntry = tuple[bytes, ID]
 _REMOVAL: Final = "a removal has a key, lanes and numbers"
 
 
-# Entries one by one
-
-
 def delete_entries(
     server: Server, key: bytes, entries: list[LaneEntry], drops_references: bool = False
 ) -> int:
@@ -102,9 +99,6 @@ def apply_xdel(found: Effect) -> int:
     return deleted
 
 
-# The oldest
-
-
 @effect(b"TRIM", 4, "TRIM has a key and lanes")
 def apply_trim(found: Effect) -> int:
     """``AA TRIM key lanes``: remove of each lane what stands up to an ID."""
@@ -118,9 +112,6 @@ def apply_trim(found: Effect) -> int:
         note_outlived(server, key, stream)
     settle_and_report(found, stream, XTRIMMED, removed, False)
     return removed
-
-
-# All of a key
 
 
 @effect(b"DEL", 5, _REMOVAL)

@@ -47,9 +47,6 @@ _SEEN: Final = b"SEEN"
 _NUMBER_DIGITS: Final = 18
 
 
-# Entries of this region
-
-
 def entry_record(
     call: Call, stream: RegionalStream, at: int, pid: bytes, iid: Iid, manual: bool
 ) -> list[bytes]:
@@ -79,9 +76,6 @@ def entry_record(
     record.append(entry_id)
     record += argv[at + 1 :]
     return record
-
-
-# Entries of any region
 
 
 class _Options:

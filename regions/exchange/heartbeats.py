@@ -204,13 +204,9 @@ def _promise(server: Server) -> None:
     now_ms = server.clock.now_ns // 1_000_000
     promise_ms = region.latest_promise(now_ms - 1, now_ms + FOLLOWED_MS)
     if promise_ms > region.kept_promise_ms - _KEPT_LEAST_MS and may_write(server):
-        _keep_promise(server, region, promise_ms + _KEPT_AHEAD_MS)
+        region.kept_promise_ms = promise_ms + _KEPT_AHEAD_MS
+        server.changes.record(0, [AA, b"PROMISE", b"%d" % region.kept_promise_ms])
     region.promise_ms = max(region.promise_ms, min(promise_ms, region.kept_promise_ms))
-
-
-def _keep_promise(server: Server, region: Region, promise_ms: int) -> None:
-    region.kept_promise_ms = promise_ms
-    server.changes.record(0, [AA, b"PROMISE", b"%d" % promise_ms])
 
 
 @local(b"PROMISE", 3, "PROMISE has milliseconds")

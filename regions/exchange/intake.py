@@ -113,7 +113,9 @@ class Intake(Inlet):
                 continue
             if done:
                 self._queue.popleft()
-                self._settle_place(waiting.piece.origin)
+                origin = waiting.piece.origin
+                if self._places.get(origin, 0) <= region_of(server).number_of(origin):
+                    self._places.pop(origin, None)
                 waiting.provider.consumed(waiting.piece)
             if not done or perf_counter_ns() >= until_ns:
                 break
@@ -121,10 +123,6 @@ class Intake(Inlet):
         if server.blocking.ready:
             serve_ready(self._dispatcher)
         return bool(self._queue)
-
-    def _settle_place(self, origin: bytes) -> None:
-        if self._places.get(origin, 0) <= region_of(self._server).number_of(origin):
-            self._places.pop(origin, None)
 
     def _spoiled(self, waiting: _Waiting, reason: str) -> None:
         """Drop a piece that cannot be applied, and all behind it of its origin."""

@@ -307,7 +307,6 @@ class Puller(PeerClient):
 
     Args:
         relayed: which regions do not answer, so that the peer is to be asked for their records.
-        acknowledged: what of all is on the disk here.
         most_bytes: the longest payload that is taken.
 
     Attributes:
@@ -329,7 +328,6 @@ class Puller(PeerClient):
         inlet: Inlet,
         statistics: PullerStatistics,
         relayed: Callable[[], frozenset[int]],
-        acknowledged: Callable[[], Numbers],
         most_bytes: int,
     ) -> None:
         super().__init__(region, peer_region, secret)
@@ -342,7 +340,6 @@ class Puller(PeerClient):
         self._inlet: Final = inlet
         self._statistics: Final = statistics
         self._relayed: Final = relayed
-        self._acknowledged: Final = acknowledged
         self._most_bytes: Final = most_bytes
         self._asked_bytes: Final[deque[int]] = deque()  # of PULLs that are not answered
         self._asked_also: Final[deque[list[bytes]]] = deque()  # of the same
@@ -402,25 +399,22 @@ class Puller(PeerClient):
         if self.state != MET or self.resting:
             return
         size = SMALL_PULL_BYTES if self._told_end else PULL_BYTES
-        while len(self._asked_bytes) < self._window and self._has_room():
+        room = OUTSTANDING * PULL_BYTES - sum(self._asked_bytes) - self.waiting_bytes
+        while len(self._asked_bytes) < self._window and room > 0:
+            room -= size
             self._asked_bytes.append(size)
             self.out.append(self._pull(size))
             self._asked_also.append(self._also)
 
-    def _has_room(self) -> bool:
-        return sum(self._asked_bytes) + self.waiting_bytes < OUTSTANDING * PULL_BYTES
-
     # As the provider of pieces
 
     def consumed(self, piece: Piece) -> None:
-        """A piece has been applied."""
         if piece in self._waiting:
             self._waiting.remove(piece)
         self.lag_since_ms = self._waiting[0].ms if self._waiting else 0
         self.ask()
 
     def spoiled(self, reason: str) -> None:
-        """A record cannot be applied, and would not be another time."""
         self.refused = True
         self.fail(reason)
 
@@ -441,21 +435,16 @@ class Puller(PeerClient):
         new = [origin for origin in also if origin not in self._also]
         if not self._has_asked:
             self._has_asked = True
-            new = self._interesting()
+            new = list({**self._region.known(), **self.known})  # known here, or there
         if new:
             places = {origin: self._inlet.place(origin) for origin in new}
             words += [b"FROM", encode_numbers(places)]
-        words += [b"ACK", encode_numbers(self._acknowledged())]
+        words += [b"ACK", encode_numbers(self._region.synced)]
         if also:
             words += [b"ALSO", *also]
         self._also = also
         self._relayed_origins.update(also)
         return words
-
-    def _interesting(self) -> list[bytes]:
-        """The origins of which something is known, here or there."""
-        known = self._region.known()
-        return [*known, *[origin for origin in self.known if origin not in known]]
 
     def _wanted_also(self) -> list[bytes]:
         """Origins that are not the peer's own, but of which it is to send what it has.

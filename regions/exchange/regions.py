@@ -36,7 +36,7 @@ from headrace.regions.exchange.heartbeats import (
     note_promise,
 )
 from headrace.regions.exchange.intake import Intake
-from headrace.regions.exchange.peer_connection import PeerConnection
+from headrace.regions.exchange.peer_connection import PeerClient, PeerConnection
 from headrace.regions.exchange.peer_sessions import PeerSessions
 from headrace.regions.exchange.peers import Connector, Peer, pulling, warn_refused
 from headrace.regions.exchange.pull import Puller
@@ -83,9 +83,9 @@ class Regions(Neighbours):
     Attributes:
         peers: the other regions, by number.
         checks: whether regions that know the same have the same.
-        peer_sessions: those that pull from here; giving: the full copies that they take.
+        peer_sessions: those that pull from here; copy_source: the full copies that they take.
         log_manager: keeps what they are sent from.
-        copying: the full copy that is taken from one of the others.
+        full_copy: the full copy that is taken from one of the others.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
         is_introduced: this region has read from its files who it is; until then it answers none of
@@ -97,13 +97,13 @@ class Regions(Neighbours):
         server = dispatcher.server
         self.log_manager: Final = LogManager(server.config, dispatcher.durability)
         kept = self.log_manager.open(region_of(server))
-        kept.backlog.on_more = self.grown
         self.region: Final[Region] = region_of(server)
         self.peers: Final[dict[int, Peer]] = {}
         self.checks: Final = ConsistencyChecks(server)
         self.peer_sessions: Final = PeerSessions(
             server, self.region, JournalRecords(kept), self.checks
         )
+        kept.backlog.on_more = self.peer_sessions.grown
         self.copy_source: Final = CopySource(
             server, dispatcher.durability, self.peer_sessions.worker
         )
@@ -180,10 +180,7 @@ class Regions(Neighbours):
     def _ask(self, number: int) -> PeerConnection:
         peer = self.peers[number]
         probe = Probe(self.region, number, self._server.config.aa_secret)
-        now_ms = self._server.clock.monotonic_ms()
-        connection = PeerConnection(probe, HELLO_BYTES, now_ms, self._moved)
-        self._connector.connect(peer.address, connection)
-        return connection
+        return self._connect(peer, probe, HELLO_BYTES)
 
     def close(self) -> None:
         """Leave all others alone."""
@@ -221,7 +218,9 @@ class Regions(Neighbours):
             if self.full_copy.join is None:
                 self._synced.look(now_ms)
             self._stability.look(now_ms)
-            self._keep_met()
+            reasons = self._server.gate.reasons
+            if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.full_copy.join is None:
+                keep_met(self._server)
             if self.region.unpublished:  # from before the start, or while no writes were taken
                 self._server.host.publish_soon()
             finish_own(self._server)
@@ -230,9 +229,7 @@ class Regions(Neighbours):
             if peer.connection is not None:
                 peer.connection.look(now_ms)
             if peer.is_due(now_ms):
-                connection = self._connection(peer, self._relayed)
-                peer.connection = connection
-                self._connector.connect(peer.address, connection)
+                peer.connection = self._pull(peer, self._relayed)
             if peer.behind:
                 self.full_copy.begin(peer, now_ms)
             self._look_at_members(peer, now_ms)
@@ -247,12 +244,6 @@ class Regions(Neighbours):
         self.rest_or_go_on()
         if self.catch_up is not None:
             self._look_at_catch_up(self.catch_up)
-
-    def _keep_met(self) -> None:
-        """Let the file say whom this region has met."""
-        reasons = self._server.gate.reasons
-        if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.full_copy.join is None:
-            keep_met(self._server)
 
     def _look_at_members(self, peer: Peer, now_ms: int) -> None:
         """Ask a peer once more who takes part, where it has last said something else."""
@@ -326,15 +317,15 @@ class Regions(Neighbours):
             if self._lives.is_stopped:
                 self.catch_up = None
 
-    # The backlog
+    # Connections
 
-    def grown(self) -> None:
-        """More records may be given away."""
-        self.peer_sessions.grown()
+    def _connect(self, peer: Peer, client: PeerClient, most_bytes: int) -> PeerConnection:
+        now_ms = self._server.clock.monotonic_ms()
+        connection = PeerConnection(client, most_bytes, now_ms, self._moved)
+        self._connector.connect(peer.address, connection)
+        return connection
 
-    # Conversations
-
-    def _connection(self, peer: Peer, relayed: Callable[[], frozenset[int]]) -> PeerConnection:
+    def _pull(self, peer: Peer, relayed: Callable[[], frozenset[int]]) -> PeerConnection:
         config = self._server.config
         most_bytes = max(config.aa_transaction_max_bytes, config.proto_max_bulk_len) + (1 << 20)
         puller = Puller(
@@ -344,20 +335,15 @@ class Regions(Neighbours):
             self.intake,
             peer.statistics,
             relayed,
-            self._on_disk,
             most_bytes,
         )
         puller.resting = bool(self.resting)
-        now_ms = self._server.clock.monotonic_ms()
-        return PeerConnection(puller, most_bytes, now_ms, self._moved)
+        return self._connect(peer, puller, most_bytes)
 
     def _copy_from(self, peer: Peer, file: CopyFile) -> PeerConnection:
         secret = self._server.config.aa_secret
         client = CopyClient(self.region, peer.region, secret, file)
-        now_ms = self._server.clock.monotonic_ms()
-        connection = PeerConnection(client, PIECE_MAX_BYTES, now_ms, self._moved)
-        self._connector.connect(peer.address, connection)
-        return connection
+        return self._connect(peer, client, PIECE_MAX_BYTES)
 
     def _relayed(self) -> frozenset[int]:
         """The regions that do not answer, so that others are asked for their records."""
@@ -373,9 +359,6 @@ class Regions(Neighbours):
     def _is_up(self, number: int) -> bool:
         peer = self.peers.get(number)
         return peer is not None and peer.state == b"up"
-
-    def _on_disk(self) -> Numbers:
-        return self.region.synced
 
     def _moved(self, connection: PeerConnection) -> None:
         now_ms = self._server.clock.monotonic_ms()
@@ -542,9 +525,7 @@ class Regions(Neighbours):
         for number, peer in self.peers.items():
             if self.region.is_forgotten(number):
                 continue
-            connection = self._connection(peer, self._not_up)
-            sync.connections[number] = connection
-            self._connector.connect(peer.address, connection)
+            sync.connections[number] = self._pull(peer, self._not_up)
         if not sync.connections:
             return sync.reply(self.region, True)
         sync.parked = Parked([], 0, argv, [], None)

@@ -121,9 +121,6 @@ _places: Final = Unpacker(_Places).decode
 _INT64_MAX: Final = 2**63 - 1
 
 
-# IDs
-
-
 def ids_document(ids: list[ID]) -> bytes:
     """Some IDs."""
     return _pack(ids)
@@ -132,9 +129,6 @@ def ids_document(ids: list[ID]) -> bytes:
 def read_ids(document: bytes) -> list[ID]:
     """The IDs of a document."""
     return [_id(ms, seq) for ms, seq in _ids(document)]
-
-
-# The whole stream
 
 
 def remembered_document(stream: FrozenRegionalStream) -> bytes:
@@ -168,9 +162,6 @@ def read_remembered(document: bytes, stream: RegionalStream) -> None:
         stream.wait_for(Awaited(check_lane(winner), winner_id, check_lane(name), _id(ms, seq)))
     _put_settings(stream.ttl, ttl)
     _put_settings(stream.limits, limits)
-
-
-# Groups
 
 
 def group_state_document(state: GroupState) -> bytes:
@@ -233,9 +224,6 @@ def read_places(document: bytes, state: GroupState) -> Places:
     if any(lane not in places.begun for lane in places.place):
         raise ValueError("a group has read of a lane and never begun")
     return places
-
-
-# Parts
 
 
 def _settings(register: Register) -> list[tuple[bytes, int, int, int, int]]:

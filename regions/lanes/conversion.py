@@ -78,9 +78,6 @@ def _adopt_group(made: RegionalStream, lane: Lane, group: Group, dot: Dot) -> No
     made.groups[group.name] = group
 
 
-# The way back
-
-
 def alone(stream: RegionalStream) -> Stream:
     """A stream with the same entries, each ID once, and with the groups and iids of this region.
 

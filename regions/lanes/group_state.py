@@ -404,11 +404,8 @@ class GroupState:
 
     def is_idle(self) -> bool:
         """Return whether nothing has to be remembered of it."""
-        return not (self.creates or self.tombstones or self.acks or self.has_settings())
-
-    def has_settings(self) -> bool:
-        """Return whether something was set that stands."""
-        return bool(self.mode.settings or self.home.settings)
+        is_set = self.mode.settings or self.home.settings
+        return not (self.creates or self.tombstones or self.acks or is_set)
 
     def used_bytes(self) -> int:
         """About how much memory it takes."""

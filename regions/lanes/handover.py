@@ -60,9 +60,6 @@ class Reached:
         self.begun: Final = begun
 
 
-# Giving
-
-
 def has_read(group: Group) -> bool:
     """Return whether there is anything to give."""
     places = places_of(group)
@@ -150,9 +147,6 @@ def forget_held(group: Group, portion: list[Held]) -> None:
             nack = group.pel.get(pending.entry_id[0], pending.entry_id[1])
             if nack is not None:
                 group.drop(nack)
-
-
-# Taking
 
 
 def take_places(group: Group, given: Reached, anchor: Dot) -> None:

@@ -69,7 +69,10 @@ class Join:
         lanes = self._copy.lanes
         if not self._has_begun:
             self._has_begun = True
-            self._forget_gone()
+            gone_there = _gone(mine, self._copy, self._my_numbers, self._copy_numbers)
+            gone_here = _gone(self._copy, mine, self._copy_numbers, self._my_numbers)
+            forget_lanes(mine, gone_there)
+            forget_lanes(self._copy, gone_here)
         elif self._lanes is not None:
             if not self._lanes.step():
                 self._lanes = None
@@ -82,13 +85,6 @@ class Join:
             return False
         mine.recount()
         return True
-
-    def _forget_gone(self) -> None:
-        """Take out what the other side has known and forgotten."""
-        gone_there = _gone(self._mine, self._copy, self._my_numbers, self._copy_numbers)
-        gone_here = _gone(self._copy, self._mine, self._copy_numbers, self._my_numbers)
-        forget_lanes(self._mine, gone_there)
-        forget_lanes(self._copy, gone_here)
 
     def _join_rest(self) -> None:
         mine = self._mine
@@ -398,9 +394,6 @@ def _join_acks(
             for lane, intervals in acks.items():
                 for after, upto in intervals.pairs():
                     mine.acknowledge(dot, lane, after, upto, come)
-
-
-# Giving way
 
 
 def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:

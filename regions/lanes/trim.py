@@ -114,7 +114,10 @@ def lanes_by_length(
     Complexity: O(nodes that go, times lanes, times log n).
     """
     excess = stream.length - most
-    if excess <= 0 or (approximate and whole_nodes and not _has_small_head(stream, excess)):
+    if excess <= 0:
+        return {}
+    first = min([lane.log.head_live() for lane in stream.filled_lanes()])
+    if approximate and whole_nodes and first > excess:  # the first node of no lane goes whole
         return {}
     trimming = _Trimming(stream, limit)
     if not approximate:
@@ -127,14 +130,6 @@ def lanes_by_length(
     if head is not None and not whole_nodes and trimming.removed < excess:
         trimming.take_oldest(excess)
     return trimming.reach
-
-
-def _has_small_head(stream: Lanes, excess: int) -> bool:
-    """Whether the first node of some lane has no more entries than that, and so may go whole."""
-    for lane in stream.filled_lanes():
-        if lane.log.head_live() <= excess:
-            return True
-    return False
 
 
 def _is_among_oldest(stream: Lanes, head: _Head, excess: int) -> bool:

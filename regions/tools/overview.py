@@ -277,9 +277,6 @@ def _strangers(all_facts: list[Facts]) -> list[str]:
     return found
 
 
-# Whether they have the same
-
-
 def _compare(look: Look, regions: list[tuple[Facts, Client]]) -> None:
     for attempt in range(_TRIES):
         if attempt:
@@ -330,9 +327,6 @@ def _judge(
     look.compared = f"{what} compared between regions that know the same"
     if not look.problems:
         look.compared += ": all are equal"
-
-
-# As text
 
 
 def lines_of(look: Look) -> list[str]:

@@ -115,6 +115,7 @@ class ListInlet(Inlet):
                 assert number == self.region.number_of(piece.origin) + 1
                 self.log.records.setdefault(piece.origin, []).append(each)
                 self.region.learned(piece.origin, number)
+                self.region.synced = self.region.known()
             if not spoiled:
                 provider.consumed(piece)
         return some
@@ -153,7 +154,6 @@ class End:
             self.inlet,
             self.statistics,
             lambda: self.silent,
-            self.region.known,
             BOUND,
         )
 
