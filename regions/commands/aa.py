@@ -29,6 +29,11 @@ from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import AA, REGION_MAX, Replicated
 from headrace.storage.vectors import BadVector, decode_numbers, encode_numbers
 
+NEWEST_MOST: Final = 2**32
+SYNC_MS: Final = 10_000
+SYNC_MOST_MS: Final = 3_600_000
+_NOTHING: Final = bytes.fromhex("da39a3ee5e6b4b0d3255bfef95601890afd80709")  # SHA-1 of no line
+
 
 @answers("AUTH")
 def aa_auth(call: Call) -> object:
@@ -94,12 +99,6 @@ def _asked(call: Call) -> Regions:
     return regions_of(call.server)
 
 
-NEWEST_MOST: Final = 2**32
-SYNC_MS: Final = 10_000
-SYNC_MOST_MS: Final = 3_600_000
-_NOTHING: Final = bytes.fromhex("da39a3ee5e6b4b0d3255bfef95601890afd80709")  # SHA-1 of no line
-
-
 @answers("PEERS")
 def aa_peers(call: Call) -> object:
     """Reply: list of a map for each of the other regions."""
@@ -108,8 +107,6 @@ def aa_peers(call: Call) -> object:
 
 
 def _shown(regions: Regions, peer: Peer) -> Map:
-    numbers = regions.region.known()
-    missing = sum([max(0, peer.known[o] - numbers.get(o, 0)) for o in peer.known])
     hello = peer.hello
     pairs: list[tuple[object, object]] = [
         (b"region", peer.region),
@@ -119,7 +116,7 @@ def _shown(regions: Regions, peer: Peer) -> Map:
         (b"origin", b"" if hello is None else hello.origin),
         (b"answered-ms-ago", regions.answered_ms_ago(peer)),
         (b"lag-ms", regions.lag_ms(peer)),
-        (b"missing-records", missing),
+        (b"missing-records", peer.missing(regions.region.known())),
         (b"received-records", peer.statistics.records),
         (b"knows", encode_numbers(peer.known)),
         (b"has-on-disk", encode_numbers(regions.peer_sessions.acknowledged.get(peer.region, {}))),

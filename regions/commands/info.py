@@ -112,8 +112,6 @@ def _checks(regions: Regions) -> list[bytes]:
 
 def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
     """One line; the state comes last, because it is text for people."""
-    known = regions.region.known()
-    missing = sum([max(0, peer.known[origin] - known.get(origin, 0)) for origin in peer.known])
     acknowledged = regions.peer_sessions.acknowledged.get(peer.region, {})
     own = regions.region.origin
     unacknowledged = regions.region.count - acknowledged.get(own, 0)
@@ -131,7 +129,7 @@ def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
         regions.region.versions.get(peer.region, 0),
         regions.lag_ms(peer),
         regions.answered_ms_ago(peer),
-        missing,
+        peer.missing(regions.region.known()),
         unacknowledged,
         held,
         statistics.records,

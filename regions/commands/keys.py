@@ -6,9 +6,17 @@ is to hold. Other regions may add to the old name meanwhile: what they have adde
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.compat.errors import CommandError
-from headrace.regions.exchange import effects
-from headrace.regions.exchange.effects import check_transaction, delete_all, rebuild, replication
+from headrace.regions.exchange.effects import (
+    check_transaction,
+    emit,
+    region_of,
+    removal,
+    replication,
+    size_of,
+)
 from headrace.server.changes.events import DELETED
 from headrace.server.clients.session import IN_MULTI
 from headrace.server.commands.keys.keys import COPIED_TO, RENAMED_FROM, RENAMED_TO, RESTORED
@@ -21,15 +29,32 @@ from headrace.storage.faces import face
 from headrace.storage.sharing import Replicated
 from headrace.storage.value import Value
 
+_TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves nobody meanwhile
+
 
 class RegionalKeys(SharedKeys):
     """What it means here to delete a key, to rename it, and so on; see ``SharedKeys``."""
 
     def delete(self, server: Server, key: bytes, value: Replicated) -> None:
-        effects.delete(server, key, value)
+        emit(server, removal(b"DEL", key, value, region_of(server)))
 
     def delete_all(self, server: Server, found: list[Entry], in_multi: bool) -> None:
-        delete_all(server, found, in_multi)
+        # Each deletion can stand alone, and no link would carry those of millions of keys as one
+        # transaction. So for other regions, and in the file, they are several.
+        region = region_of(server)
+        if in_multi:
+            all_words = [removal(b"DEL", each.key, each.value, region) for each in found]
+            line = check_transaction(server, sum([size_of(words) for words in all_words]))
+            if line:
+                raise CommandError(line)
+        size_bytes = 0
+        for entry in found:
+            words = removal(b"DEL", entry.key, entry.value, region)
+            size_bytes += size_of(words)
+            if size_bytes > _TRANSACTION_BYTES and not in_multi:
+                server.changes.end_command()
+                size_bytes = size_of(words)
+            emit(server, words)
 
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
         replication().set_deadline(server, key, moment_ms)
@@ -46,7 +71,9 @@ class RegionalKeys(SharedKeys):
                 replicated[key] = found
             else:
                 others[key] = None
-        delete_all(call.server, list(replicated.values()), bool(call.session.special & IN_MULTI))
+        self.delete_all(
+            call.server, list(replicated.values()), bool(call.session.special & IN_MULTI)
+        )
         for key in others:
             call.server.data.free_later(db.remove(key))
             call.changed(key, DELETED, None)
@@ -108,6 +135,9 @@ def _put(call: Call, key: bytes, value: Value, moment_ms: int) -> None:
     if not remove_everywhere(call, key) and call.db.entry(key, call.now_ms) is not None:
         server.data.free_later(call.db.remove(key))
         call.record([b"DEL", key])
-    rebuild(server, key, value)
+    call.db.end_held(key, call.now_ms)
+    if server.changes.expired:
+        server.changes.report_expired()
+    replication().rebuild(server, key, value)
     if moment_ms != NO_EXPIRY and is_replicated(call, key):
         replication().set_deadline(server, key, moment_ms)

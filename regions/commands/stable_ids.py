@@ -21,6 +21,8 @@ from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import ID, NO_ID
 
+_INTEREST: Final = b"stable entries"
+
 
 def stable_id(server: Server, stream: RegionalStream) -> ID | None:
     """The ID up to which nothing can come any more; (0, 0) while that is not known.
@@ -31,9 +33,6 @@ def stable_id(server: Server, stream: RegionalStream) -> ID | None:
         return None
     ms = region_of(server).stable_ms()
     return NO_ID if ms == NO_STABLE_MS else (ms, ID_MAX)
-
-
-_INTEREST: Final = b"stable entries"
 
 
 def parts_up_to(

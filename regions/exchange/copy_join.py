@@ -47,6 +47,8 @@ from headrace.storage.vectors import Numbers, origin_key, raise_numbers
 
 COPY_PREFIX: Final = b"copy-"
 COPY_SUFFIX: Final = b".hrs"
+log: Final = logging.getLogger("headrace")
+BATCH_BYTES: Final = 64 * 1024
 
 
 class CopyJoin:
@@ -252,11 +254,6 @@ def join_again(server: Server, words: Words) -> None:
 def is_copy(name: bytes) -> bool:
     """Return whether a file is named as copies are, and lies in the folder of the files."""
     return name.startswith(COPY_PREFIX) and name.endswith(COPY_SUFFIX) and b"/" not in name
-
-
-log: Final = logging.getLogger("headrace")
-
-BATCH_BYTES: Final = 64 * 1024
 
 
 class LogReplay:

@@ -24,6 +24,8 @@ from headrace.server.durability.worker import ThreadCall, Worker
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
 
+CHUNK_BYTES: Final = 1 << 20
+
 
 class BaseFile:
     """The base of a region, open for reading; it stays there when another one takes its place.
@@ -71,9 +73,6 @@ class BaseFile:
     def close(self) -> None:
         """Close it."""
         os.close(self._fd)
-
-
-CHUNK_BYTES: Final = 1 << 20
 
 
 class _Copy:

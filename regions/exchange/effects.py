@@ -33,13 +33,11 @@ from headrace.server.gate import (
     WRITES_REFUSED,
 )
 from headrace.server.state import Server
-from headrace.storage.entry import Entry
 from headrace.storage.sharing import AA, REGION_MAX, Replicated
 from headrace.storage.value import Value
 from headrace.storage.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
 
 Words = list[bytes]
-_TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves nobody meanwhile
 _NUMBER_DIGITS: Final = 18
 _WIRE_BYTES: Final = 12  # of a word, beside itself, at most
 _NO_WRITES: Final = (
@@ -51,6 +49,10 @@ _NO_WRITES: Final = (
     | NO_REPLICAS
     | REGION_REFUSES
 )
+_EFFECTS: Final[dict[bytes, EffectHandler]] = {}
+_LOCAL: Final[dict[bytes, LocalHandler]] = {}
+# How many words a record has, 0 where that is not always the same, and what one with others lacks.
+_WORDS: Final[dict[bytes, tuple[int, str]]] = {}
 
 
 class EffectError(Exception):
@@ -89,12 +91,6 @@ class Effect:
 
 EffectHandler = Callable[[Effect], object]
 LocalHandler = Callable[[Server, Words], None]
-
-
-_EFFECTS: Final[dict[bytes, EffectHandler]] = {}
-_LOCAL: Final[dict[bytes, LocalHandler]] = {}
-# How many words a record has, 0 where that is not always the same, and what one with others lacks.
-_WORDS: Final[dict[bytes, tuple[int, str]]] = {}
 
 
 def effect(
@@ -368,14 +364,6 @@ def begin_region(server: Server) -> None:
         server.changes.expiries.lazy = lazy
 
 
-def rebuild(server: Server, key: bytes, value: object) -> None:
-    """Put a plain value under a key that is free, in all regions."""
-    server.data.dbs[0].end_held(key, server.clock.now_ns // 1_000_000)
-    if server.changes.expired:
-        server.changes.report_expired()
-    replication().rebuild(server, key, value)
-
-
 def publish_all(dispatcher: Dispatcher) -> None:
     """Make the effects that have waited for more of their kind."""
     server = dispatcher.server
@@ -384,46 +372,9 @@ def publish_all(dispatcher: Dispatcher) -> None:
         finish_own(server)
 
 
-def delete(server: Server, key: bytes, value: Replicated) -> None:
-    """Delete what this region knows of a key that is there."""
-    emit(server, _deletion(server, key, value))
-
-
-def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
-    """Delete what this region knows of several keys that are there, in one step.
-
-    Each deletion can stand alone, and no link would carry those of millions of keys as one
-    transaction. So for other regions, and in the file, they are several.
-
-    Args:
-        found: all of them hold what other regions have, too.
-        in_multi: they are part of a client's transaction, so they have to be one.
-
-    Raises:
-        CommandError: they would have to be one, and are too large; nothing has changed.
-    """
-    if in_multi:
-        size_bytes = sum([size_of(_deletion(server, entry.key, entry.value)) for entry in found])
-        line = check_transaction(server, size_bytes)
-        if line:
-            raise CommandError(line)
-    size_bytes = 0
-    for entry in found:
-        words = _deletion(server, entry.key, entry.value)
-        size_bytes += size_of(words)
-        if size_bytes > _TRANSACTION_BYTES and not in_multi:
-            server.changes.end_command()
-            size_bytes = size_of(words)
-        emit(server, words)
-
-
-def _deletion(server: Server, key: bytes, value: object) -> Words:
+def removal(name: bytes, key: bytes, value: object, region: Region) -> Words:
+    """The effect that removes what this region knows of a key, which other regions have, too."""
     assert isinstance(value, Replicated)
-    return removal(b"DEL", key, value, region_of(server))
-
-
-def removal(name: bytes, key: bytes, value: Replicated, region: Region) -> Words:
-    """The effect that removes what this region knows of a key."""
     return [AA, name, key, encode_lanes(value.seen()), encode_numbers(region.known())]
 
 

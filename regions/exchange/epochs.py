@@ -60,6 +60,16 @@ from headrace.storage.vectors import region_of as number_of
 NONCE_BYTES: Final = 8
 _ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces
 _CAUGHT: Final = b"CAUGHT"
+# What the files are
+NONE: Final = 0  # there is no data
+ADOPTED: Final = 1  # a single server's
+WHOLE: Final = 2  # the region's, and nothing that it has written is missing
+CUT: Final = 3  # the region's, and their end may be missing
+MOVED: Final = 4  # the region's, but of an unknown time: copied or restored
+SECOND_MS: Final = 1000  # no two lives of a region begin within one, even if nobody can be asked
+EPOCHS_SINCE_MS: Final = 1_767_225_600_000  # 2026-01-01, from which on epochs are counted
+HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
+log: Final = logging.getLogger("headrace")
 
 
 def new_nonce(refusal: bytes, begun: int) -> bytes:
@@ -159,17 +169,6 @@ def _has_all(known: Numbers, wanted: Numbers) -> bool:
     return all(covers(known, (origin, number)) for origin, number in wanted.items())
 
 
-# What the files are
-NONE: Final = 0  # there is no data
-ADOPTED: Final = 1  # a single server's
-WHOLE: Final = 2  # the region's, and nothing that it has written is missing
-CUT: Final = 3  # the region's, and their end may be missing
-MOVED: Final = 4  # the region's, but of an unknown time: copied or restored
-
-SECOND_MS: Final = 1000  # no two lives of a region begin within one, even if nobody can be asked
-EPOCHS_SINCE_MS: Final = 1_767_225_600_000  # 2026-01-01, from which on epochs are counted
-
-
 class Forgotten(Exception):
     """The region must not start with the data that it has; the text says why."""
 
@@ -184,11 +183,13 @@ class Answer:
         forgotten: in which epoch it has forgotten this region; -1 where it has not.
     """
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(
+        self, numbers: Numbers, remembered: bytes = b"", is_twin: bool = False, forgotten: int = -1
+    ) -> None:
         self.numbers: Final = numbers
-        self.remembered = b""
-        self.is_twin = False
-        self.forgotten = -1
+        self.remembered = remembered
+        self.is_twin = is_twin
+        self.forgotten = forgotten
 
 
 class Start:
@@ -298,10 +299,10 @@ def _know_anything(answers: dict[int, Answer]) -> bool:
 
 def _remember_another(region: Region, answers: dict[int, Answer]) -> bool:
     """Return whether another region has met one of this number and epoch that had another nonce."""
-    for answer in answers.values():
-        if answer.is_twin or answer.remembered not in (b"", region.nonce):
-            return True
-    return False
+    return any(
+        answer.is_twin or answer.remembered not in (b"", region.nonce)
+        for answer in answers.values()
+    )
 
 
 def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
@@ -314,9 +315,6 @@ def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
 def _next_epoch(known: int, now_ms: int) -> int:
     """An epoch above all that are known, and above those that nobody has reported."""
     return max(known + 1, (now_ms - EPOCHS_SINCE_MS) // SECOND_MS)
-
-
-HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
 
 
 class Probe(PeerClient):
@@ -334,22 +332,22 @@ class Survey:
 
     Args:
         peers: whom to ask.
-        peer_sessions: of whom a call is waited for.
-        ask: begins to ask one of them, in a connection that does not pull.
+        callers: of whom a call is waited for.
+        ask: begins to ask one of them, over a connection that does not pull.
     """
 
     def __init__(
-        self, peers: list[int], peer_sessions: list[int], ask: Callable[[int], PeerConnection]
+        self, peers: list[int], callers: list[int], ask: Callable[[int], PeerConnection]
     ) -> None:
         self._ask: Final = ask
         self._connections: Final = {member: ask(member) for member in peers}
-        self._peer_sessions: Final = peer_sessions
+        self._callers: Final = callers
         self._called: Final[dict[int, Numbers]] = {}
 
     @property
     def asked(self) -> list[int]:
         """Whose answers are waited for."""
-        return sorted([*self._connections, *self._peer_sessions])
+        return sorted([*self._connections, *self._callers])
 
     def called(self, member: int, numbers: Numbers) -> None:
         """A region has called, and said what it knows.
@@ -361,7 +359,7 @@ class Survey:
 
     def look(self) -> bool:
         """Ask those again that could not be reached; whether all have answered."""
-        done = all(member in self._called for member in self._peer_sessions)
+        done = all(member in self._called for member in self._callers)
         for member, connection in self._connections.items():
             if answer_of(connection) is None:
                 done = False
@@ -389,25 +387,16 @@ def answer_of(connection: PeerConnection) -> Answer | None:
 
     That this side refuses the other one, which may be starting, too, is no answer.
     """
-    puller = connection.client
-    if puller.hello is not None:
-        answer = Answer(puller.hello.numbers)
-        answer.remembered = puller.hello.remembered
-        return answer
-    if puller.ahead and puller.known:
-        return Answer(puller.known)
-    if puller.twin or puller.rival:
-        answer = Answer({})
-        answer.is_twin = True
-        return answer
-    if puller.forgotten >= 0:
-        answer = Answer({})
-        answer.forgotten = puller.forgotten
-        return answer
+    client = connection.client
+    if client.hello is not None:
+        return Answer(client.hello.numbers, client.hello.remembered)
+    if client.ahead and client.known:
+        return Answer(client.known)
+    if client.twin or client.rival:
+        return Answer({}, is_twin=True)
+    if client.forgotten >= 0:
+        return Answer({}, forgotten=client.forgotten)
     return None
-
-
-log: Final = logging.getLogger("headrace")
 
 
 class OtherLives:

@@ -45,6 +45,11 @@ PIECE_MAX_BYTES: Final = 4 << 20
 PIECE_BYTES: Final = 1 << 20  # about what is sent at once
 OUTSTANDING: Final = 4
 NAME_MAX_BYTES: Final = 255
+log: Final = logging.getLogger("headrace")
+RETRY_MS: Final = 1000  # before another attempt
+MOST_RETRY_MS: Final = 10_000  # where one after another has failed
+# Why there is no copy yet, though there will be: no attempt has failed.
+_PASSING: Final = ("LOADING ", "AANOBASE ")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -146,14 +151,6 @@ class CopyClient(PeerClient):
             self.is_whole = True
             self._target.end()
         self._ask()
-
-
-log: Final = logging.getLogger("headrace")
-
-RETRY_MS: Final = 1000  # before another attempt
-MOST_RETRY_MS: Final = 10_000  # where one after another has failed
-# Why there is no copy yet, though there will be: no attempt has failed.
-_PASSING: Final = ("LOADING ", "AANOBASE ")
 
 
 class CopyFile(CopyTarget):

@@ -42,6 +42,13 @@ from headrace.storage.vectors import (
 NONCE_BYTES: Final = 32
 _ASKING: Final = b"headrace asks\n"
 _ANSWERING: Final = b"headrace answers\n"
+NONCE_MAX_BYTES: Final = 64
+GENERATION_MAX: Final = 2**44 - 1
+VERSION_MAX: Final = 2**31
+_NONE: Final = b"-"
+_MODE_NAMES: Final = {mode: name for name, mode in MODES.items()}
+WORDS: Final = 8  # that introduce a region; one more may say which process it is
+_REPLY_ITEMS: Final = 11
 
 
 def new_nonce() -> bytes:
@@ -75,15 +82,6 @@ def _code(secret: bytes, role: bytes, asking: bytes, answering: bytes) -> bytes:
 
     text = b"%b%b\n%b" % (role, asking, answering)
     return hmac.new(secret, text, sha256).hexdigest().encode()
-
-
-NONCE_MAX_BYTES: Final = 64
-GENERATION_MAX: Final = 2**44 - 1
-VERSION_MAX: Final = 2**31
-_NONE: Final = b"-"
-_MODE_NAMES: Final = {mode: name for name, mode in MODES.items()}
-WORDS: Final = 8  # that introduce a region; one more may say which process it is
-_REPLY_ITEMS: Final = 11
 
 
 class BadHello(ValueError):

@@ -66,6 +66,12 @@ from headrace.storage.vectors import (
 from headrace.storage.vectors import region_of as number_of
 
 KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten
+_BEATS: Final = 10  # as long as these take, somebody who has asked may ask again
+_KEPT_AHEAD_MS: Final = 2500  # so much more than what is promised stands in the file, at most
+_KEPT_LEAST_MS: Final = 1250  # the next record has to be on the disk when this time is over
+_MARKS_MOST: Final = 100
+SYNC_EVERY_MS: Final = 5000
+_MET: Final = b"MET"
 
 
 class Stability:
@@ -187,11 +193,6 @@ def forget(server: Server, number: int) -> None:
     emit(server, [AA, b"FORGET", b"%d" % number, b"%d" % max(epochs, default=0)])
 
 
-_BEATS: Final = 10  # as long as these take, somebody who has asked may ask again
-_KEPT_AHEAD_MS: Final = 2500  # so much more than what is promised stands in the file, at most
-_KEPT_LEAST_MS: Final = 1250  # the next record has to be on the disk when this time is over
-
-
 def ask_for_stable(server: Server) -> None:
     """Somebody wants to know what is stable: promise, and let other regions do so."""
     region_of(server).asked_ms = server.clock.monotonic_ms()
@@ -254,10 +255,6 @@ def look_at_promises(dispatcher: Dispatcher) -> None:
         server.blocking.key_ready(0, key)
     if server.blocking.ready:
         serve_ready(dispatcher)
-
-
-_MARKS_MOST: Final = 100
-SYNC_EVERY_MS: Final = 5000
 
 
 class _Mark:
@@ -327,9 +324,6 @@ class SyncedNumbers:
         if now_ms >= self._next_sync_ms or region.promise_ms > region.synced_promise_ms:
             self._next_sync_ms = now_ms + SYNC_EVERY_MS
             self._committer.sync_soon()
-
-
-_MET: Final = b"MET"
 
 
 def keep_met(server: Server) -> None:

@@ -50,6 +50,7 @@ PROVING: Final = 2
 GREETING: Final = 3
 MET: Final = 4
 OVER: Final = 5
+SILENCE_MAX_MS: Final = 5000  # after which the other side is taken for gone: it beats each second
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -231,9 +232,6 @@ class PeerClient(Provider):
         elif code not in _PASSING:
             self.refused = True
         self.fail(line.decode("utf-8", "replace"))
-
-
-SILENCE_MAX_MS: Final = 5000  # after which the other side is taken for gone: it beats each second
 
 
 class PeerConnection:

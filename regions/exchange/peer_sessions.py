@@ -36,6 +36,9 @@ from headrace.server.state import Server
 from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers, epoch_of, region_of
 
+BEAT_MS: Final = 1000  # a PULL waits no longer
+TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it
+
 
 class PeerSession:
     """One connection at the port for other regions, from the side that is asked.
@@ -144,10 +147,6 @@ class PeerSession:
         if self.source is None:
             raise CommandError(errors.AA_HELLO_FIRST)
         return self.source
-
-
-BEAT_MS: Final = 1000  # a PULL waits no longer
-TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it
 
 
 class _Wait:

@@ -50,6 +50,11 @@ _BY_TEXT: Final = {
 }
 _REFUSED_EVERY_MS: Final = 3_600_000
 _MOST_REFUSED: Final = 1000  # hosts and reasons that are remembered
+FIRST_DELAY_MS: Final = 100  # before a peer is tried again
+MOST_DELAY_MS: Final = 2000
+LOADING: Final = "LOADING "
+ANSWERS: Final = "it answers"
+REFUSED_DELAY_MS: Final = 5000  # where trying again will hardly mend it
 
 
 def warn_refused(server: Server, host: str, reason: str) -> None:
@@ -76,13 +81,6 @@ def advice(reason: str) -> str:
         if text in reason:
             return sentence
     return ""
-
-
-FIRST_DELAY_MS: Final = 100  # before a peer is tried again
-MOST_DELAY_MS: Final = 2000
-LOADING: Final = "LOADING "
-ANSWERS: Final = "it answers"
-REFUSED_DELAY_MS: Final = 5000  # where trying again will hardly mend it
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -164,6 +162,10 @@ class Peer:
     def puller(self) -> Puller | None:
         """Return what pulls from it now."""
         return None if self.connection is None else pulling(self.connection)
+
+    def missing(self, known: Numbers) -> int:
+        """Return how many of the records that it knows are not among these."""
+        return sum([max(0, self.known[each] - known.get(each, 0)) for each in self.known])
 
     def is_due(self, now_ms: int) -> bool:
         """Return whether to connect to it now."""

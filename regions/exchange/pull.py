@@ -232,10 +232,8 @@ class Source:
         return own + [origin for origin in self._also if origin not in own]
 
     def _has_all(self) -> bool:
-        for origin in self._wanted():
-            if self._places.get(origin, 0) < self._log.ends(origin):
-                return False
-        return True
+        log = self._log
+        return all(self._places.get(each, 0) >= log.ends(each) for each in self._wanted())
 
     def _add(self, pieces: list[Piece], origin: bytes, most_bytes: int) -> int:
         """Add pieces of an origin; how many bytes."""

@@ -54,6 +54,9 @@ from headrace.server.state import Server
 from headrace.storage.sharing import AA, CLOSED, FILE, FROM, Replicated
 from headrace.storage.vectors import BadVector
 
+log: Final = logging.getLogger("headrace")
+LOOK_S: Final = 0.02  # between two looks whether all have answered
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RecordLoader(RegionFiles):
@@ -203,11 +206,6 @@ class RecordLoader(RegionFiles):
         else:
             expected = f"an epoch of {region.epoch} at least, not {found.epoch}"
             raise CorruptAOF(name, offset, expected)
-
-
-log: Final = logging.getLogger("headrace")
-
-LOOK_S: Final = 0.02  # between two looks whether all have answered
 
 
 class EffectLoader(RecordLoader):

@@ -21,6 +21,8 @@ from headrace.regions.files.pieces import Piece
 CUT_BYTES: Final[i64] = 4096  # about so far from each other are the places where a batch can be cut
 _NOWHERE: Final[i64] = -1
 _NONE: Final[list[tuple[int, int]]] = []  # of many objects; it is never added to
+BACKLOG_BYTES: Final = 16 << 20
+BATCH_BYTES: Final = 240  # what a batch takes beside its payload, about
 
 
 class Batch(Piece):
@@ -279,10 +281,6 @@ def _run_for(runs: list[Run], origin: bytes, number: int) -> Run:
     run = Run(origin, number)
     runs.append(run)
     return run
-
-
-BACKLOG_BYTES: Final = 16 << 20
-BATCH_BYTES: Final = 240  # what a batch takes beside its payload, about
 
 
 class _Tail:

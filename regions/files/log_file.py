@@ -44,6 +44,8 @@ _CR: Final = 0x0D
 _LF: Final = 0x0A
 _MOST: Final[i64] = 1 << 40
 _MORE: Final[i64] = -1
+MARK_BYTES: Final = 64 * 1024  # so far from each other are the places of an origin that are known
+CHUNK_BYTES: Final = 256 * 1024
 
 
 class BrokenBytes(Exception):
@@ -220,9 +222,6 @@ class OriginCount(RecordCount):
         return f"records of regions up to {encode_numbers(self._numbers).decode()}"
 
 
-MARK_BYTES: Final = 64 * 1024  # so far from each other are the places of an origin that are known
-
-
 class Places:
     """Where records of one origin begin to stand, the origin of what is before being another.
 
@@ -301,9 +300,6 @@ class LogFile:
     def has(self, origin: bytes, number: int) -> bool:
         """Return whether it holds a record."""
         return origin in self.last and self.first[origin] <= number <= self.last[origin]
-
-
-CHUNK_BYTES: Final = 256 * 1024
 
 
 class Walk:

@@ -92,12 +92,8 @@ class RegionLog(PeerLog):
         return sum([file.sendable_bytes for file in self._files])
 
     def is_needed(self, last: Numbers) -> bool:
-        if not self.is_kept:
-            return False
-        for origin, number in last.items():
-            if number > self.acknowledged.get(origin, 0):
-                return True
-        return False
+        known = self.acknowledged
+        return self.is_kept and any(last[origin] > known.get(origin, 0) for origin in last)
 
     def memory_bytes(self) -> int:
         return self.backlog.size_bytes

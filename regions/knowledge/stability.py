@@ -30,7 +30,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.vectors import EPOCH_MAX, Numbers, covers, epoch_of, region_of
+from headrace.storage.vectors import EPOCH_MAX, Numbers, covers, epoch_of, origin_of, region_of
+
+NO_STABLE_MS: Final = -1
+FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and pulls nobody with it
 
 
 class Beat:
@@ -85,10 +88,7 @@ def _knows_epochs(numbers: Numbers, latest: dict[int, int]) -> bool:
     for origin in numbers:
         region = region_of(origin)
         found[region] = max(found.get(region, 0), epoch_of(origin))
-    for member, epoch in latest.items():
-        if found.get(member, -1) < epoch:
-            return False
-    return True
+    return all(found.get(member, -1) >= epoch for member, epoch in latest.items())
 
 
 def covers_all(numbers: Numbers, others: Numbers) -> bool:
@@ -108,16 +108,9 @@ def _has_earlier(numbers: Numbers, latest: dict[int, int], known: Numbers) -> bo
     return True
 
 
-NO_STABLE_MS: Final = -1
-FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and pulls nobody with it
-
-
 def least_promise(others: list[int], promises: dict[int, int], own_ms: int) -> int:
     """The least of what all have promised; ``NO_STABLE_MS`` where one has promised nothing."""
-    found = own_ms
-    for member in others:
-        found = min(found, promises.get(member, NO_STABLE_MS))
-    return found
+    return min([own_ms, *[promises.get(member, NO_STABLE_MS) for member in others]])
 
 
 def has_all_before(vectors: list[Numbers], epochs: dict[int, int]) -> bool:
@@ -141,13 +134,7 @@ def has_all_before(vectors: list[Numbers], epochs: dict[int, int]) -> bool:
             if is_over and known.get(origin, 0) < number:
                 return False
     for region, epoch in latest.items():
-        if epoch and not all(_knows_epoch(numbers, region, epoch) for numbers in vectors):
+        origin = origin_of(region, epoch)
+        if epoch and not all(origin in numbers for numbers in vectors):
             return False
     return True
-
-
-def _knows_epoch(numbers: Numbers, region: int, epoch: int) -> bool:
-    for origin in numbers:
-        if epoch_of(origin) == epoch and region_of(origin) == region:
-            return True
-    return False

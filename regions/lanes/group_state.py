@@ -39,6 +39,11 @@ FROM_ALL: Final = 0  # with the first entry there ever was
 AFTER_ID: Final = 1  # with what has a higher ID
 AFTER_SEEN: Final = 2  # with what its maker had not seen
 _ZERO: Final = b"0"
+GREATEST: ID = (ID_MAX, ID_MAX)
+ANYWHERE: Final = 0
+_CREATE_BYTES: Final = 400  # about
+_INTERVALS_BYTES: Final = 250
+_SMALL_BYTES: Final = 200
 
 
 class Start:
@@ -98,9 +103,6 @@ def decode_start(text: bytes) -> Start:
     if b"=" in text or text == b"-":
         return start_after_seen(decode_lanes(text))
     return start_after(decode_id(text))
-
-
-GREATEST: ID = (ID_MAX, ID_MAX)
 
 
 class Intervals:
@@ -165,12 +167,6 @@ class Intervals:
         twin.afters = self.afters.copy()
         twin.uptos = self.uptos.copy()
         return twin
-
-
-ANYWHERE: Final = 0
-_CREATE_BYTES: Final = 400  # about
-_INTERVALS_BYTES: Final = 250
-_SMALL_BYTES: Final = 200
 
 
 class Create:
@@ -263,16 +259,13 @@ class GroupState:
             removals: the deletions of the key that are remembered.
         """
         acks = self.acks.pop(create.dot, None)
-        for tombstone in self.tombstones:
-            if not covers(create.numbers, tombstone.dot):
-                return False
-        for removal in removals:
-            if not create.survives(removal):
-                return False
+        if not all(covers(create.numbers, each.dot) for each in self.tombstones):
+            return False
         known = self.known()
-        for other in known:
-            if other.dot == create.dot:
-                return False
+        if not all(create.survives(removal) for removal in removals):
+            return False
+        if any(other.dot == create.dot for other in known):
+            return False
         if acks is not None:
             for lane, intervals in acks.items():
                 create.intervals_of(lane).unite(intervals)  # a copy's create has some
@@ -312,13 +305,9 @@ class GroupState:
         self._set(self.home, setting, removals)
 
     def _set(self, register: Register, setting: Setting, removals: list[Removal]) -> None:
-        for tombstone in self.tombstones:
-            if covers(tombstone.numbers, setting.dot):
-                return
-        for removal in removals:
-            if removal.has_seen(setting.dot):
-                return
-        register.add(setting)
+        is_gone = any(covers(each.numbers, setting.dot) for each in self.tombstones)
+        if not is_gone and not any(removal.has_seen(setting.dot) for removal in removals):
+            register.add(setting)
 
     def acknowledge(self, dot: Dot, lane: bytes, after: ID, upto: ID, come: bool) -> bool:
         """Entries are acknowledged for a create; whether that is news of one that lives.

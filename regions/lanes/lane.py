@@ -140,13 +140,3 @@ class Lane:
     def _forget_early(self, entry_id: ID) -> None:
         if self.early:
             self.remember_only({early for early in self.early if early > entry_id})
-
-    def copy(self) -> Lane:
-        """An equal lane; sealed payloads are shared."""
-        twin = Lane(self.name)
-        twin.log.copy_entries(self.log)
-        twin.deleted = self.deleted
-        twin.trimmed = self.trimmed
-        twin.remember_only(self.early.copy())
-        twin.manual = self.manual
-        return twin

@@ -31,6 +31,15 @@ from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Freeable
 from headrace.storage.vectors import ID, NO_ID, Dot, LaneVector, lane_name, region_of
 
+PATIENCE_MS: Final = 10_000  # that a deadline of another region is waited for
+_USUAL_NODES: Final = NodeLimits(4096, 100)
+_PAGE: Final = 1000  # entries looked at together
+_SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
+# Most streams have nothing of these, so nothing is ever put into these lists.
+_NO_TOPS: Final[list[Top]] = []
+_NO_REMOVALS: Final[list[Removal]] = []
+_NO_AWAITED: Final[list[Awaited]] = []
+
 
 class FrozenLane:
     """A lane as it was.
@@ -95,16 +104,6 @@ class FrozenRegionalStream(FrozenStream):
         for lane in self.lanes:
             total += lane.log.copied_bytes()
         return total
-
-
-PATIENCE_MS: Final = 10_000  # that a deadline of another region is waited for
-_USUAL_NODES: Final = NodeLimits(4096, 100)
-_PAGE: Final = 1000  # entries looked at together
-_SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
-# Most streams have nothing of these, so nothing is ever put into these lists.
-_NO_TOPS: Final[list[Top]] = []
-_NO_REMOVALS: Final[list[Removal]] = []
-_NO_AWAITED: Final[list[Awaited]] = []
 
 
 class RegionalStream(Lanes, Replicated):
@@ -215,17 +214,11 @@ class RegionalStream(Lanes, Replicated):
 
     def is_manual(self) -> bool:
         """Return whether a lane has such IDs."""
-        for lane in self.lanes:
-            if lane.manual and not lane.is_covered():
-                return True
-        return False
+        return any(lane.manual and not lane.is_covered() for lane in self.lanes)
 
     def has_made_ids(self) -> bool:
         """Return whether there may be entries that have been promised to come in order."""
-        for lane in self.lanes:
-            if not lane.manual and not lane.is_covered():
-                return True
-        return False
+        return any(not lane.manual and not lane.is_covered() for lane in self.lanes)
 
     # Removing entries
 
@@ -402,11 +395,9 @@ class RegionalStream(Lanes, Replicated):
 
     def add_top(self, top: Top) -> None:
         """New IDs are to be above that of ``top``, unless the key was deleted since."""
-        for removal in self.removals:
-            if removal.has_seen(top.dot):
-                return
-        self.know_top(top)
-        self._find_top()
+        if not any(removal.has_seen(top.dot) for removal in self.removals):
+            self.know_top(top)
+            self._find_top()
 
     def know_top(self, top: Top) -> None:
         """Remember what XSETID has set."""
@@ -466,24 +457,16 @@ class RegionalStream(Lanes, Replicated):
             return False
         if self.ttl.settings or self.limits.settings:
             return False
-        for state in self.group_states.values():
-            if not state.is_idle():
-                return False
-        for lane in self.lanes:
-            if not lane.is_dead():
-                return False
-        return True
+        if not all(state.is_idle() for state in self.group_states.values()):
+            return False
+        return all(lane.is_dead() for lane in self.lanes)
 
     def has_garbage(self) -> bool:
         """Return whether there is something that may be forgotten once all regions have seen it."""
-        if self.removals:
+        if self.removals or any(state.tombstones for state in self.group_states.values()):
             return True
-        for state in self.group_states.values():
-            if state.tombstones:
-                return True
-        for lane in self.lanes:
-            if lane.is_dead():
-                return True
+        if any(lane.is_dead() for lane in self.lanes):
+            return True
         return bool(self.outlived()) or bool(self.left_over())
 
     def left_over(self) -> list[Dot]:
@@ -604,10 +587,7 @@ class RegionalStream(Lanes, Replicated):
         self.settle_group(name)
 
     def _is_removed(self, setting: Setting) -> bool:
-        for removal in self.removals:
-            if removal.has_seen(setting.dot):
-                return True
-        return False
+        return any(removal.has_seen(setting.dot) for removal in self.removals)
 
     def apply_limits(self) -> IdmpMap | None:
         """Give the IDMP map the limits that stand.
@@ -666,30 +646,3 @@ class RegionalStream(Lanes, Replicated):
         self.recount()
         self.find_own()
         self._find_top()
-
-    def copy(self, region: Region | None = None) -> RegionalStream:
-        """See ``Stream``: an equal one, of the same region unless another is given."""
-        region = self.region if region is None else region
-        twin = RegionalStream(region, self._usual_duration_s, self._usual_maxsize)
-        for lane in self.lanes:
-            twin.insert(lane.copy())
-        for lane in self.current_lanes():
-            twin.go_on_with(twin.lane(lane.name))
-        twin.tops = self.tops.copy()
-        twin.removals = self.removals.copy()
-        twin.awaited = self.awaited.copy()
-        twin.group_states = {name: state.copy() for name, state in self.group_states.items()}
-        twin.ttl = self.ttl.copy()
-        twin.limits = self.limits.copy()
-        twin.idmp_duration_s = self.idmp_duration_s
-        twin.idmp_maxsize = self.idmp_maxsize
-        for name, group in self.groups.items():
-            twin.groups[name] = group.copy()
-            places_of(twin.groups[name]).group_state = twin.group_states[name]
-        twin.idmp = None if self.idmp is None else self.idmp.copy()
-        twin.iids_added = self.iids_added
-        twin.iids_duplicates = self.iids_duplicates
-        twin.max_deleted_ms = self.max_deleted_ms
-        twin.max_deleted_seq = self.max_deleted_seq
-        twin._find_top()
-        return twin

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+_PEER: Final = "aa_peer"
+_LAG_MAX_MS: Final = 60_000  # where aa-max-lag-ms cannot be read
+STREAMS_COMPARED: Final = 20
+NEWEST: Final = 1000  # entries that are compared of each lane
+_TRIES: Final = 10
+_PAUSE_S: Final = 0.2
+_CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def columns(head: list[str], rows: list[list[str]]) -> list[str]:
@@ -58,10 +65,6 @@ def time_text(ms: int) -> str:
         return f"{seconds:.1f} s"
     minutes = seconds / 60
     return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-
-
-_PEER: Final = "aa_peer"
-_LAG_MAX_MS: Final = 60_000  # where aa-max-lag-ms cannot be read
 
 
 class Link:
@@ -197,13 +200,6 @@ def facts_of(client: Client, address: str) -> Facts:
         return Facts(address, text, lag_max_ms)
     except (KeyError, ValueError):
         raise ClientError("it says other things than this version of the tool knows") from None
-
-
-STREAMS_COMPARED: Final = 20
-NEWEST: Final = 1000  # entries that are compared of each lane
-_TRIES: Final = 10
-_PAUSE_S: Final = 0.2
-_CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 class Look:

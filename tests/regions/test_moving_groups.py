@@ -17,6 +17,7 @@ from headrace.regions.knowledge.records import is_numbered
 from headrace.regions.lanes.fingerprint import shared_state
 from headrace.regions.lanes.stream import RegionalStream
 from support.client import WireError
+from support.lanes import copied
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.near_regions import Link, NearRegion, linked, named, replayed, sync
 
@@ -199,7 +200,7 @@ def test_what_is_pending_moves_as_it_is(tmp_path: Path) -> None:
     one.call("XACK", "x", "g", entries[7])
     one.call("XDEL", "x", entries[8])
     before = pending(one)
-    before_moving = stream_of(one).copy()
+    before_moving = copied(stream_of(one))
     assert [each for each in before if each[0] == entries[4]] == [[entries[4], b"", -1, 1]]
     move(one, 2)
     sync(links)
@@ -315,7 +316,7 @@ def test_a_copy_tells_where_a_group_is_read(tmp_path: Path) -> None:
     move(one, 2)
     post(links[1, 2])
     mine, theirs = three.region.known(), two.region.known()
-    joining = replication().join(three.server, b"x", stream_of(two).copy(), mine, theirs)
+    joining = replication().join(three.server, b"x", copied(stream_of(two)), mine, theirs)
     assert joining is not None
     while joining.step():
         pass

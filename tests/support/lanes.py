@@ -15,6 +15,7 @@ from headrace.regions.lanes.group_state import (
     start_after,
     start_after_seen,
 )
+from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.registers import Register, Setting
 from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Tombstone, Top
@@ -265,3 +266,37 @@ def _plain_register(register: Register) -> object:
         origin: (one.dot, one.version, one.first, one.second)
         for origin, one in register.settings.items()
     }
+
+
+def copied(stream: RegionalStream, region: Region | None = None) -> RegionalStream:
+    """An equal stream, of the same region unless another is given."""
+    region = stream.region if region is None else region
+    twin = RegionalStream(region, stream._usual_duration_s, stream._usual_maxsize)
+    for lane in stream.lanes:
+        like = Lane(lane.name)
+        like.log.copy_entries(lane.log)
+        like.deleted = lane.deleted
+        like.trimmed = lane.trimmed
+        like.remember_only(lane.early.copy())
+        like.manual = lane.manual
+        twin.insert(like)
+    for lane in stream.current_lanes():
+        twin.go_on_with(twin.lane(lane.name))
+    twin.tops = stream.tops.copy()
+    twin.removals = stream.removals.copy()
+    twin.awaited = stream.awaited.copy()
+    twin.group_states = {name: state.copy() for name, state in stream.group_states.items()}
+    twin.ttl = stream.ttl.copy()
+    twin.limits = stream.limits.copy()
+    twin.idmp_duration_s = stream.idmp_duration_s
+    twin.idmp_maxsize = stream.idmp_maxsize
+    for name, group in stream.groups.items():
+        twin.groups[name] = group.copy()
+        places_of(twin.groups[name]).group_state = twin.group_states[name]
+    twin.idmp = None if stream.idmp is None else stream.idmp.copy()
+    twin.iids_added = stream.iids_added
+    twin.iids_duplicates = stream.iids_duplicates
+    twin.max_deleted_ms = stream.max_deleted_ms
+    twin.max_deleted_seq = stream.max_deleted_seq
+    twin.restored()
+    return twin

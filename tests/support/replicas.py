@@ -16,6 +16,7 @@ from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import lag
 from headrace.storage.value import Freeable
 from headrace.storage.vectors import Dot, Numbers, raise_numbers
+from support.lanes import copied
 
 ID = tuple[int, int]
 LIMITS = NodeLimits(4096, 3)  # blocks are sealed all the time
@@ -132,7 +133,7 @@ class Replica:
         twin.region.numbers = self.region.numbers.copy()
         twin.region.count = self.region.count
         twin.region.last_lane = self.region.last_lane
-        twin.stream = self.stream.copy(twin.region)
+        twin.stream = copied(self.stream, twin.region)
         twin.beats = self.beats.copy()
         return twin
 

@@ -22,6 +22,7 @@ from headrace.storage.stream.groups import Group, lag
 from headrace.storage.stream.references import is_referenced
 from headrace.storage.stream.run import ID_MAX
 from headrace.storage.vectors import Dot, raise_numbers
+from support.lanes import copied
 from support.replicas import ENTRY, LIMITS, ZERO, Replica, give, sync
 
 ID = tuple[int, int]
@@ -483,12 +484,12 @@ def test_an_alike_copy() -> None:
     first.read(count=1)
     second.add(2)
     sync(first, second)
-    twin = first.stream.copy()
-    copied = twin.groups[b"g"]
-    assert copied is not first.stream.groups[b"g"]
-    assert lag(twin, copied) == lag(first.stream, first.stream.groups[b"g"]) == 1
+    twin = copied(first.stream)
+    group_copy = twin.groups[b"g"]
+    assert group_copy is not first.stream.groups[b"g"]
+    assert lag(twin, group_copy) == lag(first.stream, first.stream.groups[b"g"]) == 1
     twin.acknowledge(b"g", [(b"1.0", 2)], [(b"2.0.1", (0, 0), (2, 2))])
-    assert lag(twin, copied) == 0
+    assert lag(twin, group_copy) == 0
     assert lag(first.stream, first.stream.groups[b"g"]) == 1
     assert twin.top() == (2, 2)
     assert twin.used_bytes(0) == pytest.approx(first.stream.used_bytes(0), rel=0.2)
