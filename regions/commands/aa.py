@@ -1,7 +1,4 @@
-"""What another region asks: taken at ``aa-port`` alone.
-
-What operators, and tests, ask a region.
-"""
+"""AA: what another region asks, at ``aa-port`` alone, and what operators and tests ask."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A stream is joined with a copy, in pieces between clients' requests, or gives way to it.
-
-Whole streams as effects: what RENAME, COPY and RESTORE put under a key.
-"""
+"""What streams do so that all regions have the same: see ``Replication``."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from headrace.compat.stream_ids import format_id
 from headrace.regions.commands.group_handover import move_group, note_groups_elsewhere
 from headrace.regions.commands.groups import publish_waiting
 from headrace.regions.commands.removals import RegionalExpiries
-from headrace.regions.commands.settings import limits_record, set_deadline
+from headrace.regions.commands.settings import limits_record
 from headrace.regions.commands.state import empty, known_state, remembered_state, settle
 from headrace.regions.exchange.effects import (
     KeyJoin,
@@ -44,7 +41,7 @@ from headrace.storage.vectors import Numbers, encode_lanes, encode_numbers, lane
 _PAGE: Final = 1000
 
 
-class StreamJoin(KeyJoin):
+class StreamJoin:
     """One stream on its way to be joined."""
 
     def __init__(
@@ -63,6 +60,7 @@ class StreamJoin(KeyJoin):
         self._join: Final = Join(stream, copy, mine, theirs, server.data.node_limits)
 
     def step(self) -> bool:
+        """See ``KeyJoin``."""
         server = self._server
         key = self._key
         stream = self._stream
@@ -107,8 +105,9 @@ class StreamReplication(Replication):
             emit(server, limits)
 
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
-        found = server.data.dbs[0][key]
-        set_deadline(server, key, cast("RegionalStream", found.value), moment_ms)
+        stream = cast("RegionalStream", server.data.dbs[0][key].value)
+        version = stream.ttl.next_version()
+        emit(server, [AA, b"TTL", key, b"%d" % moment_ms, b"%d" % version])
 
     def expiries(self, server: Server) -> Expiries:
         return RegionalExpiries(server)
@@ -168,7 +167,7 @@ class StreamReplication(Replication):
             if copy is None:
                 return None
             stream = empty(server)
-        return StreamJoin(server, key, stream, copy or empty(server), mine, theirs)
+        return StreamJoin(server, key, stream, copy or empty(server), mine, theirs).step
 
     def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
         data = server.data

@@ -24,12 +24,6 @@ def apply_top(found: Effect) -> None:
     settle_and_report(found, stream, LAST_ID_SET, 1, False)
 
 
-def set_deadline(server: Server, key: bytes, stream: RegionalStream, moment_ms: int) -> None:
-    """Give a key a deadline, or with ``NO_DEADLINE`` none."""
-    version = stream.ttl.next_version()
-    emit(server, [AA, b"TTL", key, b"%d" % moment_ms, b"%d" % version])
-
-
 @effect(b"TTL", 5, "TTL has a key, a deadline and a version")
 def apply_ttl(found: Effect) -> None:
     """``AA TTL key deadline version``: a key is to go at a moment, or with -1 to stay."""

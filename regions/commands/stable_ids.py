@@ -1,6 +1,4 @@
-"""What XINFO shows of a stream and a group in a region, beside what it shows everywhere.
-
-XREAD STABLE: entries up to where nothing can come any more, so that a reader skips none.
+"""XREAD STABLE: entries up to where nothing can come any more, so that a reader skips none.
 
 Entries of other regions come late, and may have lower IDs than what has been read. Those who read
 with STABLE are given what is stable alone (``Region.stable_ms``). They wait while there is more.
@@ -80,9 +78,5 @@ class StableReaders(Readers):
         for after, same in self.by_id.items():
             if bound is None or parts_up_to(value, after, bound, 1):
                 found.extend(same.values())
-        found.sort(key=_ticket)
+        found.sort(key=lambda waiter: waiter.ticket)
         return found
-
-
-def _ticket(waiter: Waiter) -> int:
-    return waiter.ticket

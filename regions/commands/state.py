@@ -120,7 +120,7 @@ def settle_and_report(
 
 
 def note_outlived(server: Server, key: bytes, stream: RegionalStream) -> None:
-    """Entries have gone, or a lane has begun: look whether lanes may end. See ``garbage``."""
+    """Entries have gone, or a lane has begun: look whether lanes may end. See ``tombstones``."""
     if len(stream.lanes) > 1 and stream.outlived():
         region = region_of(server)
         region.garbage[key] = None

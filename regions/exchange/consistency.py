@@ -27,19 +27,6 @@ _BEATS: Final = 10  # between two fingerprints that are sent
 Check = tuple[bytes, bytes]  # a key, and its fingerprint
 
 
-class _Turn:
-    """What another region is sent next.
-
-    Attributes:
-        next_ms: not before this moment, of the clock that only measures.
-        place: of the key that was looked at last.
-    """
-
-    def __init__(self) -> None:
-        self.next_ms = 0
-        self.place = 0
-
-
 class ConsistencyChecks:
     """What this region sends and receives of fingerprints.
 
@@ -54,7 +41,8 @@ class ConsistencyChecks:
         self.mismatches = 0
         self.key = b""
         self._server: Final = server
-        self._turns: Final[dict[int, _Turn]] = {}
+        self._next_ms: Final[dict[int, int]] = {}  # when each peer is sent one; monotonic
+        self._places: Final[dict[int, int]] = {}  # of the key that was looked at last for it
 
     def next_for(self, peer: int, given_away: Numbers) -> list[object]:
         """Return what is added to an answer that says up to where the log goes; mostly nothing.
@@ -64,16 +52,19 @@ class ConsistencyChecks:
             given_away: what the answer says is known here.
         """
         server = self._server
-        turn = self._turns.setdefault(peer, _Turn())
         now_ms = server.clock.monotonic_ms()
         is_half = server.gate.reasons & HALF_JOINED
-        if is_half or now_ms < turn.next_ms or given_away != region_of(server).known():
+        if (
+            is_half
+            or now_ms < self._next_ms.get(peer, 0)
+            or given_away != region_of(server).known()
+        ):
             return []
-        turn.next_ms = now_ms + _BEATS * server.config.aa_beat_ms
+        self._next_ms[peer] = now_ms + _BEATS * server.config.aa_beat_ms
         db = server.data.dbs[0]
         for _ in range(min(len(db), _KEYS_LOOKED_AT)):
-            turn.place = (turn.place + 1) % len(db)
-            entry = db.at(turn.place)
+            place = self._places[peer] = (self._places.get(peer, 0) + 1) % len(db)
+            entry = db.at(place)
             if isinstance(entry.value, Replicated):
                 return [entry.key, replication().fingerprint(entry.value, NEWEST)]
         return []

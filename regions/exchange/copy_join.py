@@ -10,8 +10,6 @@ files have been written anew, the copy is of no use any more.
 Where the files here are of an earlier time, what is here gives way to the copy. Records that are in
 the log here, and that the copy does not know, are applied again. Nothing says so in the file: until
 it has been written anew, a start finds what was there before, and takes another copy.
-
-Records that stand in the log are applied again: a copy has replaced what they had done.
 """
 
 from __future__ import annotations
@@ -137,7 +135,7 @@ class CopyJoin:
 
     def _go_on(self, walk: _Walk) -> bool:
         if self._key_join is not None:
-            if not self._key_join.step():
+            if not self._key_join():
                 self._key_join = None
             return True
         if not walk.next():

@@ -1,7 +1,4 @@
-"""A base that is given to another region piece by piece, as it lies on the disk.
-
-Full copies for regions that need more than the log holds: the newest base, piece by piece.
-"""
+"""Full copies for regions that need more than the log holds: the newest base, piece by piece."""
 
 from __future__ import annotations
 

@@ -91,6 +91,8 @@ class Effect:
 
 EffectHandler = Callable[[Effect], object]
 LocalHandler = Callable[[Server, Words], None]
+# Joins a key with a copy of it by about a millisecond's work; False when nothing is left.
+KeyJoin = Callable[[], bool]
 
 
 def effect(
@@ -230,15 +232,6 @@ def _handler_of(words: Words) -> EffectHandler:
         raise EffectError("an unknown effect")
     _check_words(name, words)
     return handler
-
-
-class KeyJoin:
-    """A key on its way to be joined with a copy of it."""
-
-    @abstractmethod
-    def step(self) -> bool:
-        """Do the next piece, about a millisecond's work; False when nothing is left."""
-        raise NotImplementedError
 
 
 class Replication:

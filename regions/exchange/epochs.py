@@ -1,33 +1,30 @@
-"""A region that does not know yet all that the others do takes no writes.
+"""Epochs: which one a region is in, and whether it takes writes.
 
-That stands in the nonce of its epoch, and so in the first line of the file that the epoch begins
-with: a start later on finds it there. ``AA CAUGHT nonce`` in the file says that it is over. The
-nonce also says in which epoch the folder of the region was empty (``regions.knowledge.region``).
+A region that does not know yet all that the others do takes none. That stands in the nonce of its
+epoch, and so in the first line of the file that the epoch begins with: a start later on finds it
+there. ``AA CAUGHT nonce`` in the file says that it is over. The nonce also says in which epoch the
+folder of the region was empty (``regions.knowledge.region``).
 
 A region whose files are of an earlier time may be given a copy, which replaces what is here. Then
 the base that is written says so, with a nonce that ends as that of a region which joins the others.
 
-Which epoch and generation a region starts with, and whether it may write at once.
+At the start of a region its epoch and generation are decided. A number stands for one record only.
+So an epoch goes on where it is certain that nothing of it is missing: the files are whole, and all
+other regions have said that they know no more of it. In doubt another one begins. IDs have to be
+unique, too, even against entries that are lost and were never sent. So where entries may be lost,
+another generation begins, which stands in every ID.
 
-A number stands for one record only. So an epoch goes on where it is certain that nothing of it is
-missing: the files are whole, and all other regions have said that they know no more of it. In doubt
-another one begins. IDs have to be unique, too, even against entries that are lost and were never
-sent. So where entries may be lost, another generation begins, which stands in every ID.
+What others have forgotten rests on what this region had reported to have. Where its files may be
+older than that, or are gone, it takes no writes until it knows all that the others do.
 
-What others have forgotten rests on what this region had reported to have. Where its files may
-be older than that, or are gone, it takes no writes until it knows all that the others do.
+For that, it asks all others what they know of it (``Survey``). Each is asked over a connection of
+its own, which introduces the two and pulls nothing. A region that takes part without an address
+here cannot be asked: it says what it knows when it calls.
 
-This decides. It asks nobody, and there is no clock here; see ``regions.exchange.door``.
-
-At its start, a region asks all others what they know of it.
-
-Each is asked over a connection of its own, which introduces the two and pulls nothing. A region
-that takes part without an address here cannot be asked: it says what it knows when it calls.
-
-Other lives of this region: another server that is it, or records of it that it does not know.
-
-Where another life writes, too, this one stops: what both write would be taken for the same. It
-stops as well once the others have forgotten it: what it would write came to nobody.
+There may be other lives of a region (``OtherLives``): another server that is it, or records of it
+that it does not know. Where another life writes, too, this one stops: what both write would be
+taken for the same. It stops as well once the others have forgotten it: what it would write came to
+nobody.
 
 It may also be found, while this region runs, that others know more of it than it does itself, or
 that they have met another life in the same epoch, or in a later one: the clock may have been set

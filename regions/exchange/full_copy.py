@@ -1,9 +1,7 @@
-"""Takes a full copy from a peer, piece by piece: what was sent is checked, and written in order.
+"""A full copy of a peer's data, where its log begins later than what is missing here.
 
-Where a peer's log begins later than what is missing here, a full copy of its data is taken.
-
-There is one at a time. It is written beside the files, loaded and joined (see ``join``), and
-deleted when the files have been written anew.
+There is one at a time. It comes piece by piece, each of which is checked. It is written beside the
+files, loaded and joined (see ``copy_join``), and deleted when the files have been written anew.
 """
 
 from __future__ import annotations

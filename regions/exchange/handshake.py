@@ -1,11 +1,9 @@
-"""Both sides show that they have the secret, and neither sends it.
+"""How two regions introduce themselves, and why one refuses the other.
 
-The side that asks sends a nonce and gets one. It sends a code over both, made with the secret, and
-is answered with another code over both. The codes begin with different words, so that one cannot be
-sent back as the other; and who asks has to show first, so that a stranger gets nothing to guess
-the secret from.
-
-How two regions introduce themselves, and why one refuses the other.
+Both sides show that they have the secret, and neither sends it. The side that asks sends a nonce
+and gets one. It sends a code over both, made with the secret, and is answered with another code
+over both. The codes begin with different words, so that one cannot be sent back as the other; and
+who asks has to show first, so that a stranger gets nothing to guess the secret from.
 
 ``AA HELLO version database region epoch generation nonce mode numbers`` is answered with the same
 of the other side, and with the nonce that it remembers of the asker's epoch, the reach of its log,

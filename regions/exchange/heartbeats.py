@@ -1,27 +1,22 @@
-"""What all regions know: beats, who takes part, and what may be forgotten.
+"""What a region says of itself in its log: beats, promises, whom it has met and who takes part.
 
 A region beats while there is something to forget, so an idle database is silent. What a removal
 left behind goes once every member has said that it has the removal on its disk. A member that is
 away holds that back, until it returns or is forgotten.
 
-Promises of this region and of others, for those who read up to what is stable.
+Those who read up to what is stable rest on promises. A region promises that it makes no more IDs up
+to a moment that is over. Where clocks differ, it promises as much as the region whose clock is
+furthest ahead, and makes its IDs above that. Else nothing of that region would be stable before the
+others' clocks are there. A clock that is ahead by more than some minutes is wrong, and pulls nobody
+with it. A region promises only while somebody wants to know what is stable: here, or in another
+region, which beats meanwhile. The file says so before, and mostly more than that. So a promise
+holds when the process has ended, and not each one takes a record. Others are promised only what is
+on the disk, because a power cut would take back the rest.
 
-A region promises that it makes no more IDs up to a moment that is over. Where clocks differ, it
-promises as much as the region whose clock is furthest ahead, and makes its IDs above that. Else
-nothing of that region would be stable before the others' clocks are there. A clock that is ahead by
-more than some minutes is wrong, and pulls nobody with it. A region promises only while somebody
-wants to know what is stable: here, or in another region, which beats meanwhile. The file
-says so before, and mostly more than that. So a promise holds when the process has ended, and not
-each one takes a record. Others are promised only what is on the disk, because a power cut would
-take back the rest.
-
-What a region has on its disk: what it assures others that it will not lose, or promises.
-
-Whom a region has met stands in its file.
-
-Two lives of a region may have taken the same epoch. Their nonces tell them apart, so a region keeps
-the nonces that it has met over a restart: nobody else can say that a number was given twice. It
-also keeps which version each region speaks, because one that is down cannot be asked.
+Whom a region has met stands in its file, too. Two lives of a region may have taken the same epoch.
+Their nonces tell them apart, so a region keeps the nonces that it has met over a restart: nobody
+else can say that a number was given twice. It also keeps which version each region speaks, because
+one that is down cannot be asked.
 """
 
 from __future__ import annotations

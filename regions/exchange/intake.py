@@ -209,33 +209,34 @@ class Intake(Inlet):
             waiting.next += 1
             if following:
                 self._keep(piece, start, end, first, waiting.number - first)
-                self._keep_with(piece, unit, waiting.number, following)
+                self._keep(piece, unit.start, unit.end, waiting.number, applied, following)
                 start = unit.end
                 first = waiting.number + applied
             end = unit.end
             waiting.number += applied
         self._keep(piece, start, end, first, waiting.number - first)
 
-    def _keep(self, piece: Piece, start: int, end: int, first: int, count: int) -> None:
-        if count:
-            self._append(piece.origin, first, count, piece.payload[start:end])
-            self._server.changes.end_command()
-
-    def _keep_with(self, piece: Piece, unit: _Unit, first: int, following: list[Words]) -> None:
-        """Append a unit and the effects of this region that belong to it."""
-        payload = piece.payload[unit.start : unit.end]
-        self._append(piece.origin, first, len(unit.records), payload)
-        for words in following:
-            emit(self._server, words)
-        self._server.changes.end_command()
-
-    def _append(self, origin: bytes, first: int, count: int, payload: bytes) -> None:
+    def _keep(
+        self,
+        piece: Piece,
+        start: int,
+        end: int,
+        first: int,
+        count: int,
+        following: list[Words] | None = None,
+    ) -> None:
+        """Append applied units to the file, and effects of this region that belong to them."""
+        if not count:
+            return
         server = self._server
         journal = self._dispatcher.durability.files.aof
         assert isinstance(journal, Journal)
         server.changes.unfinished = True
-        if journal.append_received(origin, first, count, payload):
+        if journal.append_received(piece.origin, first, count, piece.payload[start:end]):
             server.host.flush_soon()
+        for words in following or []:
+            emit(server, words)
+        server.changes.end_command()
 
 
 def units_of(piece: Piece) -> tuple[list[_Unit], bytes]:

@@ -1,10 +1,8 @@
-"""One region asks another one, up to the point where both know who the other is.
+"""One connection to a peer, from the side that asks: requests out, replies in, and silence noticed.
 
-What it asks then, and what it makes of the answers, is up to a subclass.
-
-One connection to a peer, from the side that asks: requests out, replies in, and silence noticed.
-
-What carries it is not known here: a socket (``link``), or something that a test has.
+``PeerClient`` asks, up to the point where both know who the other is. What it asks then, and what
+it makes of the answers, is up to a subclass. What carries it is a link: a socket (``sockets``), or
+something that a test has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Another region that has called here: has it shown the secret, who is it, what is it sent.
+"""The regions that have called here: have they shown the secret, who are they, what are they sent.
 
-The regions that have called here, and their PULLs that wait for something to be written.
+Their PULLs wait here for something to be written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a person can do about a link that is of no use: it stands behind the reason in the log.
+"""The other regions: how each is reached, what has come from it, and when it is tried again.
 
-The other regions: how each is reached, what has come from it, and when it is tried again.
+What a person can do about a link that is of no use stands behind the reason in the log.
 """
 
 from __future__ import annotations

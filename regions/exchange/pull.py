@@ -1,7 +1,7 @@
 """The exchange: what a region that is asked answers, and what a region that asks makes of it.
 
 Messages in, messages out: there is no socket here, no clock and no file. A region *pulls* what it
-lacks from each of the others. It introduces itself (``hello``), and then keeps some
+lacks from each of the others. It introduces itself (``handshake``), and then keeps some
 PULLs on their way, so that there is always one at the other side that can be answered as soon as
 something has been written there. Where much is written and the way is long that takes more of them;
 where nothing is, few are enough.

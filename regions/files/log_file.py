@@ -1,10 +1,8 @@
-"""Finds the requests in the bytes of a file, and what they are, without taking their words out.
+"""One file of a region's log: which numbered records it holds, and how they are found there.
 
-How the file of a region counts its records: ``AA FROM origin number``.
-
-Which numbered records one file holds, and where a reader can begin.
-
-Goes through a file of a region unit by unit, from a place where it is known how to count.
+A scanner finds the requests, and what they are, without taking their words out. ``AA FROM origin
+number`` says how to count from there on. So a reader begins at such a place, and goes through the
+file unit by unit.
 """
 
 from __future__ import annotations

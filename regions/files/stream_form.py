@@ -1,20 +1,15 @@
-"""What a stream of lanes consists of beside its entries, as msgpack documents.
+"""The form of streams in a region: a single server's, and those of lanes that regions write.
 
 A stream that several regions write is ``LANES``, each ``LANE`` with its blocks, what is
 ``REMEMBERED`` of it and the ``BIRTHS`` of each group name, and then its groups, each with its
 ``PLACES`` in front of the consumers, and its producers.
 
-Each is an array of arrays; vectors and starts stand in them as the text that records have. What is
-read from one is checked as far as its type goes, and every name, number and ID in it.
+What a stream consists of beside its entries is msgpack documents, each an array of arrays; vectors
+and starts stand in them as the text that records have. What is read from one is checked as far as
+its type goes, and every name, number and ID in it.
 
 Raises:
     ValueError: from ``read_...``, where a document holds what none does. ``MsgspecError`` likewise.
-
-Turns a frozen stream of lanes into records: the blocks of each lane as they are.
-
-Turns records back into streams of lanes, and all others as they are.
-
-The form of streams in a region: a single server's, and those of lanes that regions write.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Beats: what each region has said in its own log of what it knows, and what all of them know.
+"""What all regions know, by their beats, and up to where no ID can come, by their promises.
 
-A region says from time to time, in a record like any other, which records it has on its disk. A
-beat is read in order, behind all that its region wrote before it. So when all members' latest beats
-here cover a record, everything that was written anywhere without knowing that record is here.
+A **beat**: a region says from time to time, in a record like any other, which records it has on its
+disk. A beat is read in order, behind all that its region wrote before it. So when all members'
+latest beats here cover a record, everything that was written anywhere without knowing that record
+is here.
 
 A region that was forgotten beats no more, and what is left of it passes from member to member. Who
 knows that it was forgotten takes nothing more from itself. So once all members' beats say that they
 know, they also say all that any of them will ever have of it.
 
-Promises: up to which millisecond a region makes no more IDs.
-
-A region sends its promise with all that it gives. That holds for whoever has all that the
-region wrote before. So no ID can come any more up to the least of what all regions have promised,
-unless it was made in an earlier life of a region, and the end of that life's records is lost where
-they were made, but not everywhere. Three things rule that out:
+A **promise** says up to which millisecond a region makes no more IDs. It sends its promise with all
+that it gives. That holds for whoever has all that the region wrote before. So no ID can come any
+more up to the least of what all regions have promised, unless it was made in an earlier life of a
+region, and the end of that life's records is lost where they were made, but not everywhere. Three
+things rule that out:
 
 - What any of the others knows of lives that are over is here, too.
 - Each of them knows the present life of every region. Whoever knows it takes nothing more from an
@@ -22,8 +22,8 @@ they were made, but not everywhere. Three things rule that out:
 - Whoever loses what he knew begins another life, which the others have to know first, then. So
   nothing slips from one to another between two looks.
 
-A life that has written nothing is known to nobody. So it promises nothing before it has, unless
-it is the first one of its region.
+A life that has written nothing is known to nobody. So it promises nothing before it has, unless it
+is the first one of its region.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""Where a group begins to read.
+"""What regions share of a group: where it begins to read, what is acknowledged, whether it exists.
 
-Intervals of IDs, as acknowledgements name them: above one ID, up to another and with it.
+Deletions win over what they had not seen. A group is made by a create, and several regions may make
+the same one at once. It exists while one of its creates lives. A create lives if its maker had seen
+every DESTROY of the group and every deletion of the key, if no expiry of the key had seen it, and
+if no living create had seen it. One that a living create had seen has been ended by a deletion that
+may not have come yet. It is kept until that comes, because the other create can end first.
 
-Which groups exist: deletions win over what they had not seen.
-
-A group is made by a create, and several regions may make the same one at once. It exists while one
-of its creates lives. A create lives if its maker had seen every DESTROY of the group and every
-deletion of the key, if no expiry of the key had seen it, and if no living create had seen it.
-One that a living create had seen has been ended by a deletion that may not have come yet. It is
-kept until that comes, because the other create can end first.
-
-Acknowledgements name the creates for which they hold, and go with them. Some come before their
-create, because records of different origins come in any order.
+Acknowledgements are intervals of IDs: above one ID, up to another and with it. They name the
+creates for which they hold, and go with them. Some come before their create, because records of
+different origins come in any order.
 """
 
 from __future__ import annotations
@@ -290,7 +287,7 @@ class GroupState:
         """These creates are left; those whose end another's maker had seen do not live."""
         self.creates = []
         self.outlived = []
-        for create in sorted(known, key=_key):
+        for create in sorted(known, key=lambda create: dot_key(create.dot)):
             if any(other is not create and covers(other.numbers, create.dot) for other in known):
                 self.outlived.append(create)
             else:
@@ -414,7 +411,3 @@ class GroupState:
         twin.mode = self.mode.copy()
         twin.home = self.home.copy()
         return twin
-
-
-def _key(create: Create) -> tuple[int, int, int]:
-    return dot_key(create.dot)

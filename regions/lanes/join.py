@@ -337,11 +337,7 @@ def join_pairs(mine: RegionalStream, other: RegionalStream) -> None:
                 news.append(record)
     if not news and len(kept) == len(records):
         return
-    mine.set_pairs(sorted(kept + news, key=_added_ms))
-
-
-def _added_ms(record: Record) -> int:
-    return record[4]
+    mine.set_pairs(sorted(kept + news, key=lambda record: record[4]))
 
 
 def _join_group_state(

@@ -98,11 +98,6 @@ class Register:
             length = setting.first
         return setting.version, far, length, origin_key(setting.dot[0]), setting.dot[1]
 
-    def unite(self, other: Register) -> None:
-        """Know what another one knows, too."""
-        for setting in other.settings.values():
-            self.add(setting)
-
     def copy(self) -> Register:
         """An equal one."""
         twin = Register(self.longest_wins)

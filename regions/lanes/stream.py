@@ -1,12 +1,10 @@
-"""A stream of several lanes as it is at one moment, while the stream itself goes on changing.
-
-Each lane is frozen as a stream is (``storage.stream.frozen``), and the groups and producers with
-them. What is remembered beside them is small, and copied.
-
-One stream that several regions write.
+"""One stream that several regions write, and what it is at one moment, while it goes on changing.
 
 The state of a stream is the same in all regions that know the same records, in whatever order the
 records of different origins came. What is local is kept in its groups and in its IDMP map.
+
+For a snapshot each lane is frozen as a stream is (``storage.stream.frozen``), and the groups and
+producers with them. What is remembered beside them is small, and copied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stream that is gone, in few bytes, for as long as it has to be remembered.
+"""A stream that is gone, in few bytes, for as long as it has to be remembered, and its end.
 
 Where another region is away for long, every key that is deleted meanwhile is remembered. Nearly all
 that is left of such streams is alike: lanes without entries, and the removals that cover them. That
@@ -14,8 +14,6 @@ remembered stays as it is.
 
 There may be millions of tombstones. So a tombstone is the text itself, and no object that holds it.
 It is distinguished from a string by where it lies.
-
-Forgetting what all regions have seen.
 
 A removal is remembered because what it removes may still come, and because of what its maker had
 not seen. Once every region is known to have seen it, and all that was made before that is here,
@@ -85,7 +83,7 @@ def unpack_tombstone(tombstone: bytes, region: Region) -> RegionalStream:
 
 
 def lasts(tombstone: bytes, stable: Numbers) -> bool:
-    """Return whether ``garbage.collect`` would find nothing that may be forgotten."""
+    """Return whether ``collect`` would find nothing that may be forgotten."""
     packed = _Unpacker(tombstone)
     counted = packed.next()
     if not counted & _HAS_GARBAGE:

@@ -6,11 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from headrace.regions.tools.client import Address
+from headrace.regions.tools.client import Address, Encryption
 
 if TYPE_CHECKING:
-    from headrace.regions.tools.client import Encryption
-
     Tools = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
@@ -51,25 +49,6 @@ def _add_encryption(tool: argparse.ArgumentParser) -> None:
     group.add_argument("--key", default="", metavar="FILE", help="its private key")
 
 
-def _encryption(arguments: argparse.Namespace) -> Encryption | None:
-    """Return how connections are encrypted, if they are.
-
-    Raises: OSError where a file cannot be used.
-    """
-    if not arguments.tls and not any(url.encrypted for url in arguments.urls):
-        return None
-    from headrace.regions.tools.client import Encryption
-
-    return Encryption(
-        arguments.cacert,
-        arguments.cacertdir,
-        arguments.cert,
-        arguments.key,
-        arguments.insecure,
-        arguments.sni,
-    )
-
-
 def _address(text: str) -> Address:
     try:
         return Address(text)
@@ -82,7 +61,8 @@ def run_tool(arguments: argparse.Namespace) -> int:
     from headrace.regions.tools.overview import show_regions
 
     try:
-        encryption = _encryption(arguments)
+        is_encrypted = arguments.tls or any(url.encrypted for url in arguments.urls)
+        encryption = Encryption(arguments) if is_encrypted else None
     except OSError as error:
         print(f"A certificate cannot be used: {error.strerror or error}", file=sys.stderr)
         return 2

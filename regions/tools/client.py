@@ -1,12 +1,12 @@
 """A tool as a client: one connection to a server, one request after another.
 
-Encrypted connections of tools, by the options that redis-cli has for that.
+Connections are encrypted by the options that redis-cli has for that.
 """
 
 from __future__ import annotations
 
+import argparse
 import socket
-import ssl
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -120,45 +120,32 @@ def _word(word: str | bytes) -> bytes:
 
 
 class Encryption:
-    """How connections are made.
+    """How connections are encrypted, by the options that redis-cli has for that.
 
-    As in redis-cli the certificate of a server has to be signed by an authority that is trusted,
-    and need not be for the host that was called.
-
-    Args:
-        authority: file with authorities that are trusted; folder: one with such files. Without
-            both, those of the system are.
-        certificate: file with the one to show, and key: file with its key; empty for none.
-        insecure: trust every server.
-        name: what the server is told that it is called; empty for the host that is connected to.
+    As there, the certificate of a server has to be signed by an authority that is trusted, and need
+    not be for the host that was called.
 
     Raises:
         OSError: a file cannot be used.
     """
 
-    def __init__(
-        self,
-        authority: str = "",
-        folder: str = "",
-        certificate: str = "",
-        key: str = "",
-        insecure: bool = False,
-        name: str = "",
-    ) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
+        import ssl  # late: OpenSSL comes with it
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
-        if insecure:
+        if options.insecure:
             context.verify_mode = ssl.CERT_NONE
-        elif authority or folder:
-            context.load_verify_locations(authority or None, folder or None)
+        elif options.cacert or options.cacertdir:
+            context.load_verify_locations(options.cacert or None, options.cacertdir or None)
         else:
             context.load_default_certs()
-        if certificate:
-            context.load_cert_chain(certificate, key or None)
+        if options.cert:
+            context.load_cert_chain(options.cert, options.key or None)
         self._context: Final = context
-        self._name: Final = name
+        self._name: Final[str] = options.sni
 
-    def wrap(self, opened: socket.socket, host: str) -> ssl.SSLSocket:
+    def wrap(self, opened: socket.socket, host: str) -> socket.socket:
         """The encrypted form of a connection to a host.
 
         Raises:

@@ -1,9 +1,4 @@
-"""Tables of text for a terminal, and figures that people read.
-
-What one region says of itself and of the others: INFO activeactive, as facts and problems.
-
-``headrace regions``: how regions are, seen from those that can be asked, and what is wrong.
-"""
+"""``headrace regions``: how regions are, seen from those that can be asked, and what is wrong."""
 
 from __future__ import annotations
 

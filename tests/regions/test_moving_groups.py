@@ -318,7 +318,7 @@ def test_a_copy_tells_where_a_group_is_read(tmp_path: Path) -> None:
     mine, theirs = three.region.known(), two.region.known()
     joining = replication().join(three.server, b"x", copied(stream_of(two)), mine, theirs)
     assert joining is not None
-    while joining.step():
+    while joining():
         pass
     for origin, number in theirs.items():
         three.region.learned(origin, number)
