@@ -12,17 +12,18 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.storage.string.string import String
+from headrace.storage.string.string import STRING, String
 from headrace.storage.value import Value
-
-_PLAIN: Final[dict[type, type[String]]] = {bytes: String, int: String, bytearray: String}
 
 
 def face(value: object) -> Value:
     """Return what answers for a value as a keyspace holds it."""
-    if isinstance(value, Value):
-        return value
-    return _PLAIN[type(value)](value)
+    return value if isinstance(value, Value) else String(value)
+
+
+def type_name(value: object) -> bytes:
+    """Return the name of the type of a value."""
+    return value.type_name() if isinstance(value, Value) else STRING
 
 
 def frozen(value: object) -> object:

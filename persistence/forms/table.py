@@ -14,7 +14,7 @@ from headrace.persistence.forms.sorted_set import SortedSetForm
 from headrace.persistence.forms.stream.form import StreamForm
 from headrace.persistence.forms.string import StringForm
 from headrace.persistence.rdb.values import RdbValues
-from headrace.storage.faces import face
+from headrace.storage.faces import face, type_name
 from headrace.storage.value import Frozen
 
 _FORMS: Final[dict[bytes, Form]] = {}  # by the name of the type
@@ -51,7 +51,7 @@ def form_of(value: object) -> Form:
 
 def frozen_type(value: object) -> bytes:
     """The name of the type of a value, as a keyspace holds it or frozen."""
-    return value.type_name() if isinstance(value, Frozen) else face(value).type_name()
+    return value.type_name() if isinstance(value, Frozen) else type_name(value)
 
 
 class _Members:

@@ -25,7 +25,6 @@ from headrace.server.commands.shared_keys import SharedKeys, shares_keys
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.storage.entry import NO_EXPIRY, Entry
-from headrace.storage.faces import face
 from headrace.storage.sharing import Replicated
 from headrace.storage.value import Value
 
@@ -106,7 +105,7 @@ class RegionalKeys(SharedKeys):
         return True
 
     def restore(self, call: Call, key: bytes, value: object, moment_ms: int) -> bool:
-        if not isinstance(value, Value) or face(value).type_name() != b"stream":
+        if not isinstance(value, Value) or value.type_name() != b"stream":
             call.refuse_other_keys()
             remove_everywhere(call, key)
             return False

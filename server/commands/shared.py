@@ -16,7 +16,7 @@ from headrace.server.commands.shared_keys import shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.collection import Collection
-from headrace.storage.faces import face
+from headrace.storage.faces import type_name
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.sharing import Replicated
 from headrace.storage.value import Value
@@ -67,7 +67,9 @@ def set_deadline(call: Call, key: bytes, moment_ms: int, record: list[bytes] | N
         shared_keys().set_deadline(call.server, key, max(0, moment_ms))
         return
     call.db.expire_at(key, max(0, moment_ms))
-    call.changed(key, DEADLINE_SET, record or [b"PEXPIREAT", key, b"%d" % moment_ms])
+    if record is None and call.recorded:
+        record = [b"PEXPIREAT", key, b"%d" % moment_ms]
+    call.changed(key, DEADLINE_SET, record)
 
 
 def is_replicated(call: Call, key: bytes) -> bool:
@@ -93,7 +95,7 @@ def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: obje
     """Free what a key held, and report that it holds another value now, maybe of another type."""
     call.server.data.free_later(old)
     call.changed_in(db, key, OVERWRITTEN, None, count=0)
-    if face(old).type_name() != face(new).type_name():
+    if type_name(old) != type_name(new):
         call.changed_in(db, key, TYPE_CHANGED, None, count=0)
 
 

@@ -41,7 +41,7 @@ from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import lengthy
 from headrace.server.eviction import counted, counter_of, counts_uses, last_ms
 from headrace.storage.entry import NO_EXPIRY, Entry
-from headrace.storage.faces import face
+from headrace.storage.faces import face, type_name
 from headrace.storage.keyspace import Keyspace
 
 RENAMED_FROM: Final = Event(b"rename_from", EVENT_GENERIC, touches=True, wakes=True)
@@ -78,6 +78,7 @@ def use_long_ago(call: Call, key: bytes, seconds: int) -> None:
 
 
 _NONE: Final = Status(b"none")
+_TYPE_STATUSES: Final[dict[bytes, Status]] = {}
 
 
 def del_(call: Call) -> object:
@@ -175,7 +176,14 @@ def touch(call: Call) -> object:
 def type_(call: Call) -> object:
     """Reply: the name of the type, ``none`` without a key."""
     found = call.counted_entry(call.argv[1])
-    return _NONE if found is None else Status(face(found.value).type_name())
+    return _NONE if found is None else _status_of(type_name(found.value))
+
+
+def _status_of(name: bytes) -> Status:
+    found = _TYPE_STATUSES.get(name)
+    if found is None:
+        found = _TYPE_STATUSES[name] = Status(name)
+    return found
 
 
 def rename(call: Call) -> object:
@@ -349,7 +357,7 @@ def scan(call: Call) -> object:
         key = entry.key
         if not matches(options.pattern, key) or call.db.entry(key, call.now_ms) is None:
             continue
-        if options.kind is None or face(entry.value).type_name() == options.kind:
+        if options.kind is None or type_name(entry.value) == options.kind:
             keys.append(key)
     call.report_expired_apart()
     return [b"%d" % cursor, keys]
@@ -453,9 +461,11 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     if has_passed(call, moment_ms):
         delete_expired(call, key)
     else:
-        record = call.argv
-        if unit_ms != 1 or base_ms:
-            record = [b"PEXPIREAT", key, b"%d" % moment_ms, *record[3:]]
+        record: list[bytes] | None = None
+        if unit_ms == 1 and not base_ms:
+            record = call.argv
+        elif call.recorded:
+            record = [b"PEXPIREAT", key, b"%d" % moment_ms, *call.argv[3:]]
         set_deadline(call, key, moment_ms, record)
     return 1
 

@@ -269,19 +269,22 @@ def set_(call: Call) -> object:
         return reply if options.get else None
     if moment_ms < 0:
         store(call, key, encode_string(argv[2]), bool(options.ttl))
-        call.changed(key, SET, _record(argv, options, moment_ms))
+        call.changed(key, SET, _record(call, options, moment_ms))
     elif options.has_passed(call, moment_ms):
         expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
     else:
-        _set_until(call, key, argv[2], moment_ms, _record(argv, options, moment_ms))
+        _set_until(call, key, argv[2], moment_ms, _record(call, options, moment_ms))
     return reply
 
 
-def _record(argv: list[bytes], options: StringOptions, moment_ms: int) -> list[bytes]:
-    """As it came, but with an absolute deadline, or else without GET.
+def _record(call: Call, options: StringOptions, moment_ms: int) -> list[bytes] | None:
+    """Return the request as it came, but with an absolute deadline, or else without GET.
 
     What compares is left out: it has held, and Redis before 8.4 does not know it.
     """
+    argv = call.argv
+    if not call.recorded:
+        return None
     if moment_ms >= 0:
         is_exact = options.ttl == b"PXAT" and not options.compares
         return argv if is_exact else [*argv[:3], b"PXAT", b"%d" % moment_ms]
@@ -318,7 +321,9 @@ def _may_set(call: Call, key: bytes, options: StringOptions) -> bool:
     return holds(found, options.condition, options.expected, WRONGTYPE)
 
 
-def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int, record: list[bytes]) -> None:
+def _set_until(
+    call: Call, key: bytes, value: bytes, moment_ms: int, record: list[bytes] | None
+) -> None:
     store_until(call, key, encode_string(value), moment_ms)
     call.changed(key, SET, record)
     report_deadline(call, key)
@@ -348,7 +353,9 @@ def psetex(call: Call) -> object:
 def _setex(call: Call, unit: bytes) -> object:
     _, key, time, value = call.argv
     moment_ms = deadline_ms(call, unit, time)
-    record = [b"SET", key, value, b"PXAT", b"%d" % moment_ms]
+    record: list[bytes] | None = None
+    if call.recorded:
+        record = [b"SET", key, value, b"PXAT", b"%d" % moment_ms]
     _set_until(call, key, value, moment_ms, record)
     return OK
 
