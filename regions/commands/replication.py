@@ -6,10 +6,12 @@ from typing import Final, cast
 
 from headrace.compat.stream_ids import format_id
 from headrace.regions.commands.group_handover import move_group, note_groups_elsewhere
-from headrace.regions.commands.groups import publish_waiting
-from headrace.regions.commands.removals import RegionalExpiries
-from headrace.regions.commands.settings import limits_record
 from headrace.regions.commands.state import empty, known_state, remembered_state, settle
+from headrace.regions.commands.stream_effects import (
+    RegionalExpiries,
+    limits_record,
+    publish_waiting,
+)
 from headrace.regions.exchange.effects import (
     KeyJoin,
     Replication,
@@ -23,7 +25,7 @@ from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.conversion import adopted, alone
 from headrace.regions.lanes.fingerprint import fingerprint, shared_state
 from headrace.regions.lanes.handover import has_read
-from headrace.regions.lanes.join import Join, join, keep_local
+from headrace.regions.lanes.join import Join, keep_local
 from headrace.regions.lanes.places import places_of
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import collect, lanes_to_end, lasts, sweeper
@@ -174,7 +176,9 @@ class StreamReplication(Replication):
         mine = known_state(server, key)
         fresh = empty(server)
         if isinstance(copy, RegionalStream):
-            join(fresh, copy, {}, theirs, data.node_limits)
+            joining = Join(fresh, copy, {}, theirs, data.node_limits)
+            while joining.step():
+                pass
         elif mine is None:
             return
         if mine is not None:

@@ -14,7 +14,7 @@ from typing import Final
 from headrace.persistence.errors import shown
 from headrace.regions.exchange.effects import Effect, region_of
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.registers import NO_DEADLINE
+from headrace.regions.lanes.remembered import NO_DEADLINE
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import pack_tombstone, unpack_tombstone
 from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED, Event

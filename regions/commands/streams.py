@@ -9,15 +9,19 @@ from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.packing import Constant, Packer, packed_id
 from headrace.protocol.replies import NULL_ARRAY, OK
-from headrace.regions.commands.groups import publish
-from headrace.regions.commands.removals import LaneEntry, delete_entries
-from headrace.regions.commands.settings import limits_record, set_first_limits
 from headrace.regions.commands.stable_ids import StableEntryAfter, parts_up_to, stable_id
 from headrace.regions.commands.state import (
     drop_tombstone,
     note_outlived,
     remembered,
     take_deadline,
+)
+from headrace.regions.commands.stream_effects import (
+    LaneEntry,
+    delete_entries,
+    limits_record,
+    publish,
+    set_first_limits,
 )
 from headrace.regions.commands.xadd import entry_record
 from headrace.regions.exchange.effects import (

@@ -43,7 +43,7 @@ _ANSWERING: Final = b"headrace answers\n"
 NONCE_MAX_BYTES: Final = 64
 GENERATION_MAX: Final = 2**44 - 1
 VERSION_MAX: Final = 2**31
-_NONE: Final = b"-"
+NONE: Final = b"-"
 _MODE_NAMES: Final = {mode: name for name, mode in MODES.items()}
 WORDS: Final = 8  # that introduce a region; one more may say which process it is
 _REPLY_ITEMS: Final = 11
@@ -98,27 +98,31 @@ class Hello:
         now_ms: the time of day there; 0 where it does not say.
     """
 
-    def __init__(
-        self,
-        lowest: int,
-        version: int,
-        database: bytes,
-        region: int,
-        epoch: int,
-        generation: int,
-        nonce: bytes,
-        mode: int,
-        numbers: Numbers,
-    ) -> None:
+    def __init__(self, words: list[bytes]) -> None:
+        """Read the words of ``AA HELLO``, of whatever version.
+
+        Raises:
+            BadHello: they introduce nobody.
+        """
+        if len(words) < WORDS:
+            raise BadHello("too few words")
+        nonce = _nonce(words[5])
+        mode = MODES.get(words[6])
+        if len(words[1]) > NAME_MAX_BYTES:
+            raise BadHello("a name is too long")
+        if mode is None:
+            raise BadHello("there is no such mode")
+        first, dash, last = words[0].partition(b"-")
+        lowest = _number(first, 1, VERSION_MAX)
         self.lowest: Final = lowest
-        self.version: Final = version
-        self.database: Final = database
-        self.region: Final = region
-        self.epoch: Final = epoch
-        self.generation: Final = generation
+        self.version: Final = _number(last, lowest, VERSION_MAX) if dash else lowest
+        self.database: Final = words[1]
+        self.region: Final = _number(words[2], 1, REGION_MAX)
+        self.epoch: Final = _number(words[3], 0, EPOCH_MAX)
+        self.generation: Final = _number(words[4], 0, GENERATION_MAX)
         self.nonce: Final = nonce
         self.mode: Final = mode
-        self.numbers: Final = numbers
+        self.numbers: Final = _numbers(words[7])
         self.remembered = b""
         self.reach: Numbers = {}
         self.members: list[int] = []
@@ -134,83 +138,24 @@ class Hello:
         """The epoch in which its folder was empty."""
         return begun_in(self.nonce, self.epoch)
 
-    @property
-    def speaks(self) -> bytes:
-        """The versions that it speaks, as they are written."""
-        if self.lowest == self.version:
-            return b"%d" % self.version
-        return b"%d-%d" % (self.lowest, self.version)
 
-    def words(self) -> list[bytes]:
-        """Return what introduces it, as ``AA HELLO`` has it."""
-        return [
-            self.speaks,
-            self.database,
-            b"%d" % self.region,
-            b"%d" % self.epoch,
-            b"%d" % self.generation,
-            self.nonce or _NONE,
-            _MODE_NAMES[self.mode],
-            encode_numbers(self.numbers),
-        ]
-
-    def reply(self) -> list[object]:
-        """As ``words``, with what answers the other side."""
-        items: list[object] = []
-        items.extend(self.words())
-        items.append(self.remembered or _NONE)
-        items.append(encode_numbers(self.reach))
-        items.append(b",".join([b"%d" % region for region in self.members]) or _NONE)
-        return items
-
-
-def hello_of(region: Region, known: Numbers) -> Hello:
-    """Return how this region introduces itself.
+def hello_words(region: Region, known: Numbers) -> list[bytes]:
+    """Return what introduces this region, as ``AA HELLO`` has it.
 
     Args:
         known: what it knows, and may say that it does.
     """
-    return Hello(
-        LOWEST_VERSION,
-        newest_version(),
+    newest = newest_version()
+    return [
+        b"%d" % newest if newest == LOWEST_VERSION else b"%d-%d" % (LOWEST_VERSION, newest),
         region.database,
-        region.id,
-        region.epoch,
-        region.generation,
-        region.nonce,
-        region.mode,
-        known,
-    )
-
-
-def read_hello(words: list[bytes]) -> Hello:
-    """Return who the words of ``AA HELLO`` introduce, of whatever version.
-
-    Raises:
-        BadHello: they introduce nobody.
-    """
-    if len(words) < WORDS:
-        raise BadHello("too few words")
-    database = words[1]
-    nonce = _nonce(words[5])
-    mode = MODES.get(words[6])
-    if len(database) > NAME_MAX_BYTES:
-        raise BadHello("a name is too long")
-    if mode is None:
-        raise BadHello("there is no such mode")
-    first, dash, last = words[0].partition(b"-")
-    lowest = _number(first, 1, VERSION_MAX)
-    return Hello(
-        lowest,
-        _number(last, lowest, VERSION_MAX) if dash else lowest,
-        database,
-        _number(words[2], 1, REGION_MAX),
-        _number(words[3], 0, EPOCH_MAX),
-        _number(words[4], 0, GENERATION_MAX),
-        nonce,
-        mode,
-        _numbers(words[7]),
-    )
+        b"%d" % region.id,
+        b"%d" % region.epoch,
+        b"%d" % region.generation,
+        region.nonce or NONE,
+        _MODE_NAMES[region.mode],
+        encode_numbers(known),
+    ]
 
 
 def read_reply(items: object) -> Hello:
@@ -226,10 +171,10 @@ def read_reply(items: object) -> Hello:
         if not isinstance(item, bytes):
             raise BadHello("the reply has items that are no words")
         words.append(item)
-    hello = read_hello(words)
+    hello = Hello(words)
     hello.remembered = _nonce(words[8])
     hello.reach = _numbers(words[9])
-    if words[10] != _NONE:
+    if words[10] != NONE:
         hello.members = [_number(word, 1, REGION_MAX) for word in words[10].split(b",")]
     if len(words) > _REPLY_ITEMS:
         hello.now_ms = _number(words[11], 0, TIME_MAX_MS)
@@ -265,7 +210,7 @@ def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
 def _nonce(word: bytes) -> bytes:
     if len(word) > NONCE_MAX_BYTES:
         raise BadHello("a nonce is too long")
-    return b"" if word == _NONE else word
+    return b"" if word == NONE else word
 
 
 def _number(word: bytes, low: int, high: int) -> int:

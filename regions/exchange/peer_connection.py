@@ -20,7 +20,7 @@ from headrace.regions.exchange.handshake import (
     Hello,
     answering_code,
     asking_code,
-    hello_of,
+    hello_words,
     is_nonce,
     new_nonce,
     read_reply,
@@ -163,7 +163,7 @@ class PeerClient(Provider):
     def _greet(self) -> None:
         self.state = GREETING
         region = self._region
-        words = hello_of(region, region.known()).words()
+        words = hello_words(region, region.known())
         if region.process:
             words.append(region.process)
         self.out.append([AA, b"HELLO", *words])

@@ -14,16 +14,16 @@ from headrace.compat.errors import CommandError
 from headrace.protocol.replies import ErrorReply
 from headrace.regions.exchange.consistency import ConsistencyChecks
 from headrace.regions.exchange.handshake import (
+    NONE,
     WORDS,
     BadHello,
     Hello,
     answering_code,
     as_reply,
     asking_code,
-    hello_of,
+    hello_words,
     is_nonce,
     new_nonce,
-    read_hello,
     refusal,
     same,
 )
@@ -34,7 +34,7 @@ from headrace.server.clients.session import Session
 from headrace.server.durability.worker import ThreadCall, Worker
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
-from headrace.storage.vectors import Numbers, epoch_of, region_of
+from headrace.storage.vectors import Numbers, encode_numbers, epoch_of, region_of
 
 BEAT_MS: Final = 1000  # a PULL waits no longer
 TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it
@@ -106,7 +106,7 @@ class PeerSession:
         region = self._region
         log = self._log
         try:
-            hello = read_hello(words)
+            hello = Hello(words)
         except BadHello as error:
             raise as_reply(error) from None
         line = refusal(region, hello, region.count, True)
@@ -115,13 +115,13 @@ class PeerSession:
         if line:
             raise CommandError(line)
         region.meet(hello.region, hello.begun)
-        reply = hello_of(region, self._known_to(hello))
-        reply.remembered = region.nonces.get(hello.origin, b"")
-        reply.reach = {origin: log.reach(origin) for origin in log.origins()}
-        reply.members = self._members()
+        reply: list[object] = [*hello_words(region, self._known_to(hello))]
+        reply.append(region.nonces.get(hello.origin, b"") or NONE)
+        reply.append(encode_numbers({origin: log.reach(origin) for origin in log.origins()}))
+        reply.append(b",".join([b"%d" % member for member in self._members()]) or NONE)
         region.note_met(hello.origin, hello.nonce, hello.version)
         self.source = Source(region, log, hello)
-        return reply.reply()
+        return reply
 
     def _known_to(self, hello: Hello) -> Numbers:
         """Return what is known here, as the caller is to hear it.

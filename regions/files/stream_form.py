@@ -47,8 +47,16 @@ from headrace.regions.lanes.group_state import (
 )
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import Places
-from headrace.regions.lanes.registers import Register, Setting
-from headrace.regions.lanes.removals import DEL, EXPIRE, Awaited, Removal, Tombstone, Top
+from headrace.regions.lanes.remembered import (
+    DEL,
+    EXPIRE,
+    Awaited,
+    Register,
+    Removal,
+    Setting,
+    Tombstone,
+    Top,
+)
 from headrace.regions.lanes.stream import FrozenLane, FrozenRegionalStream, RegionalStream
 from headrace.regions.lanes.tombstones import pack_tombstone
 from headrace.storage.sharing import REGION_MAX

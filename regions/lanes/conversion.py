@@ -10,7 +10,7 @@ from headrace.regions.knowledge.region import Region, first_lane
 from headrace.regions.lanes.group_state import Create, start_after, start_after_seen
 from headrace.regions.lanes.lane import Lane, new_log
 from headrace.regions.lanes.places import Places, lowest_pending, places_of
-from headrace.regions.lanes.registers import Setting
+from headrace.regions.lanes.remembered import Setting
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.groups import UNKNOWN, Group

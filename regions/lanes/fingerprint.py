@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from headrace.regions.lanes.group_state import GroupState, Intervals
 from headrace.regions.lanes.lane import Lane
-from headrace.regions.lanes.registers import Register
+from headrace.regions.lanes.remembered import Register
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.vectors import ID, NO_ID, encode_dots, encode_lanes, encode_numbers

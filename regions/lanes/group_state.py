@@ -16,8 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from headrace.regions.lanes.registers import Register, Setting
-from headrace.regions.lanes.removals import DEL, Removal, Tombstone
+from headrace.regions.lanes.remembered import DEL, Register, Removal, Setting, Tombstone
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.vectors import (
     ID,

@@ -18,8 +18,7 @@ from typing import Final
 from headrace.regions.lanes.group_state import Create, GroupState
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import ALL_IDS, acknowledged, places_of
-from headrace.regions.lanes.registers import Register
-from headrace.regions.lanes.removals import Top
+from headrace.regions.lanes.remembered import Register, Top
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import forget_lanes
 from headrace.storage.stream.appending import NodeLimits
@@ -110,19 +109,6 @@ class Join:
         mine.restored()
         for group in mine.groups.values():
             acknowledged(mine, group, ALL_IDS)
-
-
-def join(
-    mine: RegionalStream,
-    copy: RegionalStream,
-    my_numbers: Numbers,
-    copy_numbers: Numbers,
-    limits: NodeLimits,
-) -> None:
-    """Make ``mine`` the join of both at once; see ``Join``."""
-    joining = Join(mine, copy, my_numbers, copy_numbers, limits)
-    while joining.step():
-        pass
 
 
 def _gone(

@@ -16,8 +16,15 @@ from headrace.regions.lanes.group_state import GREATEST, Create, GroupState, Hom
 from headrace.regions.lanes.lane import Lane, LaneError
 from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.places import Interval, Places, acknowledged, new_group, places_of
-from headrace.regions.lanes.registers import NO_DEADLINE, Register, Setting
-from headrace.regions.lanes.removals import Awaited, Removal, Tombstone, Top
+from headrace.regions.lanes.remembered import (
+    NO_DEADLINE,
+    Awaited,
+    Register,
+    Removal,
+    Setting,
+    Tombstone,
+    Top,
+)
 from headrace.storage.sharing import STRICT, Replicated
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import ENTRY_BYTES_MAX, ElementsTooLarge

@@ -38,7 +38,7 @@ from mypy_extensions import i64, mypyc_attr
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.removals import Removal
+from headrace.regions.lanes.remembered import Removal
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.vectors import (

@@ -14,10 +14,10 @@ from headrace.protocol.client import BadReply
 from headrace.protocol.replies import encode
 from headrace.regions.exchange.handshake import (
     BadHello,
+    Hello,
     answering_code,
     asking_code,
     new_nonce,
-    read_hello,
     read_reply,
 )
 from headrace.regions.exchange.peer_connection import MET
@@ -547,7 +547,7 @@ def test_the_wrong_region_answers() -> None:
 )
 def test_words_that_introduce_nobody(words: list[bytes]) -> None:
     with pytest.raises(BadHello):
-        read_hello(words)
+        Hello(words)
     with pytest.raises(CommandError):
         End(2).caller().greet(words)
     with pytest.raises(BadHello):

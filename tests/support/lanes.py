@@ -15,16 +15,24 @@ from headrace.regions.lanes.group_state import (
     start_after,
     start_after_seen,
 )
+from headrace.regions.lanes.join import Join
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.registers import Register, Setting
-from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Tombstone, Top
+from headrace.regions.lanes.remembered import (
+    DEL,
+    EXPIRE,
+    Register,
+    Removal,
+    Setting,
+    Tombstone,
+    Top,
+)
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import unpack_tombstone
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
-from headrace.storage.vectors import Dot
+from headrace.storage.vectors import Dot, Numbers
 from support.snapshots import plain_group, plain_stream
 
 LIMITS = NodeLimits(4096, 4)
@@ -300,3 +308,16 @@ def copied(stream: RegionalStream, region: Region | None = None) -> RegionalStre
     twin.max_deleted_seq = stream.max_deleted_seq
     twin.restored()
     return twin
+
+
+def join(
+    mine: RegionalStream,
+    copy: RegionalStream,
+    my_numbers: Numbers,
+    copy_numbers: Numbers,
+    limits: NodeLimits,
+) -> None:
+    """Make ``mine`` the join of both at once; see ``Join``."""
+    joining = Join(mine, copy, my_numbers, copy_numbers, limits)
+    while joining.step():
+        pass

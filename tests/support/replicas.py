@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.group_state import Create, Start, start_after
-from headrace.regions.lanes.join import join
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.registers import Setting
-from headrace.regions.lanes.removals import DEL, Removal, Tombstone, Top
+from headrace.regions.lanes.remembered import DEL, Removal, Setting, Tombstone, Top
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import collect
 from headrace.regions.lanes.trim import lanes_by_length
@@ -16,7 +14,7 @@ from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import lag
 from headrace.storage.value import Freeable
 from headrace.storage.vectors import Dot, Numbers, raise_numbers
-from support.lanes import copied
+from support.lanes import copied, join
 
 ID = tuple[int, int]
 LIMITS = NodeLimits(4096, 3)  # blocks are sealed all the time

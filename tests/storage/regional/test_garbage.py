@@ -7,8 +7,7 @@ import tracemalloc
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.fingerprint import shared_state
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.registers import Setting
-from headrace.regions.lanes.removals import DEL, Removal, Top
+from headrace.regions.lanes.remembered import DEL, Removal, Setting, Top
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import collect
 from headrace.storage.sharing import SEMI_STRICT

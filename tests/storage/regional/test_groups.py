@@ -14,7 +14,7 @@ from headrace.regions.lanes.group_state import (
     start_after_seen,
 )
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.removals import EXPIRE, Tombstone
+from headrace.regions.lanes.remembered import EXPIRE, Tombstone
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.delivery import hand_out

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from headrace.regions.lanes.fingerprint import fingerprint, shared_state
 from headrace.regions.lanes.group_state import start_after, start_after_seen
-from headrace.regions.lanes.removals import DEL, EXPIRE
+from headrace.regions.lanes.remembered import DEL, EXPIRE
 from headrace.storage.digest import Digest
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.vectors import Numbers, raise_numbers

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.lane import LaneError
-from headrace.regions.lanes.removals import DEL, EXPIRE, Removal, Top
+from headrace.regions.lanes.remembered import DEL, EXPIRE, Removal, Top
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import forget_lanes
 from headrace.storage.sharing import LIBERAL, SEMI_STRICT, STRICT

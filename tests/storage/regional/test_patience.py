@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.regions.knowledge.region import Region
-from headrace.regions.lanes.registers import NO_DEADLINE, Setting
+from headrace.regions.lanes.remembered import NO_DEADLINE, Setting
 from headrace.regions.lanes.stream import PATIENCE_MS, RegionalStream
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace

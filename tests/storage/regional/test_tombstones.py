@@ -9,8 +9,7 @@ import pytest
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.fingerprint import fingerprint, shared_state
 from headrace.regions.lanes.group_state import Create, start_after
-from headrace.regions.lanes.registers import Setting
-from headrace.regions.lanes.removals import DEL, EXPIRE, Awaited, Removal, Top
+from headrace.regions.lanes.remembered import DEL, EXPIRE, Awaited, Removal, Setting, Top
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import collect, lasts, pack_tombstone, unpack_tombstone
 from headrace.storage.sharing import SEMI_STRICT
