@@ -66,6 +66,8 @@ from headrace.storage.vectors import (
     decode_numbers,
 )
 
+_REMOVAL: Final = "a removal has a key, lanes and numbers"
+
 
 @effect(b"TOP", 4, "TOP has a key and an ID")
 def apply_top(found: Effect) -> None:
@@ -126,7 +128,6 @@ def apply_limits(found: Effect) -> None:
 
 
 LaneEntry = tuple[bytes, ID]
-_REMOVAL: Final = "a removal has a key, lanes and numbers"
 
 
 def delete_entries(

@@ -1,4 +1,9 @@
-"""What the commands of streams do in a region; what their effects do stands beside this."""
+"""What the commands of streams do in a region; what their effects do stands beside this.
+
+XREAD STABLE gives entries up to where nothing can come any more, so that a reader skips none.
+Entries of other regions come late, and may have lower IDs than what has been read. Those who read
+with STABLE are given what is stable alone (``Region.stable_ms``). They wait while there is more.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,7 @@ from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.packing import Constant, Packer, packed_id
 from headrace.protocol.replies import NULL_ARRAY, OK
-from headrace.regions.commands.stable_ids import StableEntryAfter, parts_up_to, stable_id
-from headrace.regions.commands.state import (
-    drop_tombstone,
-    note_outlived,
-    remembered,
-    take_deadline,
-)
+from headrace.regions.commands.state import drop_tombstone, note_outlived, remembered, take_deadline
 from headrace.regions.commands.stream_effects import (
     LaneEntry,
     delete_entries,
@@ -24,16 +23,10 @@ from headrace.regions.commands.stream_effects import (
     set_first_limits,
 )
 from headrace.regions.commands.xadd import entry_record
-from headrace.regions.exchange.effects import (
-    emit,
-    region_of,
-)
+from headrace.regions.exchange.effects import emit, region_of
 from headrace.regions.exchange.heartbeats import ask_for_stable
-from headrace.regions.lanes.group_state import (
-    ANYWHERE,
-    start_after,
-    start_after_seen,
-)
+from headrace.regions.knowledge.stability import NO_STABLE_MS
+from headrace.regions.lanes.group_state import ANYWHERE, start_after, start_after_seen
 from headrace.regions.lanes.merge import reached_by
 from headrace.regions.lanes.places import places_of, release
 from headrace.regions.lanes.stream import RegionalStream
@@ -48,10 +41,11 @@ from headrace.server.commands.streams.args import (
     strict_id,
 )
 from headrace.server.commands.streams.options import AddOptions, ReadOptions
+from headrace.server.commands.streams.reading import EntryAfter, Readers
 from headrace.server.commands.streams.shared import SharedStreams, shares_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
-from headrace.server.waiting import Parked
+from headrace.server.waiting import Line, Parked, Queue, Waiter
 from headrace.storage.sharing import AA, LIBERAL, STRICT
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.part import Part
@@ -67,15 +61,11 @@ from headrace.storage.stream.references import (
     is_held_back,
     is_referenced,
 )
-from headrace.storage.stream.run import ID_MAX
+from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
-from headrace.storage.vectors import (
-    ID,
-    NO_ID,
-    encode_lanes,
-    encode_numbers,
-)
+from headrace.storage.vectors import ID, NO_ID, encode_lanes, encode_numbers
 
+_INTEREST: Final = b"stable entries"
 _LANES: Final = Constant(b"lanes")
 _STABLE_ID: Final = Constant(b"stable-id")
 _NAME: Final = Constant(b"name")
@@ -84,6 +74,66 @@ _LAST_ID: Final = Constant(b"last-id")
 _REMOVED_UP_TO: Final = Constant(b"removed-up-to")
 _PLACES: Final = Constant(b"places")
 _HOME: Final = Constant(b"home")
+
+
+def stable_id(server: Server, stream: RegionalStream) -> ID | None:
+    """The ID up to which nothing can come any more; (0, 0) while that is not known.
+
+    Returns: None where callers give IDs that may come late.
+    """
+    if stream.is_manual():
+        return None
+    ms = region_of(server).stable_ms()
+    return NO_ID if ms == NO_STABLE_MS else (ms, ID_MAX)
+
+
+def parts_up_to(
+    stream: Stream, after: ID, bound: ID, count: int, most_bytes: int = 0
+) -> list[Part]:
+    """Return where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
+    if after >= bound or not stream.length:
+        return []
+    return stream.parts(following(after[0], after[1]), bound, count, False, most_bytes)
+
+
+class StableEntryAfter(EntryAfter):
+    """An entry after an ID, once nothing can come before it."""
+
+    def __init__(self, server: Server, after: list[ID]) -> None:
+        super().__init__(after, _INTEREST)
+        self.server: Final = server
+
+    def new_line(self, queue: Queue) -> Line:
+        return StableReaders(queue, self)
+
+
+class StableReaders(Readers):
+    """Those who wait for stable entries at one key."""
+
+    def __init__(self, queue: Queue, interest: StableEntryAfter) -> None:
+        super().__init__(queue, interest)
+        self._server: Final = interest.server
+
+    def add(self, waiter: Waiter, number: int) -> None:
+        super().add(waiter, number)
+        region_of(self._server).stable_readers[self.queue.key] = None
+
+    def remove(self, waiter: Waiter, number: int) -> None:
+        super().remove(waiter, number)
+        if self.is_empty():
+            region_of(self._server).stable_readers.pop(self.queue.key, None)
+
+    def candidates(self, value: object | None) -> list[Waiter]:
+        """See ``SharedLine``; where the stream has no stable IDs, all get that for an answer."""
+        if not isinstance(value, RegionalStream):
+            return []
+        bound = stable_id(self._server, value)
+        found: list[Waiter] = []
+        for after, same in self.by_id.items():
+            if bound is None or parts_up_to(value, after, bound, 1):
+                found.extend(same.values())
+        found.sort(key=lambda waiter: waiter.ticket)
+        return found
 
 
 class RegionalStreams(SharedStreams):

@@ -340,16 +340,14 @@ class PeerSessions:
         self._answer(wait, items if isinstance(items, list) else _items_of(pieces, False))
 
     def _reply(self, source: Source, items: list[object]) -> list[object]:
-        return source.reply(items, self._promise_ms(), self._checks, self._day_ms())
+        region = self._region
+        has_all = self._log.ends(region.origin) == region.count
+        promise_ms = region.tells_promise_ms() if has_all else 0  # none while records are to leave
+        return source.reply(items, promise_ms, self._checks, self._day_ms())
 
     def _day_ms(self) -> int:
         """The time of day at this very moment: others compare their clocks with it."""
         return self._server.clock.read_ns() // 1_000_000
-
-    def _promise_ms(self) -> int:
-        """Return what the end of the log may promise: nothing while some records have not left."""
-        region = self._region
-        return region.tells_promise_ms() if self._log.ends(region.origin) == region.count else 0
 
 
 def _items_of(pieces: list[Piece], compress: bool) -> list[object]:

@@ -124,16 +124,6 @@ _places: Final = Unpacker(_Places).decode
 _INT64_MAX: Final = 2**63 - 1
 
 
-def ids_document(ids: list[ID]) -> bytes:
-    """Some IDs."""
-    return _pack(ids)
-
-
-def read_ids(document: bytes) -> list[ID]:
-    """The IDs of a document."""
-    return [_id(ms, seq) for ms, seq in _ids(document)]
-
-
 def remembered_document(stream: FrozenRegionalStream) -> bytes:
     """Return what is remembered beside lanes and groups."""
     current = list(stream.current.items())
@@ -354,7 +344,7 @@ class LanesWalk(StreamWalk):
             *(log.entries_added, log.length, log.blocks, 0 if log.tail is None else 1),
         ]
         record.add(lane.name)
-        record.add(ids_document(lane.early))
+        record.add(_pack(lane.early))
         self._out.put(record)
 
     def _put(self, kind: int, *pieces: bytes) -> None:
@@ -435,7 +425,7 @@ class LanesReader(StreamReader):
         lane.manual = table[6] != 0
         log.entries_added = table[7]
         log.length = table[8]
-        lane.remember_only(set(read_ids(intake.cut(table[12]))))
+        lane.remember_only({_id(ms, seq) for ms, seq in _ids(intake.cut(table[12]))})
         stream.insert(lane)
         self._begin_log(log, table[9], table[10])
 

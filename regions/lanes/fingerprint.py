@@ -40,7 +40,9 @@ def shared_state(
     lines: list[bytes] = []
     for lane in stream.lanes:
         if with_garbage or not lane.is_dead():
-            lines.append(_lane_line(lane))
+            marks = [lane.last(), lane.deleted, lane.trimmed, *sorted(lane.early)]
+            texts = b" ".join([b"%d-%d" % mark for mark in marks])
+            lines.append(b"lane %b %d %b" % (lane.name, lane.manual, texts))
             lines.append(b"entries %b %b" % (lane.name, _entries_sum(lane, newest)))
     for lane in stream.current_lanes():
         if with_garbage or not lane.is_dead():
@@ -60,12 +62,6 @@ def shared_state(
             numbers = encode_numbers(removal.numbers)
             lines.append(b"removal %d %b %b" % (removal.kind, encode_dots([removal.dot]), numbers))
     return sorted(lines)
-
-
-def _lane_line(lane: Lane) -> bytes:
-    marks = [lane.last(), lane.deleted, lane.trimmed, *sorted(lane.early)]
-    texts = b" ".join([b"%d-%d" % mark for mark in marks])
-    return b"lane %b %d %b" % (lane.name, lane.manual, texts)
 
 
 def _entries_sum(lane: Lane, newest: int) -> bytes:

@@ -15,6 +15,8 @@ from typing import Final
 from headrace.storage.vectors import ID, Dot, Numbers, covers, origin_key
 
 NO_DEADLINE: Final = -1  # of a setting of the deadline: it never expires
+DEL: Final = 0
+EXPIRE: Final = 1
 
 
 class Setting:
@@ -105,10 +107,6 @@ class Register:
         twin = Register(self.longest_wins)
         twin.settings = self.settings
         return twin
-
-
-DEL: Final = 0
-EXPIRE: Final = 1
 
 
 class Removal:

@@ -1,6 +1,4 @@
-"""The snapshot of a master is received, and takes the place of all data, slice by slice.
-
-The snapshot that a master sends: received into a file, then loaded in slices.
+"""The snapshot of a master is received into a file, and takes the place of all data, in slices.
 
 It comes with its length before it, or, if the master does not know that, ends with 40 bytes that it
 has named before.
@@ -28,6 +26,9 @@ from headrace.server.gate import LOADING_DATA
 from headrace.server.loading.loader import SLICE_NS, refuse_what_is_left, take_back
 from headrace.server.loading.starting import empty
 
+log: Final = logging.getLogger("headrace")
+
+STREAM_DB: Final = b"repl-stream-db"
 _MARK_BYTES: Final = 40
 _UNKNOWN: Final = -1
 
@@ -92,11 +93,6 @@ class Payload:
         """Remove the file."""
         self.close()
         remove_file(self.path)
-
-
-log: Final = logging.getLogger("headrace")
-
-STREAM_DB: Final = b"repl-stream-db"
 
 
 class SyncLoading:

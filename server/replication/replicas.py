@@ -1,7 +1,5 @@
 """All replicas of a server: who begins how, what they are sent, and who waits for them.
 
-All replicas of a server: who begins how, and what they are sent.
-
 A replica that was away for a short while goes on where it stood, if the backlog has what it lacks.
 Any other is sent a snapshot of one moment, and then the stream from that moment on. Those that come
 while a snapshot is being written for another one of their kind have the same.

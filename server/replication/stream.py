@@ -1,11 +1,10 @@
 """The stream of changes that replicas get, and its latest part, the backlog.
 
-The stream of changes that replicas get: the records of commands, as the append-only file has it.
-
-What one command did is one unit: where it left several records they stand between MULTI and EXEC.
-What Redis has no command for is left out: XGROUP SETMODE. SELECT stands where the database changes.
-Bytes are collected, and leave in one piece when the event loop has its next turn, which is after
-the replies of the present one.
+It consists of the records of commands, as the append-only file does. What one command did is one
+unit: where it left several records they stand between MULTI and EXEC. What Redis has no command for
+is left out: XGROUP SETMODE. SELECT stands where the database changes. Bytes are collected, and
+leave in one piece when the event loop has its next turn, which is after the replies of the present
+one.
 """
 
 from __future__ import annotations

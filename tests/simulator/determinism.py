@@ -1,9 +1,9 @@
 """What is taken out of the server's way to be the same in every run: how fast this machine is.
 
 Work that is cut into slices by the time it takes would be cut at other places in another run, so a
-slice lasts as long as there is work; of a copy that is joined, and of records that are applied again
-behind it, it is one step, and clients come
-between two of them. And what a thread does is done at once.
+slice lasts as long as there is work. Where a copy is joined, and where records are applied again
+behind it, it is one step, and clients come between two of them. And what a thread does is done at
+once.
 """
 
 from __future__ import annotations
