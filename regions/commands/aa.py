@@ -40,7 +40,7 @@ def aa_auth(call: Call) -> object:
     Raises: no secret, another secret.
     """
     argv = call.argv
-    caller = _asked(call).peer_sessions.session_of_peer(call.session)
+    caller = _asked(call).peer_sessions.of_session(call.session)
     if len(argv) == 3:
         return caller.challenge(argv[2])
     if len(argv) != 4 or argv[2].upper() != b"PROOF":
@@ -83,7 +83,7 @@ def aa_copy(call: Call) -> object:
     """
     argv = call.argv
     regions = _asked(call)
-    regions.peer_sessions.session_of_peer(call.session).source_or_refuse()
+    regions.peer_sessions.of_session(call.session).source_or_refuse()
     if len(argv) == 3 and argv[2].upper() == b"BEGIN":
         return regions.copy_source.begin(call.session)
     if len(argv) != 4:

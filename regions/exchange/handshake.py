@@ -6,9 +6,10 @@ over both. The codes begin with different words, so that one cannot be sent back
 who asks has to show first, so that a stranger gets nothing to guess the secret from.
 
 ``AA HELLO version database region epoch generation nonce mode numbers`` is answered with the same
-of the other side, and with the nonce that it remembers of the asker's epoch, the reach of its log,
-the regions that it knows to take part, and the time of day there. One more word of the asker may
-name its process, so that it notices that it calls itself. All of it is text that a person can read.
+of the other side, and with the nonce that it remembers of the epoch of who asks, the reach of its
+log, the regions that it knows to take part, and the time of day there. One more word of who asks
+may name its process, so that it notices that it calls itself. All of it is text that a person can
+read.
 
 A version is written as ``1-3``: whoever says that has all kinds of records up to version 3, and
 still speaks with those that have no more than version 1. ``2`` is ``2-2``. Two regions exchange
@@ -18,7 +19,7 @@ records if what they speak overlaps.
 from __future__ import annotations
 
 import os
-from _operator import _compare_digest
+from _operator import _compare_digest  # hmac's own, without the OpenSSL that hmac loads
 from typing import Final
 
 from headrace.compat import errors

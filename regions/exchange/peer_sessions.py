@@ -184,24 +184,24 @@ class PeerSessions:
         self._region: Final = region
         self._log: Final = log
         self._checks: Final = checks
-        self._peer_sessions: Final[dict[int, tuple[Session, PeerSession]]] = {}
+        self._sessions: Final[dict[int, tuple[Session, PeerSession]]] = {}
         self._waits: dict[int, _Wait] = {}  # by session
         self.worker: Final = Worker()
 
     @property
     def count(self) -> int:
         """Return how many connections there are."""
-        return len(self._peer_sessions)
+        return len(self._sessions)
 
-    def session_of_peer(self, session: Session) -> PeerSession:
+    def of_session(self, session: Session) -> PeerSession:
         """Return what is known of whoever sits at the other side of a session."""
-        found = self._peer_sessions.get(session.id)
+        found = self._sessions.get(session.id)
         if found is None:
             config = self._server.config
             region = self._region
-            caller = PeerSession(region, self._log, config.aa_secret, region.members)
-            self._peer_sessions[session.id] = (session, caller)
-            return caller
+            peer = PeerSession(region, self._log, config.aa_secret, region.members)
+            self._sessions[session.id] = (session, peer)
+            return peer
         return found[1]
 
     def greet(self, session: Session, words: list[bytes]) -> list[object]:
@@ -215,24 +215,24 @@ class PeerSessions:
         if process and words[WORDS:] and words[WORDS] == process:
             raise CommandError(errors.AA_OWN_ADDRESS)
         now_ms = self._server.clock.monotonic_ms()
-        caller = self.session_of_peer(session)
-        caller.heard_ms = now_ms
+        peer = self.of_session(session)
+        peer.heard_ms = now_ms
         try:
-            reply = caller.greet(words)
+            reply = peer.greet(words)
             reply.append(b"%d" % self._day_ms())
         finally:
-            called = caller.called
+            called = peer.called
             if called is not None and self.on_call is not None:
                 self.on_call(called.region, called.numbers)
-        hello = caller.source_or_refuse().hello
-        for other_session, other in self._peer_sessions.values():
+        hello = peer.source_or_refuse().hello
+        for other_session, other in self._sessions.values():
             source = other.source
             if source is None or source.hello.region != hello.region or other_session.closed:
                 continue
             if not hello.nonce or not source.hello.nonce:
                 continue  # one that starts, and pulls nothing
             if source.hello.nonce != hello.nonce and now_ms - other.heard_ms < TWIN_MS:
-                caller.source = None
+                peer.source = None
                 raise CommandError(errors.aa_twin(source.hello.origin))
         return reply
 
@@ -242,11 +242,11 @@ class PeerSessions:
         Raises:
             CommandError: it means nothing, or what it asks for is not there any more.
         """
-        caller = self.session_of_peer(session)
-        source = caller.source_or_refuse()
+        peer = self.of_session(session)
+        source = peer.source_or_refuse()
         acknowledged = source.pull(argv[2:])
         now_ms = self._server.clock.monotonic_ms()
-        caller.heard_ms = now_ms
+        peer.heard_ms = now_ms
         region = source.hello.region
         self.heard_ms[region] = now_ms
         if acknowledged is not None:
@@ -272,10 +272,8 @@ class PeerSessions:
                 self._waits.pop(wait.session.id, None)
             elif not wait.busy and now_ms - wait.since_ms >= BEAT_MS:
                 self._answer(wait, [])
-        for session_id in [
-            sid for sid, (session, _) in self._peer_sessions.items() if session.closed
-        ]:
-            del self._peer_sessions[session_id]
+        for session_id in [sid for sid, (session, _) in self._sessions.items() if session.closed]:
+            del self._sessions[session_id]
 
     def close(self) -> None:
         """End the thread."""

@@ -1,7 +1,7 @@
 """The form of streams in a region: a single server's, and those of lanes that regions write.
 
 A stream that several regions write is ``LANES``, each ``LANE`` with its blocks, what is
-``REMEMBERED`` of it and the ``BIRTHS`` of each group name, and then its groups, each with its
+``REMEMBERED`` of it and the ``GROUP_STATE`` of each group name, and then its groups, each with its
 ``PLACES`` in front of the consumers, and its producers.
 
 What a stream consists of beside its entries is msgpack documents, each an array of arrays; vectors
@@ -86,13 +86,13 @@ from headrace.storage.vectors import (
 LANES: Final = 16
 LANE: Final = 17
 REMEMBERED: Final = 18
-BIRTHS: Final = 19
+GROUP_STATE: Final = 19
 PLACES: Final = 20
 LANE_KINDS: Final = {
     LANES: "stream of lanes",
     LANE: "lane",
     REMEMBERED: "what is remembered",
-    BIRTHS: "births of a group",
+    GROUP_STATE: "births of a group",
     PLACES: "places of a group",
 }
 
@@ -106,7 +106,7 @@ _Remembered = tuple[
     list[_Setting],  # deadlines
     list[_Setting],  # limits
 ]
-_Births = tuple[
+_GroupStateFields = tuple[
     list[tuple[bytes, int, bytes, bytes, _OfLanes]],  # creates: dot, start, numbers, intervals
     list[tuple[bytes, int, bytes]],  # tombstones: dot, numbers
     list[tuple[bytes, int, _OfLanes]],  # intervals of creates that have not come
@@ -118,7 +118,7 @@ _Places = tuple[bytes, int, bytes, bytes, bytes, bytes]
 _pack: Final = Packer().encode
 _ids: Final = Unpacker(list[tuple[int, int]]).decode
 _remembered: Final = Unpacker(_Remembered).decode
-_births: Final = Unpacker(_Births).decode
+_group_state: Final = Unpacker(_GroupStateFields).decode
 _places: Final = Unpacker(_Places).decode
 
 _INT64_MAX: Final = 2**63 - 1
@@ -177,7 +177,7 @@ def group_state_document(state: GroupState) -> bytes:
 
 def read_group_state(document: bytes) -> GroupState:
     """Return what a document knows of the creates of a group."""
-    creates, tombstones, acks, mode, home = _births(document)
+    creates, tombstones, acks, mode, home = _group_state(document)
     state = GroupState()
     known: list[Create] = []
     for origin, number, start, numbers, of_lanes in creates:
@@ -327,7 +327,7 @@ class LanesWalk(StreamWalk):
         elif self._next_name < len(self._names):
             name = self._names[self._next_name]
             self._next_name += 1
-            self._put(BIRTHS, name, group_state_document(stream.group_states[name]))
+            self._put(GROUP_STATE, name, group_state_document(stream.group_states[name]))
         else:
             return super().step()
         return True
@@ -379,7 +379,7 @@ class LanesReader(StreamReader):
             self._new_lane(self._lanes, table)
         elif kind == REMEMBERED:
             self._remember(self._lanes, table)
-        elif kind == BIRTHS:
+        elif kind == GROUP_STATE:
             self._new_group_state(self._lanes, table)
         elif kind == PLACES:
             self._places(self._lanes, table)
