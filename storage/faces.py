@@ -18,7 +18,11 @@ from headrace.storage.value import Value
 
 def face(value: object) -> Value:
     """Return what answers for a value as a keyspace holds it."""
-    return value if isinstance(value, Value) else String(value)
+    if isinstance(value, Value):
+        return value
+    if isinstance(value, (bytes, int, bytearray)):
+        return String(value)
+    raise TypeError(f"not a value: {type(value).__name__}")
 
 
 def type_name(value: object) -> bytes:

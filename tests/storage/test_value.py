@@ -137,7 +137,7 @@ def test_a_stream_is_its_own_face() -> None:
 
 
 def test_what_is_no_value_has_no_face() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(TypeError):
         face("text")
 
 
