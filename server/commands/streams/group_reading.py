@@ -15,7 +15,6 @@ from mypy_extensions import mypyc_attr
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
-from headrace.compat.stream_ids import format_id
 from headrace.protocol.packing import (
     NOT_SHOWN,
     SizeLimit,
@@ -37,6 +36,7 @@ from headrace.server.commands.streams.groups import (
     claim_record,
     claims_are_awaited,
     consumer_seen,
+    position_record,
     record_consumer,
     refuse_elsewhere,
 )
@@ -214,7 +214,7 @@ def _choose(reading: _Reading, source: _Source) -> bool:
         size.begin(source.key)
     count = 0
     if claims:
-        claims = _within(reading, claims, now_ms)
+        claims = _pending_within(reading, claims, now_ms)
         reading.took(len(claims))
         if limit != NO_LIMIT:
             limit -= len(claims)
@@ -254,7 +254,7 @@ def _choose_of_history(
         limit = _tighter(limit, size.left() // _SHOWN_BYTES_LEAST + 1)
     nacks = consumer.pel.from_id(start[0], start[1], max(0, limit))
     found = pending_entries(source.stream, source.group, nacks, reading.bytes_left())
-    source.pending = _within(reading, found, NOT_SHOWN)
+    source.pending = _pending_within(reading, found, NOT_SHOWN)
     reading.took(len(source.pending))
     for each in source.pending:
         source.count += each.shown()
@@ -262,7 +262,9 @@ def _choose_of_history(
         size.end(source.count)
 
 
-def _within(reading: _Reading, pending: list[PendingEntry], now_ms: int) -> list[PendingEntry]:
+def _pending_within(
+    reading: _Reading, pending: list[PendingEntry], now_ms: int
+) -> list[PendingEntry]:
     """Return those that MAXSIZE allows; they are counted as given.
 
     Args:
@@ -358,23 +360,11 @@ def _records(
                     ms, seq = part.run.ms[number], part.run.seq[number]
                     nack = Nack(ms, seq, consumer, call.now_ms)
                     records.append(claim_record(key, group, nack, last_ms, last_seq))
-    records.append(_position_record(key, group, source.new))
+    if group.places is None:
+        records.append(position_record(key, group))
+    else:
+        records.append(shared_streams().place_record(key, group, source.new))
     return records
-
-
-def _position_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
-    """The record of how far the group has come with these parts."""
-    if group.places is not None:
-        return shared_streams().place_record(key, group, parts)
-    return [
-        b"XGROUP",
-        b"SETID",
-        key,
-        group.name,
-        format_id(group.last_ms, group.last_seq),
-        b"ENTRIESREAD",
-        b"%d" % group.entries_read,
-    ]
 
 
 def _tighter(limit: int, other: int) -> int:

@@ -300,18 +300,21 @@ def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:
 
 def note_position(call: Call, key: bytes, group: Group) -> None:
     """Report the group's last ID and how many entries it has read."""
-    record: list[bytes] | None = None
-    if call.recorded:
-        record = [
-            b"XGROUP",
-            b"SETID",
-            key,
-            group.name,
-            format_id(group.last_ms, group.last_seq),
-            b"ENTRIESREAD",
-            b"%d" % group.entries_read,
-        ]
+    record = position_record(key, group) if call.recorded else None
     call.changed(key, PENDING_CHANGED, record)
+
+
+def position_record(key: bytes, group: Group) -> list[bytes]:
+    """Return the record of a group's last ID and of how many entries it has read."""
+    return [
+        b"XGROUP",
+        b"SETID",
+        key,
+        group.name,
+        format_id(group.last_ms, group.last_seq),
+        b"ENTRIESREAD",
+        b"%d" % group.entries_read,
+    ]
 
 
 def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
