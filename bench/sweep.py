@@ -1,4 +1,4 @@
-"""What every command costs beside real servers, over many small keys: one line for each command.
+"""Shows what every command costs beside real servers, over many small keys: a line for each.
 
     python -m bench.sweep --only HGET,ZUNION --keys 100000
 
@@ -24,23 +24,27 @@ from bench.types import cpu_of, fill, judges_found, line
 BAR: Final = 1.3
 KEYS: Final = 100_000
 
-# What fills a key: {k} is its number.
-FILLS: Final = {
-    "s": "SET s:{k} value{k}",
-    "n": "SET n:{k} {k}",
-    "b": "SETRANGE b:{k} 90 bitmap",
-    "h": "HSET h:{k} f0 v0 f1 v1 f2 v2 f3 v3 f4 {k}",
-    "l": "RPUSH l:{k} e0 e1 e2 e3 e4 e5 e6 e7",
-    "S": "SADD S:{k} m0 m1 m2 m3 m{k}",
-    "z": "ZADD z:{k} 0 m0 1 m1 2 m2 3 m3 4 m4",
-    "g": "GEOADD g:{k} 13.36 38.11 m0 15.08 37.50 m1",
-    "p": "PFADD p:{k} a b c {k}",
-    "a": "ARSET a:{k} 0 1 2 3 4 5 6 7",
-    "x": "XADD x:{k} 1-{r} f v g w",
+# The calls that make a key of each kind; {k} is its number. A group reads the streams, and has given
+# out their entries to one consumer.
+FILLS: Final[dict[str, tuple[str, ...]]] = {
+    "": (),
+    "s": ("SET s:{k} value{k}",),
+    "n": ("SET n:{k} {k}",),
+    "b": ("SETRANGE b:{k} 90 bitmap",),
+    "h": ("HSET h:{k} f0 v0 f1 v1 f2 v2 f3 v3 f4 {k}",),
+    "l": ("RPUSH l:{k} e0 e1 e2 e3 e4 e5 e6 e7",),
+    "S": ("SADD S:{k} m0 m1 m2 m3 m{k}",),
+    "z": ("ZADD z:{k} 0 m0 1 m1 2 m2 3 m3 4 m4",),
+    "g": ("GEOADD g:{k} 13.36 38.11 m0 15.08 37.50 m1",),
+    "p": ("PFADD p:{k} a b c {k}",),
+    "a": ("ARSET a:{k} 0 1 2 3 4 5 6 7",),
+    "x": (
+        "XADD x:{k} 1-1 f v g w",
+        "XADD x:{k} 1-2 f v g w",
+        "XGROUP CREATE x:{k} g 0",
+        "XREADGROUP GROUP g c STREAMS x:{k} >",
+    ),
 }
-# A group reads the streams; it has given out their entries to one consumer.
-AFTER: Final = ("XGROUP CREATE x:{k} g 0", "XREADGROUP GROUP g c STREAMS x:{k} >")
-
 # Each command with its usual arguments: {k} and {j} are keys by chance, {i} counts the calls.
 # Before the colon stands the kind of keys that the calls need.
 COMMANDS: Final = """
@@ -111,21 +115,14 @@ a: ARINSERT a:{k} v | ARRING a:{k} 9 v | ARDEL a:{k} 3 | ARDELRANGE a:{k} 5 6
 
 
 def filling(kind: str, keys: int) -> Iterator[Words]:
-    """The calls that make the keys of one kind; streams get two entries, and a group."""
-    if not kind:
-        return
-    rounds = (1, 2) if kind == "x" else (1,)
-    for number in rounds:
+    """Return the calls that make the keys of one kind."""
+    for words in FILLS[kind]:
         for key in range(keys):
-            yield tuple(FILLS[kind].format(k=key, r=number).split())
-    if kind == "x":
-        for words in AFTER:
-            for key in range(keys):
-                yield tuple(words.format(k=key).split())
+            yield tuple(words.format(k=key).split())
 
 
-def workloads(only: set[str], keys: int) -> Iterator[tuple[str, Workload]]:
-    """Each command that is measured, with the kind of keys that it needs."""
+def workloads(only: set[str], keys: int) -> Iterator[Workload]:
+    """Return each command that is measured; its family is the kind of keys that it needs."""
     for row in COMMANDS.strip().splitlines():
         kind, _, calls = row.partition(":")
         for call in calls.split(" | "):
@@ -139,7 +136,7 @@ def workloads(only: set[str], keys: int) -> Iterator[tuple[str, Workload]]:
                 k, j = drawn.randrange(keys), drawn.randrange(keys)
                 return tuple(word.format(k=k, j=j, i=number) for word in words)
 
-            yield kind, Workload(kind, call.strip(), lambda count: iter(()), command, BAR)
+            yield Workload(kind, call.strip(), lambda count: iter(()), command, BAR)
 
 
 def main() -> None:
@@ -161,10 +158,10 @@ def main() -> None:
     with contextlib.ExitStack() as stack, pinned(cores.load):
         servers = [stack.enter_context(Server(peer, cores=cores.server)) for peer in peers]
         filled = ""
-        for kind, workload in workloads(only, given.keys):
-            if kind != filled:
-                filled = kind
-                refill(servers, kind, given.keys)
+        for workload in workloads(only, given.keys):
+            if workload.family != filled:
+                filled = workload.family
+                refill(servers, filled, given.keys)
             told = cpu_of(workload, servers, given.keys, given.rounds, keep=True)
             shown = line("", workload.name, told, BAR, judges).strip()
             print(shown, flush=True)

@@ -7,7 +7,7 @@ import random
 from conftest import Factory
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
-from bench.sweep import AFTER, FILLS, workloads
+from bench.sweep import filling, workloads
 from headrace.server.dispatch.rows import TABLE
 from support.client import encode
 
@@ -21,7 +21,7 @@ LEFT_OUT = {
 
 
 def test_each_command_with_keys_is_swept() -> None:
-    swept = {workload.name.split()[0].lower() for _, workload in workloads(set(), 10)}
+    swept = {workload.name.split()[0].lower() for workload in workloads(set(), 10)}
     wanted = {name.decode() for name, row in TABLE.items() if row.keys and not row.subcommands}
     assert wanted - swept == LEFT_OUT
 
@@ -30,10 +30,9 @@ def test_no_call_is_refused(fresh_server: Factory) -> None:
     server = fresh_server()
     drawn = random.Random(1)
     with server.client() as client:
-        for number, (kind, workload) in enumerate(workloads(set(), 3)):
+        for number, workload in enumerate(workloads(set(), 3)):
             server.call("FLUSHALL")
-            for words in (*([FILLS[kind]] if kind else []), *(AFTER if kind == "x" else ())):
-                for key in range(3):
-                    server.call(*words.format(k=key, r=1).split())
+            for words in filling(workload.family, 3):
+                server.call(*words)
             client.send(encode(*workload.command(number, 3, drawn)))
             assert not client.read().startswith(b"-"), workload.name
