@@ -24,8 +24,8 @@ from bench.types import cpu_of, fill, judges_found, line
 BAR: Final = 1.3
 KEYS: Final = 100_000
 
-# The calls that make a key of each kind; {k} is its number. A group reads the streams, and has given
-# out their entries to one consumer.
+# The calls that make a key of each kind; {k} is its number. A group reads the streams, and has
+# given out their entries to one consumer.
 FILLS: Final[dict[str, tuple[str, ...]]] = {
     "": (),
     "s": ("SET s:{k} value{k}",),

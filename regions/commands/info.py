@@ -19,7 +19,7 @@ from headrace.storage.vectors import encode_numbers
 
 
 def active_active(call: Call) -> list[bytes]:
-    """The lines of the section: who this region is, what it knows, how the others are."""
+    """Return the lines of the section: this region, what it knows, and the state of the others."""
     server = call.server
     files = call.durability.files
     regions = server.neighbours

@@ -1,4 +1,4 @@
-"""What streams do so that all regions have the same: see ``Replication``."""
+"""Streams keep the same state in all regions: see ``Replication``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class StreamJoin:
         self._join: Final = Join(stream, copy, mine, theirs, server.data.node_limits)
 
     def step(self) -> bool:
-        """See ``KeyJoin``."""
+        """Join the next slice; return whether more is left. See ``KeyJoin``."""
         server = self._server
         key = self._key
         stream = self._stream
@@ -78,7 +78,7 @@ class StreamJoin:
 
 
 class StreamReplication(Replication):
-    """What streams do."""
+    """The replication of streams."""
 
     def rebuild(self, server: Server, key: bytes, value: object) -> None:
         stream = cast("Stream", value)

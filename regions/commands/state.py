@@ -55,7 +55,7 @@ def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
 
 
 def _unpacked(server: Server, key: bytes) -> RegionalStream | None:
-    """What the tombstones know of a stream: it lies there as one that can be changed from now on.
+    """Return what the tombstones know of a stream, which can be changed there from now on.
 
     Of one that has expired a group may live that the expiry had not seen. Then it is there again.
     """

@@ -1,8 +1,8 @@
-"""What the effects of commands on streams do, in whichever region they were made.
+"""The effects of commands on streams, in whichever region they were made.
 
 They set something of a stream (its top ID, its deadline, the limits of its IDMP map), they remove
 entries one by one, the oldest, or all of a key, and they make, end and set groups. Whoever removes
-a group wins over whoever makes it meanwhile. Places, consumers and what is pending concern one
+a group wins over a create that is made meanwhile. Places, consumers and what is pending concern one
 region alone, and so do the records that repeat them.
 """
 

@@ -1,4 +1,4 @@
-"""What the commands of streams do in a region; what their effects do stands beside this.
+"""The commands of streams in a region; their effects stand beside this.
 
 XREAD STABLE gives entries up to where nothing can come any more, so that a reader skips none.
 Entries of other regions come late, and may have lower IDs than what has been read. Those who read
@@ -124,7 +124,7 @@ class StableReaders(Readers):
             region_of(self._server).stable_readers.pop(self.queue.key, None)
 
     def candidates(self, value: object | None) -> list[Waiter]:
-        """See ``SharedLine``; where the stream has no stable IDs, all get that for an answer."""
+        """Return who is served, see ``SharedLine``: all, where the stream has no stable IDs."""
         if not isinstance(value, RegionalStream):
             return []
         bound = stable_id(self._server, value)

@@ -135,8 +135,8 @@ class CatchUp:
     def heard(self, member: int, numbers: Numbers) -> None:
         """Another region has said what it knows.
 
-        The first time since the start counts, but for what it has lost itself since then: nobody
-        can be asked to know again what is nowhere any more.
+        The first time since the start counts, except what it has lost itself since then, because
+        no region can know again what is nowhere any more.
         """
         wanted = self._wanted.setdefault(member, numbers.copy())
         for origin in wanted:

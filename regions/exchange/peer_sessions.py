@@ -37,7 +37,7 @@ from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers, encode_numbers, epoch_of, region_of
 
 BEAT_MS: Final = 1000  # a PULL waits no longer
-TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it
+TWIN_MS: Final = 3000  # a region heard since then is there, and no other process can be it
 
 
 class PeerSession:

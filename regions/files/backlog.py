@@ -1,6 +1,6 @@
 """The latest records of all origins in memory, which peers that keep up are sent from.
 
-What stands in a file goes to peers as it stands there, but for what concerns this region alone:
+What stands in a file goes to peers as it stands there, except what concerns this region alone:
 local records, comments, the lines that count. A **unit** is what is applied whole or not at all: a
 record, or a transaction. Of a transaction that holds other things, too, its numbered records of one
 origin are left, still as a transaction if they are several. A batch is never cut within a unit.
