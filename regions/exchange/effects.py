@@ -270,7 +270,7 @@ class Replication:
 
     @abstractmethod
     def alone(self, value: Value) -> Value:
-        """What a value of this type is outside of regions; ``value`` is of no use afterwards."""
+        """Return what a value is outside of regions; ``value`` is of no use afterwards."""
         raise NotImplementedError
 
     @abstractmethod

@@ -84,7 +84,7 @@ def new_nonce(refusal: bytes, begun: int) -> bytes:
 
 
 def refusal_of(region: Region) -> bytes:
-    """Why a region takes no writes, as its files have it; empty where it does."""
+    """Return why a region takes no writes, as its files have it; empty where it does."""
     if region.nonce == region.caught:
         return b""
     if region.caught == replaced_nonce(region):

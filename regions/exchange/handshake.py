@@ -183,7 +183,7 @@ def read_reply(items: object) -> Hello:
 
 
 def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
-    """Why a region has nothing to do with another one, as an error line; empty where it has.
+    """Return why a region has nothing to do with another one, as an error line; empty where it has.
 
     Args:
         sent: how many records this origin has given away, or may.

@@ -512,7 +512,7 @@ class Puller(PeerClient):
         return True
 
     def _is_missing_some(self, also: list[bytes]) -> bool:
-        """Whether less has come than the peer says it has given; then it has to be asked anew.
+        """Return whether less has come than the peer says it gave; it is asked anew then.
 
         It may have been lost on the way, or dropped here while it waited.
         """

@@ -597,7 +597,7 @@ class Regions(Neighbours):
         return b"forgotten" if self.region.is_forgotten(peer.region) else peer.state
 
     def lag_ms(self, peer: Peer) -> int:
-        """How old the oldest record of a peer is that is not applied here; 0 where it is level."""
+        """Return the age of the oldest record of a peer that is not applied here; 0 if level."""
         puller = peer.puller
         if puller is not None and puller.is_level:
             return 0

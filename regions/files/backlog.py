@@ -379,7 +379,7 @@ class Backlog:
         return joined(some)
 
     def bytes_after(self, origin: bytes, number: int) -> int:
-        """How long the records of an origin behind ``number`` are, as far as they are here."""
+        """Return how long the records of an origin behind ``number`` are, of those here."""
         tail = self._tails.get(origin)
         if tail is None or not tail.batches or number + 1 >= tail.next:
             return 0

@@ -68,7 +68,7 @@ class Scanner:
         self._at: i64 = 0
 
     def scan(self, start: i64) -> i64:
-        """Where the request that begins at ``start`` ends; -1 where the buffer ends before that.
+        """Return where the request that begins at ``start`` ends; -1 if the buffer ends before.
 
         Raises:
             BrokenBytes: there is none.
@@ -148,7 +148,7 @@ class Scanner:
 
 
 def _first_kind(name: bytes, count: i64) -> int:
-    """What a request is by its first word; ``IDENTITY`` where the second one has to be seen."""
+    """Return what a request is by its first word; ``IDENTITY``: the second one has to be seen."""
     if name == XADD:
         return NUMBERED
     if name == AA:

@@ -276,7 +276,7 @@ class Region(Member):
         return found
 
     def tells_promise_ms(self) -> int:
-        """What others may be promised: nothing as long as they cannot see which epoch this is."""
+        """Return what others may be promised: nothing until they can see which epoch this is."""
         return 0 if self.is_in_unseen_epoch() else self._safe_promise_ms()
 
     def _safe_promise_ms(self) -> int:
@@ -284,7 +284,7 @@ class Region(Member):
         return min(self.promise_ms, self.synced_promise_ms)
 
     def is_in_unseen_epoch(self) -> bool:
-        """Whether nothing was written in this epoch, and there may have been an earlier one."""
+        """Return whether nothing was written in this epoch, and there may be an earlier one."""
         return not self.count and (self.epoch > 0 or latest_epoch(self.numbers, self.id) >= 0)
 
     def has_outlived(self, member: int, epoch: int, begun: int) -> bool:

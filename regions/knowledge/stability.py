@@ -54,7 +54,7 @@ class Beat:
 def stable_numbers(
     beats: dict[int, Beat], members: list[int], known: Numbers, partings: Numbers
 ) -> Numbers:
-    """What every member has on its disk, and all that was written without knowing it is here.
+    """Return what every member has on its disk, and all written without knowing it is here.
 
     Args:
         beats: the latest of each region; a member that has none holds everything back.

@@ -142,7 +142,7 @@ class Intervals:
         return number < len(self.uptos) and self.afters[number] <= after
 
     def gaps(self, floor: ID) -> list[tuple[ID, ID]]:
-        """What lies above ``floor`` and in none of them: first and last ID of each stretch."""
+        """Return what lies above ``floor`` and in none of them: first and last ID of each."""
         found: list[tuple[ID, ID]] = []
         for number in range(bisect_right(self.uptos, floor), len(self.uptos)):
             after = self.afters[number]

@@ -214,7 +214,7 @@ class _Cursor:
         return True
 
     def _bound(self, other: _Cursor, is_first: bool) -> int:
-        """Where the entries of the current part end (in reverse: begin) that come before ``other``.
+        """Return where entries of the part end (in reverse: begin) that come before ``other``.
 
         Args:
             is_first: of two equal IDs, whether that of the lane that stands first is read.

@@ -77,7 +77,7 @@ class Places(Position):
         self.again = again
 
     def is_unread(self) -> bool:
-        """Whether nothing was given, and reading begins where the group was made to begin."""
+        """Return whether nothing was given, and reading begins where the group was made to."""
         if self.place or self.again:
             return False
         create = self.group_state.create(self.anchor)
@@ -196,7 +196,7 @@ class Places(Position):
     # Acknowledgements
 
     def prefix(self, stream: Lanes, group: Group) -> list[Interval]:
-        """What is acknowledged in a row from the beginning, and what the others do not know yet."""
+        """Return what is acknowledged from the beginning, and what the others do not know yet."""
         lowest = lowest_pending(stream, group)
         found: list[Interval] = []
         for lane_name in sorted(self.place):

@@ -447,7 +447,7 @@ class RegionalStream(Lanes, Replicated):
             self.removals = [removal]
 
     def exists(self) -> bool:
-        """Whether there is a stream: an entry came that no deletion covers, or a group lives.
+        """Return whether there is a stream: no deletion covers an entry of it, or a group lives.
 
         So one that was emptied exists, as in Redis, and one that has only groups goes with them.
         """

@@ -149,7 +149,7 @@ def _is_among_oldest(stream: Lanes, head: _Head, excess: int) -> bool:
 def lanes_below(
     stream: Lanes, bound: ID, approximate: bool, limit: int, whole_nodes: bool
 ) -> LaneVector:
-    """How far to trim for no entry to be left below ``bound``; see ``EntryLog.trim_below``."""
+    """Return how far to trim so that none is below ``bound``; see ``EntryLog.trim_below``."""
     if not stream.length or stream.first_id() >= bound:
         return {}
     trimming = _Trimming(stream, limit)

@@ -284,7 +284,7 @@ def _compare(look: Look, regions: list[tuple[Facts, Client]]) -> None:
 
 
 def _fingerprints(client: Client) -> tuple[bytes, dict[bytes, object]]:
-    """What a region knows, and fingerprints of some streams; nothing where it changed meanwhile."""
+    """Return what a region knows, and fingerprints of streams; nothing if it changed meanwhile."""
     reply = client.ask("SCAN", "0", "COUNT", str(10 * STREAMS_COMPARED), "TYPE", "stream")
     keys = reply[1] if isinstance(reply, list) else []
     chosen = sorted(keys)[:STREAMS_COMPARED]
