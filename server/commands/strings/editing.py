@@ -38,6 +38,7 @@ from headrace.server.commands.strings.strings import (
     RANGE_SET,
     StringOptions,
     report_deadline,
+    set_record,
 )
 from headrace.server.commands.typed_keys import check_length, in_place, lengthen, writable
 from headrace.server.dispatch.args import Args
@@ -121,7 +122,7 @@ def incrbyfloat(call: Call) -> object:
         raise CommandError(ADD_NOT_FINITE)
     text = long_double.text(total)
     replace(call, key, found, text)
-    call.changed(key, INCREASED_BY_FLOAT, [b"SET", key, text, b"KEEPTTL"])
+    call.changed(key, INCREASED_BY_FLOAT, set_record(call, key, text, -1, True))
     return text
 
 
@@ -333,16 +334,13 @@ def _set(
             delete_expired(call, key)
         return
     replace(call, key, found, value)
-    record = [b"SET", key, text]
     event = INCREASED_BY_FLOAT if options.by == b"BYFLOAT" else INCREASED
     if moment_ms >= 0:
         call.db.expire_at(key, moment_ms)
-        record += [b"PXAT", b"%d" % moment_ms]
-        call.changed(key, event, record)
+        call.changed(key, event, set_record(call, key, text, moment_ms))
         report_deadline(call, key)
-    elif options.expiry.ttl == b"PERSIST" and call.db.persist(key):
-        call.changed(key, event, record)
+        return
+    persisted = options.expiry.ttl == b"PERSIST" and call.db.persist(key)
+    call.changed(key, event, set_record(call, key, text, -1, not persisted))
+    if persisted:
         call.changed(key, PERSISTED, None, count=0)
-    else:
-        record.append(b"KEEPTTL")
-        call.changed(key, event, record)

@@ -329,6 +329,25 @@ def _set_until(
     report_deadline(call, key)
 
 
+def set_record(
+    call: Call, key: bytes, value: bytes, moment_ms: int, keep_ttl: bool = False
+) -> list[bytes] | None:
+    """Return the SET that repeats a string and its deadline; None where no record is taken.
+
+    Args:
+        moment_ms: the deadline; negative without one.
+        keep_ttl: without one, that of before stays.
+    """
+    if not call.recorded:
+        return None
+    record = [b"SET", key, value]
+    if moment_ms >= 0:
+        record += [b"PXAT", b"%d" % moment_ms]
+    elif keep_ttl:
+        record.append(b"KEEPTTL")
+    return record
+
+
 def setnx(call: Call) -> object:
     """Reply: 1 when it was set, 0 when the key was there."""
     argv = call.argv
@@ -353,10 +372,7 @@ def psetex(call: Call) -> object:
 def _setex(call: Call, unit: bytes) -> object:
     _, key, time, value = call.argv
     moment_ms = deadline_ms(call, unit, time)
-    record: list[bytes] | None = None
-    if call.recorded:
-        record = [b"SET", key, value, b"PXAT", b"%d" % moment_ms]
-    _set_until(call, key, value, moment_ms, record)
+    _set_until(call, key, value, moment_ms, set_record(call, key, value, moment_ms))
     return OK
 
 
@@ -536,16 +552,12 @@ def msetex(call: Call) -> object:
 
 
 def _set_one(call: Call, key: bytes, value: bytes, moment_ms: int, keep_ttl: bool) -> None:
-    record = [b"SET", key, value]
     if moment_ms >= 0:
         store_until(call, key, encode_string(value), moment_ms)
-        record += [b"PXAT", b"%d" % moment_ms]
         report_deadline(call, key)
     else:
         store(call, key, encode_string(value), keep_ttl)
-        if keep_ttl:
-            record.append(b"KEEPTTL")
-    call.changed(key, SET, record)
+    call.changed(key, SET, set_record(call, key, value, moment_ms, keep_ttl))
 
 
 _CELL_BYTES: Final = 4  # that Redis takes for each pair of a byte of both, and one more of each
