@@ -8,7 +8,6 @@ from typing import Final, cast
 from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
-from headrace.persistence.rdb import intset
 from headrace.persistence.rdb.kinds import (
     SET,
     SET_INTSET,
@@ -18,6 +17,7 @@ from headrace.persistence.rdb.kinds import (
 )
 from headrace.persistence.rdb.listpack import Listpack
 from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.packings import intset_of
 from headrace.persistence.rdb.source import RdbSource
 from headrace.persistence.rdb.values import SET_KINDS, set_count, set_parts, strings
 from headrace.storage.packed.strings import unpack
@@ -76,7 +76,7 @@ def write_set(output: RdbOutput, value: Set) -> Walk | None:
     """Write a set in that type; what is left where that is much."""
     kind = set_type(value, output.version)
     if kind == SET_INTSET:
-        output.string(intset.packed([int(member) for member in value.members()]))
+        output.string(intset_of([int(member) for member in value.members()]))
         return None
     if kind == SET_LISTPACK:
         made = Listpack()

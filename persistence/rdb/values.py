@@ -30,8 +30,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.persistence.rdb import listpack, ziplist, zipmap
-from headrace.persistence.rdb.intset import integers
+from headrace.persistence.rdb import listpack
 from headrace.persistence.rdb.kinds import (
     HASH,
     HASH_LISTPACK,
@@ -59,6 +58,7 @@ from headrace.persistence.rdb.kinds import (
     VALKEY_HASH,
     Broken,
 )
+from headrace.persistence.rdb.packings import intset_integers, ziplist_texts, zipmap_texts
 from headrace.persistence.rdb.source import RdbSource
 
 
@@ -199,7 +199,7 @@ def list_parts(source: RdbSource, kind: int) -> Iterator[ListPart]:
 def _node(source: RdbSource, kind: int) -> ListPart:
     """The node of a list that comes next."""
     if kind != LIST_QUICKLIST_2:
-        return ListPart(unpacked(source, ziplist.texts, "ziplist"), False)
+        return ListPart(unpacked(source, ziplist_texts, "ziplist"), False)
     container = source.length()
     if container == PLAIN_NODE:
         return ListPart([source.string()], True)
@@ -240,7 +240,7 @@ def set_count(source: RdbSource) -> int:
 
 
 def _spelled(packed: bytes) -> list[bytes]:
-    return [b"%d" % number for number in integers(packed)]
+    return [b"%d" % number for number in intset_integers(packed)]
 
 
 def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes], list[float]]]:
@@ -254,7 +254,7 @@ def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes]
     """
     if kind in PACKED_SORTED_SETS:
         read, what = (
-            (ziplist.texts, "ziplist")
+            (ziplist_texts, "ziplist")
             if kind == SORTED_SET_ZIPLIST
             else (listpack.texts, "listpack")
         )
@@ -397,7 +397,7 @@ PACKED_HASHES: Final = (HASH_ZIPLIST, HASH_LISTPACK, MORTAL_HASH_PACKED_EARLY, M
 _NAMES_LISTPACK: Final = 0
 _NAMES_STRINGS: Final = 1
 _PACKED: Final[dict[int, tuple[Callable[[bytes], list[bytes]], str]]] = {
-    HASH_ZIPLIST: (ziplist.texts, "ziplist"),
+    HASH_ZIPLIST: (ziplist_texts, "ziplist"),
     HASH_LISTPACK: (listpack.texts, "listpack"),
 }
 
@@ -423,7 +423,7 @@ def hash_parts(source: RdbSource, kind: int) -> Iterator[HashPart]:
         EmptyValue: it has no fields.
     """
     if kind == HASH_ZIPMAP:
-        yield HashPart(some_unpacked(source, zipmap.texts, "zipmap"), [])
+        yield HashPart(some_unpacked(source, zipmap_texts, "zipmap"), [])
     elif kind in _PACKED:
         read, what = _PACKED[kind]
         pairs = unpacked(source, read, what)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.acl_errors import (
+from headrace.compat.server_errors import (
     ALL_CHANNELS_ALREADY,
     ALL_KEYS_ALREADY,
     BAD_HASH,
     NO_SUCH_PASSWORD,
     SUBCOMMAND_WITH_WORD,
     SYNTAX_ERROR,
-    UNKNOWN_COMMAND,
+    UNKNOWN_TO_ACL,
 )
 from headrace.protocol.requests import split_words
 from headrace.server.acl.user import READS, WRITES, ChannelPattern, KeyPattern, Selector, User
@@ -173,7 +173,7 @@ def check_rules(words: list[bytes]) -> None:
         try:
             change_user(user, rule, False)
         except RuleError as error:
-            if error.reason != UNKNOWN_COMMAND:
+            if error.reason != UNKNOWN_TO_ACL:
                 raise
 
 
@@ -315,14 +315,14 @@ def _change_commands(selector: Selector, rule: bytes) -> None:
     name = rule[1:].lower()
     if name[:1] == b"@":
         if name[1:] not in CATEGORIES:
-            raise RuleError(rule, UNKNOWN_COMMAND)
+            raise RuleError(rule, UNKNOWN_TO_ACL)
         for each in BOOK.of_category(name[1:]):
             _set_command(selector, each, allow)
     elif allow and b"|" in name:
         _allow_part(selector, rule, name)
     else:
         if not BOOK.knows(name):
-            raise RuleError(rule, UNKNOWN_COMMAND)
+            raise RuleError(rule, UNKNOWN_TO_ACL)
         _set_command(selector, name, allow)
     _remember(selector, name, allow)
 
@@ -331,14 +331,14 @@ def _allow_part(selector: Selector, rule: bytes, name: bytes) -> None:
     """Allow a subcommand, or a command if a certain word is behind it."""
     command, _, word = name.rpartition(b"|")
     if not BOOK.knows(command):
-        raise RuleError(rule, UNKNOWN_COMMAND)
+        raise RuleError(rule, UNKNOWN_TO_ACL)
     if b"|" in command:
         raise RuleError(rule, SUBCOMMAND_WITH_WORD)
     if not word:
         raise RuleError(rule, SYNTAX_ERROR)
     if BOOK.has_children(command):
         if not BOOK.knows(name):
-            raise RuleError(rule, UNKNOWN_COMMAND)
+            raise RuleError(rule, UNKNOWN_TO_ACL)
         _set_command(selector, name, True)
         return
     if has_spaces(word):  # it could not be read back

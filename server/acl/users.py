@@ -5,7 +5,7 @@ from __future__ import annotations
 from _operator import _compare_digest
 from typing import Final
 
-from headrace.compat.acl_errors import UNKNOWN_COMMAND
+from headrace.compat.server_errors import UNKNOWN_TO_ACL
 from headrace.server.acl.rules import (
     RuleError,
     UnmatchedError,
@@ -133,7 +133,7 @@ def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> 
             change_user(user, rule.strip(b"\r\t"), all_channels)
         except RuleError as error:
             reason = error.reason.decode()
-            if error.reason == UNKNOWN_COMMAND:  # the only kind that holds no secret
+            if error.reason == UNKNOWN_TO_ACL:  # the only kind that holds no secret
                 shown = error.rule.decode("utf-8", "backslashreplace")
                 errors.append(f"{place}: Error in applying operation '{shown}': {reason}. ")
             elif not reported:

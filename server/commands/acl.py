@@ -6,19 +6,19 @@ import logging
 import os
 from typing import Final
 
-from headrace.compat.acl_errors import (
+from headrace.compat.errors import CommandError, bad_subcommand, wrong_arity
+from headrace.compat.server_errors import (
     ACL_NOT_SAVED,
     BAD_BITS,
     BAD_USER_NAME,
     DEFAULT_USER_STAYS,
     NO_ACL_FILE,
     bad_rule,
+    command_not_found,
     unknown_category,
-    unknown_command,
     unknown_user,
     unmatched,
 )
-from headrace.compat.errors import CommandError, bad_subcommand, wrong_arity
 from headrace.protocol.replies import OK, Map, Set
 from headrace.server.acl.log import Entry
 from headrace.server.acl.rules import (
@@ -86,7 +86,7 @@ def acl_dryrun(call: Call) -> object:
     argv = call.argv[3:]
     row = row_of(argv)
     if row is None:
-        raise CommandError(unknown_command(argv[0]))
+        raise CommandError(command_not_found(argv[0]))
     if not row.arity_fits(len(argv)):
         raise CommandError(wrong_arity(row.name))
     return explained(user, row, argv) or OK

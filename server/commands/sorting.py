@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
-from headrace.compat.acl_errors import BY_DENIED, GET_DENIED
 from headrace.compat.errors import (
     NOT_SORTABLE,
     SORT_BY_IN_CLUSTER,
@@ -16,6 +15,7 @@ from headrace.compat.errors import (
 )
 from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.numbers import parse_double
+from headrace.compat.server_errors import BY_DENIED, GET_DENIED
 from headrace.compat.slots import pattern_slot, slot_of
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event

@@ -7,6 +7,7 @@ import os
 from socket import AF_INET6, inet_pton
 from typing import Final
 
+from headrace.compat.event_classes import flags_of, letters_of
 from headrace.compat.parameters import (
     BadValue,
     Parameter,
@@ -17,7 +18,6 @@ from headrace.compat.parameters import (
     text,
 )
 from headrace.compat.quoting import quoted
-from headrace.server.config.notifications import flags_of, letters_of
 from headrace.storage.sharing import REGION_MAX
 
 MAX_BIND_ADDRESSES: Final = 16
@@ -315,7 +315,7 @@ class Percentiles(Parameter):
 
 
 class KeyspaceEvents(Parameter):
-    """Which events to publish; kept as bits, see ``server.config.notifications``."""
+    """Which events to publish; kept as bits, see ``compat.event_classes``."""
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for a letter that means nothing."""

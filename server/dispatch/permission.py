@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat import acl_errors
+from headrace.compat import server_errors
 from headrace.server.acl.log import (
     AUTH,
     CERTIFICATE,
@@ -85,7 +85,7 @@ _COMMAND: Final = 1
 _KEY: Final = 2
 _CHANNEL: Final = 3
 _REASONS: Final = (b"", COMMAND, KEY, CHANNEL)
-_LOST: Final = (b"", acl_errors.COMMAND_LOST, acl_errors.KEY_LOST, acl_errors.CHANNEL_LOST)
+_LOST: Final = (b"", server_errors.COMMAND_LOST, server_errors.KEY_LOST, server_errors.CHANNEL_LOST)
 _WRITING: Final = ("INSERT", "DELETE", "UPDATE")
 _PUBLISHING: Final = (b"publish", b"spublish")
 _SUBSCRIBING: Final = (b"subscribe", b"ssubscribe")
@@ -144,10 +144,10 @@ def refused_line(
         return b""
     _note(server, session, row, argv, denial, context)
     if denial.kind == _KEY:
-        return acl_errors.NO_KEY_PERMISSION
+        return server_errors.NO_KEY_PERMISSION
     if denial.kind == _CHANNEL:
-        return acl_errors.NO_CHANNEL_PERMISSION
-    return b"NOPERM " + acl_errors.no_command_permission(user.name, row.name)
+        return server_errors.NO_CHANNEL_PERMISSION
+    return b"NOPERM " + server_errors.no_command_permission(user.name, row.name)
 
 
 def lost_line(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
@@ -165,10 +165,10 @@ def explained(user: User, row: Command, argv: list[bytes]) -> bytes:
     if denial is None:
         return b""
     if denial.kind == _KEY:
-        return acl_errors.no_key_permission(user.name, argv[denial.position])
+        return server_errors.no_key_permission(user.name, argv[denial.position])
     if denial.kind == _CHANNEL:
-        return acl_errors.no_channel_permission(user.name, argv[denial.position])
-    return acl_errors.no_command_permission(user.name, row.name)
+        return server_errors.no_channel_permission(user.name, argv[denial.position])
+    return server_errors.no_command_permission(user.name, row.name)
 
 
 def note_failed_login(server: Server, session: Session, argv: list[bytes], name: bytes) -> None:

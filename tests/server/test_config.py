@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from headrace.compat.errors import CommandError
+from headrace.compat.event_classes import flags_of, letters_of
 from headrace.compat.parameters import memory_size, memory_text
 from headrace.server.config.config import Config
 from headrace.server.config.docs import render
 from headrace.server.config.files import MARK, UNKNOWN, Arguments, Loader, rewrite, rewritten
-from headrace.server.config.notifications import flags_of, letters_of
 from headrace.server.config.parameters import (
     ACTIVE,
     ALL,
