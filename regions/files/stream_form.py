@@ -21,19 +21,19 @@ from msgspec.msgpack import Encoder as Packer
 
 from headrace.persistence.forms.form import Unsound, Walk
 from headrace.persistence.forms.records import Intake, Record, Records
-from headrace.persistence.forms.stream.form import StreamForm
+from headrace.persistence.forms.stream.form import (
+    StreamForm,
+    check_beside_entries,
+    check_entries,
+    check_id,
+    check_stream,
+)
 from headrace.persistence.forms.stream.records import (
     STREAM,
     StreamReader,
     StreamRecords,
     StreamWalk,
     StreamWriter,
-)
-from headrace.persistence.forms.stream.soundness import (
-    check_beside_entries,
-    check_entries,
-    check_id,
-    check_stream,
 )
 from headrace.persistence.forms.table import register
 from headrace.regions.knowledge.region import region_as

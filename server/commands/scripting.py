@@ -17,7 +17,7 @@ from headrace.compat.errors import (
 from headrace.compat.glob import matches
 from headrace.compat.numbers import parse_integer
 from headrace.persistence.errors import CorruptRDB
-from headrace.persistence.forms.dumped import dump_libraries, libraries_of
+from headrace.persistence.forms.dump import dump_libraries, libraries_of
 from headrace.protocol.replies import OK, Map, Set, Status
 from headrace.server.dispatch.call import Call
 from headrace.server.gate import MONITORED

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import headrace.regions.wing  # noqa: F401  (importing it registers regions)
 from headrace.persistence.check import SnapshotCheck, snapshot_loader
 from headrace.persistence.errors import PersistenceError, SnapshotError
+from headrace.persistence.forms.dump import BadPayload, load_own
 from headrace.persistence.forms.form import Unsound
-from headrace.persistence.forms.payload import BadPayload, load_own
 from headrace.persistence.forms.records import CHECKSUM
 from headrace.persistence.forms.table import check
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.persistence.errors import PersistenceError, SnapshotError
-from headrace.persistence.forms.payload import (
+from headrace.persistence.forms.dump import (
     FOOTER_BYTES,
     BadPayload,
     has_own_footer,
     load_own,
 )
 from headrace.persistence.forms.records import CHECKSUM, OLDEST_VERSION, REGIONAL_VERSION, VERSION
-from headrace.persistence.forms.stream.soundness import check_stream
+from headrace.persistence.forms.stream.form import check_stream
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.file import FRAME_HEAD, PREAMBLE
 from headrace.storage.keyspace import Keyspace

@@ -26,8 +26,7 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import INT64_MAX
 from headrace.persistence.aof.rewrite import key_commands
-from headrace.persistence.forms.dumped import dump_value, load_value
-from headrace.persistence.forms.payload import BadFooter, BadPayload
+from headrace.persistence.forms.dump import BadFooter, BadPayload, dump_value, load_value
 from headrace.protocol.client import request
 from headrace.protocol.replies import OK, Status
 from headrace.server.clients.session import source_address

@@ -17,7 +17,7 @@ from headrace.compat import errors
 from headrace.compat.content_iid import content_iid
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.stream_ids import format_id, parse_id
-from headrace.persistence.forms.stream.rewriting import limits_command
+from headrace.persistence.forms.stream.form import limits_command
 from headrace.protocol.packing import ids_in_sequence, packed_id
 from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
 from headrace.protocol.sequences import STEP

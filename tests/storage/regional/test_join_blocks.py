@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headrace.persistence.forms.stream.soundness import check_stream
+from headrace.persistence.forms.stream.form import check_stream
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.join import Join
 from headrace.regions.lanes.stream import RegionalStream

@@ -1,30 +1,114 @@
-"""Makes the answers of DUMP and FUNCTION DUMP, and reads what RESTORE takes.
+"""What DUMP and FUNCTION DUMP answer, and what RESTORE and FUNCTION RESTORE take.
 
-What FUNCTION DUMP answers and FUNCTION RESTORE takes: libraries of functions, packed for it.
+A payload of DUMP is one value as Redis packs it: the number of its type, the value as it stands in
+an RDB file, then a footer: the version of that form in two bytes, and CRC-64 of all before in
+eight. Notes of ours may stand behind the value, as in a file: other servers do not look there. A
+payload of Valkey has a version of its own. One of FUNCTION DUMP has for each library a mark and its
+code, and the same footer.
 
-For each library a mark and its code, then the footer that every payload has.
-
-What DUMP answers and RESTORE takes: one value as Redis packs it.
-
-The number of its type, the value as it stands in an RDB file, the version of that form in two
-bytes, and CRC-64 of all before in eight. Notes of ours may stand behind the value, as in a file:
-other servers do not look there. A payload of Valkey has a version of its own. What servers of ours
-answered before they did this is another form (``payload``), and still taken.
+RESTORE also takes what servers of ours answered in earlier versions: the records of one key without
+a name and without a deadline, and a footer: the version of the format in two bytes and XXH3-64 of
+all before in eight.
 """
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
+from xxhash import xxh3_64_intdigest
+
 from headrace.persistence.errors import CorruptRDB
-from headrace.persistence.forms.payload import BadFooter, BadPayload, has_own_footer, load_own
-from headrace.persistence.forms.table import form_of, rdb_values
+from headrace.persistence.forms.decoder import RecordDecoder
+from headrace.persistence.forms.form import Unsound
+from headrace.persistence.forms.records import (
+    CHECKSUM,
+    NO_DEADLINE,
+    OLDEST_VERSION,
+    Malformed,
+)
+from headrace.persistence.forms.records import VERSION as RECORDS_VERSION
+from headrace.persistence.forms.table import check, form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.kinds import FUNCTIONS, NOTE, VERSION, is_valkey_version, known_number
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.persistence.rdb.values import RdbValues, whole
 from headrace.storage.faces import frozen
+
+_OWN_VERSION: Final = Struct("<H")
+_OWN_FOOTER_BYTES: Final = _OWN_VERSION.size + CHECKSUM.size
+
+
+class BadFooter(Exception):
+    """The bytes were damaged, or come from a server that is newer or of another kind."""
+
+
+class BadPayload(Exception):
+    """The footer is right, but there is no value in front of it."""
+
+
+class _OneValue(RecordDecoder):
+    """Decodes one value, to be found in ``value``."""
+
+    def __init__(self, now_ms: int) -> None:
+        super().__init__(now_ms)
+        self.value: object = None
+
+    def finish(self) -> None:
+        """All has been decoded.
+
+        Raises:
+            Malformed: something is missing, or there was more.
+        """
+        self._start = self.end
+        self.finish_value()
+        if self.keys != 1:
+            raise self.malformed("the records of one key")
+
+    def place(self, key: bytes, value: object, expire_ms: int) -> None:
+        """The key is complete."""
+        self.keys += 1
+        if key or expire_ms != NO_DEADLINE:
+            raise self.malformed("a key without name and deadline")
+        self.value = value
+
+
+def has_own_footer(data: bytes) -> bool:
+    """Return whether the bytes end as a payload of this form, with the right checksum."""
+    body_bytes = len(data) - CHECKSUM.size
+    if body_bytes < _OWN_VERSION.size:
+        return False
+    (version,) = _OWN_VERSION.unpack_from(data, body_bytes - _OWN_VERSION.size)
+    (checksum,) = CHECKSUM.unpack_from(data, body_bytes)
+    known = OLDEST_VERSION <= version <= RECORDS_VERSION
+    return bool(known and xxh3_64_intdigest(memoryview(data)[:body_bytes]) == checksum)
+
+
+def load_own(data: bytes, now_ms: int) -> object:
+    """The value of a payload whose footer is right.
+
+    Args:
+        now_ms: the present, as for ``Intake``.
+
+    Raises:
+        BadPayload: there is none.
+    Complexity: O(its size), because every entry is looked at.
+    """
+    decoder = _OneValue(now_ms)
+    decoder.take(data, len(data) - _OWN_FOOTER_BYTES)
+    try:
+        while decoder.step():
+            pass
+        decoder.finish()
+        value = decoder.value
+        check(value)
+    except (Malformed, Unsound) as error:
+        raise BadPayload(str(error)) from error
+    finally:
+        decoder.close()
+    return value
+
 
 _VERSION_BYTES: Final = 2
 _CHECKSUM_BYTES: Final = 8
