@@ -20,7 +20,6 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.protocol.doubles import write_double
-from headrace.protocol.ids import id_line, id_lines, write_id
 from headrace.protocol.replies import (
     BigNumber,
     Packed,
@@ -34,12 +33,15 @@ from headrace.protocol.wire import (
     array_header,
     bulk,
     bulk_header,
+    id_line,
+    id_lines,
     integer,
     map_header,
     null,
     null_array,
     set_header,
     write_bulk,
+    write_id,
     write_integer,
 )
 

@@ -1,4 +1,4 @@
-"""The bytes of single items: strings, integers, the lines that open an aggregate.
+"""The bytes of single items: strings, integers, IDs of entries, the lines that open an aggregate.
 
 Only ``protocol`` writes with these, and ``persistence`` into its files. All others name values.
 """
@@ -9,6 +9,8 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i16_le, write_i32_le
 from mypy_extensions import i16, i32, i64
+
+from headrace.protocol.sequences import ALL_BELOW, SequenceTexts
 
 # ``$0\r\n`` with the lowest byte first; a digit is added to the second byte.
 _DOLLAR_LINE: Final[i64] = 0x0A0D3024
@@ -109,3 +111,76 @@ def bulk_header(size: int) -> bytes:
 def array_header(size: int) -> bytes:
     """The line that opens an array of ``size`` items."""
     return _ARRAY_HEADERS[size] if size < 256 else b"*%d\r\n" % size
+
+
+_LINE_END: Final = b"\r\n"
+_sequences: Final = SequenceTexts(_LINE_END)
+_SEQUENCE_LINES: Final = _sequences.low
+
+
+class _Writer:
+    """Writes IDs; keeps the texts of the last second and millisecond, which the next may share."""
+
+    def __init__(self) -> None:
+        self._head = b""  # a bulk string's header, the milliseconds of ``_head_ms``
+        self._head_ms = -1
+        self._head_tail = 0  # for what follows, of this length
+        self._second: i64 = 0
+        self._second_text = b""
+
+    def line(self, ms: int, seq: int) -> bytes:
+        tail = _SEQUENCE_LINES[seq] if seq < ALL_BELOW else _sequences.far(seq)
+        if ms != self._head_ms or len(tail) != self._head_tail:
+            text = b"%d" % ms
+            self._head = bulk_header(len(text) + len(tail) - len(_LINE_END)) + text
+            self._head_ms = ms
+            self._head_tail = len(tail)
+        return self._head + tail
+
+    def write_to(self, out: BytesWriter, ms: int, seq: int) -> None:
+        tail = _SEQUENCE_LINES[seq] if seq < ALL_BELOW else _sequences.far(seq)
+        if not 1000 <= ms <= WORD_MAX:
+            text = DECIMALS[ms] if ms < 1000 else b"%d" % ms
+            out.write(bulk_header(len(text) + len(tail) - len(_LINE_END)))
+            out.write(text)
+            out.write(tail)
+            return
+        second = i64(ms) // 1000
+        if second != self._second:
+            self._second_text = b"%d" % int(second)
+            self._second = second
+        head = self._second_text
+        out.write(bulk_header(len(head) + 3 + len(tail) - len(_LINE_END)))
+        out.write(head)
+        out.write(THOUSANDTHS[i64(ms) - 1000 * second])
+        out.write(tail)
+
+
+_writer: Final = _Writer()
+
+
+def id_line(ms: int, seq: int) -> bytes:
+    """One ID, whole."""
+    return _writer.line(ms, seq)
+
+
+def id_lines(ms: int, seq: int, count: int, step: int) -> bytes:
+    """``count`` IDs in a row, the first (ms, seq) and the others ``step`` apart."""
+    text = b"%d" % ms
+    stretches: list[bytes] = []
+    end = seq + count * step
+    power = 10
+    while seq < end:
+        while power <= seq:
+            power *= 10
+        stop = min(end, power)  # up to there all are of one length
+        tails = _sequences.some(seq, stop, step)
+        head = bulk_header(len(text) + len(tails[0]) - 2) + text
+        stretches.append(head + head.join(tails))
+        seq += len(tails) * step
+    return b"".join(stretches)
+
+
+def write_id(out: BytesWriter, ms: int, seq: int) -> None:
+    """Append an ID to ``out``."""
+    _writer.write_to(out, ms, seq)

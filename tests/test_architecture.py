@@ -138,7 +138,7 @@ WRITES_WIRE_TEXT = {"protocol", "pyspark_headrace"}
 OF_COMMANDS = ("server/commands/", "regions/commands/")
 OF_FILES = ("persistence/", "regions/files/")  # which have requests written into files
 # What writes single items, which only the two packages use whose text it becomes.
-WRITERS = {"headrace.protocol.wire", "headrace.protocol.ids"}
+WRITERS = {"headrace.protocol.wire"}
 # What makes bytes of a whole value: for who sends them, and not for commands.
 ENCODERS = {"encode", "write_reply"}
 
