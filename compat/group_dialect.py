@@ -30,7 +30,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import READ_GROUP_INCOMPLETE, CommandError
 from headrace.compat.stream_ids import parse_id
-from headrace.protocol.unpacking import unpacked
+from headrace.protocol.packing import unpacked
 
 READ_GROUP: Final = b"XREADGROUP"
 _WITHOUT_VALUE: Final = b"noack"

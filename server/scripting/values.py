@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from headrace.compat.errors import c_text
 from headrace.protocol.doubles import double
-from headrace.protocol.packing import Packer
+from headrace.protocol.packing import Packer, bulk_text, flat_items, unpacked
 from headrace.protocol.replies import (
     Attributed,
     BigNumber,
@@ -31,7 +31,6 @@ from headrace.protocol.replies import (
     Status,
     Verbatim,
 )
-from headrace.protocol.unpacking import bulk_text, flat_items, unpacked
 from headrace.server.scripting.busy import Busy
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import VALUE_BYTES, Memory, text_bytes

@@ -15,10 +15,12 @@ from headrace.protocol.packing import (
     Packer,
     SizeLimit,
     StreamsReply,
+    all_unpacked,
     ids_in_sequence,
     packed_id,
     packed_replies,
     repeated,
+    unpacked,
 )
 from headrace.protocol.replies import (
     NULL_ARRAY,
@@ -39,7 +41,6 @@ from headrace.protocol.replies import (
     encode,
 )
 from headrace.protocol.sequences import SequenceTexts
-from headrace.protocol.unpacking import all_unpacked, unpacked
 from support.client import parse
 
 ID_MAX = 2**64 - 1

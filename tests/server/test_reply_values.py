@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.protocol.packing import all_unpacked, unpacked
 from headrace.protocol.replies import (
     Attributed,
     ErrorReply,
@@ -20,7 +21,6 @@ from headrace.protocol.replies import (
     Verbatim,
     encode,
 )
-from headrace.protocol.unpacking import all_unpacked, unpacked
 from headrace.server.clients.session import NOBODY, Session
 from headrace.server.config.config import Config
 from headrace.server.dispatch.call import Call
