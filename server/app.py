@@ -22,7 +22,6 @@ from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.dispatch.shutdown import OrderlyShutdown
 from headrace.server.durability.durability import Durability, discard_unfinished
 from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA, NEWCOMERS
-from headrace.server.host import Host
 from headrace.server.loading.starting import load_users, start_persistence
 from headrace.server.net.connection import Connection
 from headrace.server.net.encryption import Encryption
@@ -33,7 +32,7 @@ from headrace.server.process.supervision import Supervision
 from headrace.server.process.system import SpareFiles, remove_pid_file, write_pid_file
 from headrace.server.role import Failover, Following, Replicas
 from headrace.server.settings import Settings
-from headrace.server.state import Evicting, Scripting, Server, ShutdownOptions
+from headrace.server.state import Evicting, Host, Scripting, Server, ShutdownOptions
 from headrace.server.succession import Succession
 from headrace.server.wing import active_active
 from headrace.storage.packed.table import SEED_BITS, set_seed

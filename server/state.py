@@ -1,4 +1,4 @@
-"""The server: its parts, and what concerns several of them."""
+"""The server: its parts, what concerns several of them, and what they ask of the process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from headrace.protocol.replies import ErrorReply
 from headrace.server.account import Account
 from headrace.server.acl.log import DenialLog
 from headrace.server.acl.users import Users
-from headrace.server.changes.changes import Changes
+from headrace.server.changes.changes import Changes, Turn
 from headrace.server.changes.watching import KeyEvents, Watches
 from headrace.server.clients.clients import Clients
 from headrace.server.clients.session import CLOSING, Session
@@ -23,12 +23,55 @@ from headrace.server.cluster import ClusterNode
 from headrace.server.config.config import Config
 from headrace.server.data import Data
 from headrace.server.gate import MONITORED, NO_REPLICAS, Gate
-from headrace.server.host import Host
 from headrace.server.role import Role
 from headrace.server.statistics.statistics import Statistics
 from headrace.server.tracking import ClientTracking
 from headrace.server.waiting import Blocking
 from headrace.storage.stream.appending import NodeLimits
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Host(Turn):
+    """Timers, the turns of the event loop, and the end of the process."""
+
+    def wake_at(self, deadline_ms: int) -> None:
+        """Have waits looked at when ``monotonic_ms`` has come to this, or sooner."""
+
+    def flush_soon(self) -> None:
+        """Have the sessions in ``flushing`` flushed at the end of this turn."""
+
+    def flush_now(self) -> None:
+        """Flush the sessions in ``flushing``, now or when more of them have come."""
+
+    def publish_soon(self) -> None:
+        """Have other regions get to know what was acknowledged, after ``aa-ack-interval-ms``."""
+
+    def answered(self) -> None:
+        """A lone client, which waits for each answer before it asks again, has its answer."""
+
+    def lend_files(self) -> None:
+        """Let descriptors go that are kept for files which are about to be opened."""
+
+    def stop(self, exit_code: int) -> None:
+        """End the process in order, after this turn of the event loop."""
+
+    def leave(self) -> None:
+        """End the process at once, with nothing saved."""
+
+    def ask_to_end(self, number: int) -> None:
+        """A signal asks for the end of the process."""
+
+    def notify_supervisor(self, status: str) -> None:
+        """Report what the process is doing to its supervisor."""
+
+    def supervisor(self) -> bytes:
+        """The supervisor, as INFO shows it."""
+        return b"no"
+
+    def loop_name(self) -> bytes:
+        """Which event loop runs, as INFO shows it."""
+        return b"none"
+
 
 log: Final = logging.getLogger("headrace")
 

@@ -51,7 +51,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
-        *("statistics", "waiting", "clients", "links", "role", "changes", "tracking", "host"),
+        *("statistics", "waiting", "clients", "links", "role", "changes", "tracking"),
         *("data", "account", "state"),
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
         *("loading", "following", "info", "active_active", "wing"),

@@ -30,10 +30,9 @@ from headrace.server.durability.commit import Committer
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.files import Files
 from headrace.server.gate import HALF_JOINED, LOADING_DATA
-from headrace.server.host import Host
 from headrace.server.loading.starting import start_persistence
 from headrace.server.settings import Settings
-from headrace.server.state import Server
+from headrace.server.state import Host, Server
 from simulator.resp import Words, read_replies
 from simulator.scenarios import WAITS
 from simulator.virtual import Loop, RegionClock, Time
