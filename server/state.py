@@ -11,7 +11,6 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.protocol.replies import ErrorReply
-from headrace.server.account import Account
 from headrace.server.acl.log import DenialLog
 from headrace.server.acl.users import Users
 from headrace.server.changes.changes import Changes, Turn
@@ -21,7 +20,7 @@ from headrace.server.clients.session import CLOSING, Session
 from headrace.server.clock import Clock
 from headrace.server.cluster import ClusterNode
 from headrace.server.config.config import Config
-from headrace.server.data import Data
+from headrace.server.data import Account, Data
 from headrace.server.gate import MONITORED, NO_REPLICAS, Gate
 from headrace.server.role import Role
 from headrace.server.statistics.statistics import Statistics

@@ -52,7 +52,7 @@ ROOMS: dict[str, list[str]] = {
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
         *("statistics", "waiting", "clients", "links", "role", "changes", "tracking"),
-        *("data", "account", "state"),
+        *("data", "state"),
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
         *("loading", "following", "info", "active_active", "wing"),
         *("commands",),

@@ -14,10 +14,10 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from headrace.server.account import STARTUP_BYTES
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.client_line import CLIENT_BYTES, is_subscriber
 from headrace.server.clients.session import PAUSED, REPLICA
+from headrace.server.data import STARTUP_BYTES
 from headrace.server.dispatch.call import Call
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.files import AofStatus, Files
