@@ -9,7 +9,7 @@ import sys
 from headrace.server import log
 from headrace.server.config.config import Config
 from headrace.server.config.files import DEFAULTS, Arguments, ConfigError, Loader
-from headrace.server.dispatch.renaming import rename_commands
+from headrace.server.dispatch.rows import rename_commands
 from headrace.server.process.supervision import is_supervised
 from headrace.server.process.system import (
     OomScore,
