@@ -8,19 +8,22 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.compat.errors import SHUTDOWN_FAILED
 from headrace.persistence.errors import PersistenceError
+from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.users import UsersError
 from headrace.server.active_active import RegionAtWork
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
+from headrace.server.clients.session import Session
 from headrace.server.config.config import Config
 from headrace.server.cron import Cron
-from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.dispatcher import HELD_BY_END, Dispatcher, hold_writes, release_writes
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
-from headrace.server.dispatch.shutdown import OrderlyShutdown
-from headrace.server.durability.durability import Durability, discard_unfinished
+from headrace.server.durability.durability import Durability, discard_unfinished, ready_to_end
 from headrace.server.gate import CLIENTS_LIMITED, LOADING_DATA, NEWCOMERS
 from headrace.server.loading.starting import load_users, start_persistence
 from headrace.server.net.connection import Connection
@@ -32,7 +35,17 @@ from headrace.server.process.supervision import Supervision
 from headrace.server.process.system import SpareFiles, remove_pid_file, write_pid_file
 from headrace.server.role import Failover, Following, Replicas
 from headrace.server.settings import Settings
-from headrace.server.state import Evicting, Host, Scripting, Server, ShutdownOptions
+from headrace.server.state import (
+    ENDS,
+    STAYS,
+    WAITS,
+    Evicting,
+    Host,
+    Scripting,
+    Server,
+    Shutdown,
+    ShutdownOptions,
+)
 from headrace.server.succession import Succession
 from headrace.server.wing import active_active
 from headrace.storage.packed.table import SEED_BITS, set_seed
@@ -401,3 +414,83 @@ def run(config: Config, place: str) -> int:
     if app.succession.sockets and not code:
         app.succession.become()
     return code
+
+
+class OrderlyShutdown(Shutdown):
+    """Ends one server, but waits for its replicas first, so that they have all that was written.
+
+    While it waits, requests that write are held back, and the end can be called off.
+    """
+
+    def __init__(self, server: Server, durability: Durability) -> None:
+        self._server: Final = server
+        self._durability: Final = durability
+        self._options: ShutdownOptions | None = None  # of the end that waits for replicas
+        self._on_stay: Callable[[], None] | None = None
+        self._clients: list[Session] = []  # that asked for it
+        self._offset = 0  # up to where replicas are to have the stream
+        self._deadline_ms = 0
+
+    def begin(self, options: ShutdownOptions, on_stay: Callable[[], None] | None = None) -> int:
+        if self._options is not None:
+            return WAITS
+        server = self._server
+        replicas = server.role.replicas
+        self._on_stay = on_stay
+        timeout_s = server.config.shutdown_timeout
+        if replicas is not None and timeout_s and not options.now:
+            self._offset = replicas.end_offset()
+            if replicas.lagging(self._offset):
+                log.info("Waiting for replicas before shutting down.")
+                self._options = options
+                self._deadline_ms = server.clock.monotonic_ms() + timeout_s * 1000
+                hold_writes(server, HELD_BY_END)
+                replicas.ask_for_acks()
+                server.host.notify_supervisor("Waiting for replicas")
+                return WAITS
+        return self._end(options)
+
+    def await_with(self, session: Session) -> None:
+        self._clients.append(session)
+
+    def call_off(self) -> bool:
+        if self._options is None:
+            return False
+        log.info("Shutdown manually aborted.")
+        self._stay()
+        return True
+
+    def tick(self, now_ms: int) -> None:
+        options = self._options
+        replicas = self._server.role.replicas
+        if options is None or replicas is None:
+            return
+        lagging = replicas.lagging(self._offset)
+        if lagging and now_ms < self._deadline_ms:
+            return
+        count = replicas.count()
+        log.info("%d of %d replicas are in sync when shutting down.", count - lagging, count)
+        self._end(options)
+
+    def _end(self, options: ShutdownOptions) -> int:
+        if ready_to_end(
+            self._server, self._durability, options.save, options.nosave, options.force
+        ):
+            self._options = None
+            self._server.host.stop(0)
+            return ENDS
+        self._stay()
+        return STAYS
+
+    def _stay(self) -> None:
+        """There is no end for now; who waits for it hears of that."""
+        server = self._server
+        if self._options is not None:
+            self._options = None
+            release_writes(server, HELD_BY_END)
+        clients, self._clients = self._clients, []
+        for session in clients:
+            server.end_wait(session, ErrorReply(SHUTDOWN_FAILED))
+        on_stay, self._on_stay = self._on_stay, None
+        if on_stay is not None:
+            on_stay()
