@@ -20,14 +20,73 @@ from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import ProtocolError
 from headrace.server.clients.session import PAUSED, Peer, describe_endpoints
+from headrace.server.config.config import Config
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.following.applying import Applier
-from headrace.server.following.handshake import Handshake, Refused
 from headrace.server.following.loading import Payload, SyncLoading
 from headrace.server.gate import FOLLOWS, LINK_DOWN
 from headrace.server.links.link import Link, LinkUser
 from headrace.server.role import FAILOVER_UNDER_WAY, Following, Relay
+
+_MAY_FAIL: Final = (b"REPLCONF",)
+
+
+class Refused(Exception):
+    """The master does not want us; the text says why."""
+
+
+class Handshake:
+    """The requests of one connection, up to PSYNC, each of which waits for the answer to the last.
+
+    A master that does not know an option says so, and is followed all the same; one that lets
+    nobody in is asked again later.
+
+    Args:
+        config: who we are.
+        data_id: of the data that we have; empty for none.
+        offset: of the first byte of the stream that we lack.
+        takes_over: the other one is to become a master by this.
+    """
+
+    def __init__(self, config: Config, data_id: bytes, offset: int, takes_over: bool) -> None:
+        self._sent: list[bytes] = []
+        port = config.replica_announce_port or config.port
+        requests = [[b"PING"]]
+        if config.masterauth:
+            user = [config.masteruser] if config.masteruser else []
+            requests.append([b"AUTH", *user, config.masterauth])
+        requests.append([b"REPLCONF", b"listening-port", b"%d" % port])
+        if config.replica_announce_ip:
+            requests.append([b"REPLCONF", b"ip-address", config.replica_announce_ip])
+        requests.append([b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"])
+        asked = [data_id, b"%d" % offset] if data_id else [b"?", b"-1"]
+        requests.append([b"PSYNC", *asked, *([b"FAILOVER"] if takes_over else [])])
+        self._requests: Final = requests
+
+    def next(self) -> list[bytes]:
+        """The next request."""
+        self._sent = self._requests.pop(0)
+        return self._sent
+
+    def answered(self, line: bytes) -> None:
+        """Take the answer to the last request.
+
+        Raises:
+            Refused: there is no use in going on.
+        """
+        if not line.startswith(b"-"):
+            return
+        name = self._sent[0]
+        if name == b"PING" and line.startswith((b"-NOAUTH", b"-NOPERM", b"-ERR operation not")):
+            return  # it is there, and wants to know who we are
+        if name not in _MAY_FAIL or line.startswith((b"-NOAUTH", b"-NOPERM")):
+            raise Refused(f"{name.decode()}: {line[1:].decode('utf-8', 'backslashreplace')}")
+
+    def is_over(self) -> bool:
+        """Return whether PSYNC has been sent."""
+        return not self._requests
+
 
 log: Final = logging.getLogger("headrace")
 
