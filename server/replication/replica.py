@@ -8,7 +8,7 @@ from typing import Final
 
 from headrace.protocol.client import bulk_head, marked_head
 from headrace.server.clients.session import ReplicaFacts, Session
-from headrace.server.replication.snapshot import SyncFile
+from headrace.server.clock import Clock
 from headrace.server.statistics.statistics import Counters
 
 WAITS: Final = 0  # for a snapshot to begin
@@ -23,6 +23,27 @@ STATES: Final = (
 )
 CHUNK_BYTES: Final = 1 << 18
 SILENT: Final = -1
+
+
+class SyncFile:
+    """A snapshot that is read while it is sent.
+
+    Attributes:
+        size_bytes: how long it is.
+        readers: how many replicas are still being sent it.
+    """
+
+    def __init__(self, descriptor: int, size_bytes: int, clock: Clock) -> None:
+        self.descriptor = descriptor
+        self.size_bytes: Final = size_bytes
+        self.readers = 0
+        self.clock: Final = clock
+
+    def close_if_unread(self) -> None:
+        """Close it when nobody needs it any more."""
+        if not self.readers and self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
 
 
 class Replica:
