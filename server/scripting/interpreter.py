@@ -11,7 +11,6 @@ from headrace.compat import server_errors as errors
 from headrace.compat.errors import c_text
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.clients import size_of
-from headrace.server.scripting import bits, structs
 from headrace.server.scripting.busy import Busy
 from headrace.server.scripting.calls import (
     REPL_ALL,
@@ -20,12 +19,17 @@ from headrace.server.scripting.calls import (
     REPL_REPLICA,
     ScriptCalls,
 )
-from headrace.server.scripting.chance import Chance
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory
+from headrace.server.scripting.operations import (
+    BIT_OPERATIONS,
+    STRUCT_OPERATIONS,
+    Chance,
+    pack_double,
+    unpack_double,
+)
 from headrace.server.scripting.patterns import MOST_WORK, Matching
 from headrace.server.scripting.shebang import FLAGS
-from headrace.server.scripting.structs import pack_double, unpack_double
 from headrace.server.scripting.values import FAILED, Builders, Native, Operation
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
@@ -82,8 +86,8 @@ def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
     """
     chance = Chance()
     libraries: dict[str, dict[str, Operation]] = {
-        "bit": bits.OPERATIONS,
-        "struct": structs.OPERATIONS,
+        "bit": BIT_OPERATIONS,
+        "struct": STRUCT_OPERATIONS,
         "math": {"random": chance.random, "randomseed": chance.seed},
     }
     return {

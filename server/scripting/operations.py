@@ -1,7 +1,13 @@
-"""``struct``: numbers and strings packed as C has them in memory."""
+"""What is done here for Lua's libraries: ``bit``, ``struct`` and ``math.random``.
+
+``bit`` has operations on 32-bit integers, with signed results, as Lua BitOp has them; ``struct``
+packs numbers and strings as C has them in memory; ``math.random`` draws the same numbers after every
+start, as in Redis.
+"""
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any, Final
 
@@ -16,10 +22,131 @@ from headrace.server.scripting.values import (
     whole_at,
 )
 
+_WORD_MASK: Final = 0xFFFFFFFF
+_EXACT: Final = 1 << 51
+# Added to a double, it moves the whole part to the lowest bits of its mantissa: 2^52 + 2^51.
+_SHIFTER: Final = 6755399441055744.0
+
+
+def _word_at(words: tuple[Any, ...], index: int) -> int:
+    """The number at a place modulo 2^32, rounded to the nearest, and halves to the even one.
+
+    Above 2^51 it is what addition leaves of it, as in the original.
+    """
+    number = number_at(words, index)
+    if isinstance(number, int) and -_EXACT < number < _EXACT:
+        return number & _WORD_MASK
+    return int.from_bytes(struct.pack("<d", number + _SHIFTER)[:4], "little")
+
+
+def _signed(word: int) -> int:
+    word &= _WORD_MASK
+    return word - (1 << 32) if word & 0x80000000 else word
+
+
+def tobit(words: tuple[Any, ...]) -> int:
+    """A number as a 32-bit integer."""
+    return _signed(_word_at(words, 0))
+
+
+def bnot(words: tuple[Any, ...]) -> int:
+    """Every bit turned round."""
+    return _signed(~_word_at(words, 0))
+
+
+# Of several bad arguments, the first is complained of, or else the last.
+
+
+def band(words: tuple[Any, ...]) -> int:
+    """The bits that all have."""
+    result = _word_at(words, 0)
+    for index in range(len(words) - 1, 0, -1):
+        result &= _word_at(words, index)
+    return _signed(result)
+
+
+def bor(words: tuple[Any, ...]) -> int:
+    """The bits that any has."""
+    result = _word_at(words, 0)
+    for index in range(len(words) - 1, 0, -1):
+        result |= _word_at(words, index)
+    return _signed(result)
+
+
+def bxor(words: tuple[Any, ...]) -> int:
+    """The bits that an odd number of them have."""
+    result = _word_at(words, 0)
+    for index in range(len(words) - 1, 0, -1):
+        result ^= _word_at(words, index)
+    return _signed(result)
+
+
+def lshift(words: tuple[Any, ...]) -> int:
+    """The bits moved up."""
+    word = _word_at(words, 0)
+    return _signed(word << (_word_at(words, 1) & 31))
+
+
+def rshift(words: tuple[Any, ...]) -> int:
+    """The bits moved down."""
+    word = _word_at(words, 0)
+    return _signed(word >> (_word_at(words, 1) & 31))
+
+
+def arshift(words: tuple[Any, ...]) -> int:
+    """The bits moved down, the sign staying."""
+    word = _signed(_word_at(words, 0))
+    return _signed(word >> (_word_at(words, 1) & 31))
+
+
+def rol(words: tuple[Any, ...]) -> int:
+    """The bits moved round, upwards."""
+    word = _word_at(words, 0)
+    count = _word_at(words, 1) & 31
+    return _signed(word << count | word >> (32 - count))
+
+
+def ror(words: tuple[Any, ...]) -> int:
+    """The bits moved round, downwards."""
+    word = _word_at(words, 0)
+    count = _word_at(words, 1) & 31
+    return _signed(word >> count | word << (32 - count))
+
+
+def bswap(words: tuple[Any, ...]) -> int:
+    """The four bytes in the other order."""
+    word = _word_at(words, 0)
+    return _signed(int.from_bytes(word.to_bytes(4, "big"), "little"))
+
+
+def tohex(words: tuple[Any, ...]) -> bytes:
+    """The lowest digits in base 16: eight, or as many as the second number says."""
+    word = _word_at(words, 0)
+    digits = 8 if len(words) < 2 else _signed(_word_at(words, 1))
+    text = (b"%08x" % word)[8 - min(abs(digits), 8) :]
+    return text.upper() if digits < 0 else text
+
+
+BIT_OPERATIONS: Final[dict[str, Operation]] = {
+    "tobit": tobit,
+    "bnot": bnot,
+    "band": band,
+    "bor": bor,
+    "bxor": bxor,
+    "lshift": lshift,
+    "rshift": rshift,
+    "arshift": arshift,
+    "rol": rol,
+    "ror": ror,
+    "bswap": bswap,
+    "tohex": tohex,
+}
+
+
 _MOST_INTEGER: Final = 32
 _MOST: Final = (1 << 31) - 1
 MOST_RESULTS: Final = 7995  # that the stack of a function has room for
-_MASK: Final = (1 << 64) - 1
+_LONG_MASK: Final = (1 << 64) - 1
 _INTEGERS: Final = "bBhHlLTiI"
 _SIGNED: Final = "bhli"
 _SIZES: Final = {"b": 1, "B": 1, "h": 2, "H": 2, "l": 8, "L": 8, "T": 8, "f": 4, "d": 8, "x": 1}
@@ -129,8 +256,8 @@ def pack(words: tuple[Any, ...]) -> bytes:
 def _unsigned(number: float) -> int:
     """Return what C makes of a double where it wants 64 bits without a sign."""
     if number >= 1 << 63:
-        return (whole(number - float(1 << 63)) ^ (1 << 63)) & _MASK
-    return whole(number) & _MASK
+        return (whole(number - float(1 << 63)) ^ (1 << 63)) & _LONG_MASK
+    return whole(number) & _LONG_MASK
 
 
 def _integer(number: float, size: int, little: bool) -> bytes:
@@ -152,7 +279,7 @@ def unpack(words: tuple[Any, ...]) -> tuple[object, ...]:
     layout = _Format(words)
     data = text_at(words, 1)
     length = len(data)
-    at = whole_at(words, 2, 1) & _MASK
+    at = whole_at(words, 2, 1) & _LONG_MASK
     if at == 0:
         raise refused(2, "offset must be 1 or greater")
     at -= 1
@@ -161,7 +288,7 @@ def unpack(words: tuple[Any, ...]) -> tuple[object, ...]:
         option, size = layout.next()
         if len(found) > MOST_RESULTS:
             raise LibraryError(b"stack overflow (too many results)")
-        at = (at + layout.padding(option, size, at)) & _MASK
+        at = (at + layout.padding(option, size, at)) & _LONG_MASK
         if at + size > length:
             raise refused(1, _TOO_SHORT)
         if option in _INTEGERS:
@@ -183,7 +310,7 @@ def unpack(words: tuple[Any, ...]) -> tuple[object, ...]:
         elif option != "x":
             layout.control(option)
         at += size
-    at = (at + 1) & _MASK
+    at = (at + 1) & _LONG_MASK
     found.append(at - (1 << 64) if at >> 63 else at)
     return tuple(found)
 
@@ -199,10 +326,10 @@ def _size_before(found: list[object]) -> int:
 
 
 def _read_integer(part: bytes, little: bool, signed: bool) -> int | float:
-    number = int.from_bytes(part, "little" if little else "big") & _MASK
+    number = int.from_bytes(part, "little" if little else "big") & _LONG_MASK
     if signed:
         sign = 1 << ((8 * len(part) - 1) & 63)
-        mask = -sign & _MASK
+        mask = -sign & _LONG_MASK
         if number & mask:
             number |= mask
         return number - (1 << 64) if number >> 63 else number
@@ -243,4 +370,36 @@ def unpack_double(part: bytes) -> float:
     return number
 
 
-OPERATIONS: Final[dict[str, Operation]] = {"pack": pack, "unpack": unpack, "size": size}
+STRUCT_OPERATIONS: Final[dict[str, Operation]] = {"pack": pack, "unpack": unpack, "size": size}
+
+
+_FACTOR: Final = 0x5DEECE66D
+_START: Final = 0x1234ABCD330E
+_STATE_MASK: Final = (1 << 48) - 1
+_MOST_DRAWN: Final = (1 << 31) - 1
+
+
+class Chance:
+    """The 48-bit generator of POSIX."""
+
+    def __init__(self) -> None:
+        self._state = _START
+
+    def random(self, words: tuple[Any, ...]) -> int | float:
+        """The next number: below 1, or a whole one from 1 or the first argument to the last."""
+        self._state = (self._state * _FACTOR + 0xB) & _STATE_MASK
+        drawn = (self._state >> 17) % _MOST_DRAWN / _MOST_DRAWN
+        if not words:
+            return drawn
+        if len(words) > 2:
+            raise LibraryError(b"wrong number of arguments")
+        low = 1 if len(words) == 1 else whole_at(words, 0)
+        high = whole_at(words, len(words) - 1)
+        if low > high:
+            raise refused(len(words) - 1, "interval is empty")
+        return math.floor(drawn * (high - low + 1)) + low
+
+    def seed(self, words: tuple[Any, ...]) -> None:
+        """Begin anew with a number."""
+        number = whole_at(words, 0)
+        self._state = ((number & 0xFFFFFFFF) << 16 | 0x330E) & _STATE_MASK
