@@ -21,21 +21,23 @@ from headrace.server.gate import MEMORY_LIMITED
 from headrace.server.scripting.busy import Busy
 from headrace.server.scripting.calls import Rights, ScriptCalls
 from headrace.server.scripting.errors import ScriptError
-from headrace.server.scripting.interpreter import Failure, Function, Interpreter
-from headrace.server.scripting.libraries import (
-    Libraries,
-    Library,
-    library_name,
-    made_library,
-)
-from headrace.server.scripting.shebang import (
+from headrace.server.scripting.interpreter import (
     ALLOW_CROSS_SLOT,
     ALLOW_OOM,
     ALLOW_STALE,
     COMPATIBLE,
     NO_CLUSTER,
     NO_WRITES,
+    Failure,
+    Function,
+    Interpreter,
     split_shebang,
+)
+from headrace.server.scripting.libraries import (
+    Libraries,
+    Library,
+    library_name,
+    made_library,
 )
 from headrace.server.scripting.values import reply_of
 from headrace.server.state import ScriptFigures, Scripting
@@ -49,7 +51,7 @@ class Script:
     Attributes:
         sha: its SHA-1 in hexadecimal digits, by which clients call it.
         source: as it was sent.
-        flags: what its first line says; see ``shebang``.
+        flags: what its first line says; see ``split_shebang``.
         chunk: the function that Lua made of it.
         is_loaded: SCRIPT LOAD has brought it, so it stays.
     """
