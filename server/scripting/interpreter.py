@@ -1,4 +1,4 @@
-"""One Lua interpreter with the world that scripts see in it, and what the first line of one says."""
+"""One Lua interpreter with the world that scripts see in it, and the first line of a script."""
 
 from __future__ import annotations
 

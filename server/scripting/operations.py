@@ -1,8 +1,8 @@
 """What is done here for Lua's libraries: ``bit``, ``struct`` and ``math.random``.
 
 ``bit`` has operations on 32-bit integers, with signed results, as Lua BitOp has them; ``struct``
-packs numbers and strings as C has them in memory; ``math.random`` draws the same numbers after every
-start, as in Redis.
+packs numbers and strings as C has them in memory; ``math.random`` draws the same numbers after
+every start, as in Redis.
 """
 
 from __future__ import annotations
