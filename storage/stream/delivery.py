@@ -9,6 +9,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import (
     NEVER,
     UNKNOWN,
@@ -18,11 +20,36 @@ from headrace.storage.stream.groups import (
     estimate_position,
     has_tombstone_after,
 )
-from headrace.storage.stream.lookup import Lookup
-from headrace.storage.stream.part import Part
+from headrace.storage.stream.part import Part, part_with
 from headrace.storage.stream.pel import GONE, Nack
-from headrace.storage.stream.run import is_below
+from headrace.storage.stream.run import Run, is_below
 from headrace.storage.stream.stream import Stream
+
+
+class Lookup:
+    """Finds the entries of ``nacks``, which are asked for in their order, that of their IDs.
+
+    Nothing is added to ``log`` meanwhile.
+    """
+
+    def __init__(self, log: EntryLog, nacks: list[Nack]) -> None:
+        self._log: Final = log
+        self._last: Final = (nacks[-1].ms, nacks[-1].seq) if nacks else (0, 0)
+        self._block: Block | None = None
+        self._run = Run(None)
+
+    def part_of(self, nack: Nack) -> Part | None:
+        """Return where its entry is to be found; None when that was deleted."""
+        ms = nack.ms
+        seq = nack.seq
+        block = self._block
+        if block is None or is_below(block.last_ms, block.last_seq, ms, seq):
+            block = self._log.block_for(ms, seq)
+            self._block = block
+            if block is None:
+                return self._log.one(ms, seq)
+            self._run = block.some((ms, seq), self._last, block.total, False)
+        return part_with(block, self._run, ms, seq)
 
 
 @mypyc_attr(acyclic=True)

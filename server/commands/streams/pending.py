@@ -53,8 +53,8 @@ from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
+from headrace.storage.stream.delivery import Lookup
 from headrace.storage.stream.groups import HERE, Consumer, Group, by_name
-from headrace.storage.stream.lookup import Lookup
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import COUNT_MAX, Nack
 from headrace.storage.stream.references import (

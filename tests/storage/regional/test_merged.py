@@ -14,7 +14,7 @@ from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.storage.sharing import SEMI_STRICT
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.lookup import Lookup
+from headrace.storage.stream.delivery import Lookup
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.ranks import count_between, share_by_rows, share_evenly
