@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i32, i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr, trait
 
 from headrace.storage.stream.packing import pack
 from headrace.storage.stream.payload import (
@@ -283,3 +283,23 @@ def _living(run: Run, dead: bytearray) -> Run:
         living.rows.append(run.row(number))
         number = dead.find(0, number + 1)
     return living
+
+
+@trait
+class BlockKeeper:
+    """A stream reports to it changes of its blocks, and its end.
+
+    A frozen stream is one, of which the parts of a stream know only this.
+    """
+
+    def keep(self, block: Block) -> None:
+        """A sealed block is about to change."""
+        raise NotImplementedError
+
+    def keep_last(self, blocks: list[Block]) -> None:
+        """The last block with entries is about to be taken off ``blocks``, to be appended to."""
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Nobody else uses the stream any more: whoever thaws it is to free it, too."""
+        raise NotImplementedError

@@ -20,9 +20,8 @@ from headrace.storage.stream.appending import (
     size_of,
     span_of,
 )
-from headrace.storage.stream.block import BLOCK_BYTES, Block
+from headrace.storage.stream.block import BLOCK_BYTES, Block, BlockKeeper
 from headrace.storage.stream.index import BlockIndex
-from headrace.storage.stream.keeping import BlockKeeper
 from headrace.storage.stream.part import Part, Stretch, part_of, part_with
 from headrace.storage.stream.run import ID_MAX, is_below
 from headrace.storage.value import Removed, StorageError, Value

@@ -22,13 +22,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.stream.block import BLOCK_BYTES, Block
+from headrace.storage.stream.block import BLOCK_BYTES, Block, BlockKeeper
 from headrace.storage.stream.contents import Contents
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.idempotence import IdmpMap
-from headrace.storage.stream.keeping import BlockKeeper, NackKeeper, ProducerKeeper
-from headrace.storage.stream.pel import Holder, Nack
-from headrace.storage.stream.producer import Producer
+from headrace.storage.stream.pel import Holder, Nack, NackKeeper
+from headrace.storage.stream.producer import Producer, ProducerKeeper
 from headrace.storage.value import Freeable, Frozen
 
 STREAM: Final = b"stream"

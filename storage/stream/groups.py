@@ -16,9 +16,17 @@ from __future__ import annotations
 from typing import Final, TypeVar, cast
 
 from headrace.storage.stream.entry_log import EntryLog
-from headrace.storage.stream.keeping import NackKeeper
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.pel import GONE, IN_ZONE, Chunk, Holder, Nack, NacksById, NacksByTime
+from headrace.storage.stream.pel import (
+    GONE,
+    IN_ZONE,
+    Chunk,
+    Holder,
+    Nack,
+    NackKeeper,
+    NacksById,
+    NacksByTime,
+)
 from headrace.storage.stream.run import following, is_below
 from headrace.storage.value import Freeable, Removed
 

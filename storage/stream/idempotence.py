@@ -15,8 +15,7 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
-from headrace.storage.stream.keeping import ProducerKeeper
-from headrace.storage.stream.producer import NOT_DUE, Iid, Producer
+from headrace.storage.stream.producer import NOT_DUE, Iid, Producer, ProducerKeeper
 from headrace.storage.value import Expiring, Freeable, Owner
 
 Record = tuple[bytes, bytes, int, int, int]

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.vecs import append, pop, vec
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, mypyc_attr, trait
 
 from headrace.storage.stream.reach import REACH_MAX, Reach, evenly
 from headrace.storage.stream.run import is_below
@@ -646,3 +646,12 @@ class NacksByTime(_Chunks):
             chunk = chunk.copy()
             self.chunks[at] = chunk
         return chunk
+
+
+@trait
+class NackKeeper:
+    """A group reports to it changes of its pending entries."""
+
+    def keep(self, nack: Nack) -> None:
+        """A pending entry is about to change."""
+        raise NotImplementedError

@@ -48,7 +48,7 @@ from typing import Final
 
 from librt.strings import read_i32_le, read_i64_le
 from librt.vecs import vec
-from mypy_extensions import i32, i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr, trait
 
 WORD_BYTES: Final = 8
 SHORT_BYTES: Final = 16  # an iid that two words hold whole; of a longer one the text is kept, too
@@ -429,3 +429,12 @@ class Producer:
                 table[place] = i32(mixed >> _TAG_SHIFT << _SLOT_BITS | (slot + 1))
             position += 1
         self._filled = self.count
+
+
+@trait
+class ProducerKeeper:
+    """An IDMP map reports to it changes of its producers."""
+
+    def keep(self, producer: Producer) -> None:
+        """What a producer has is about to change."""
+        raise NotImplementedError
