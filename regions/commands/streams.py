@@ -48,8 +48,8 @@ from headrace.server.state import Server
 from headrace.server.waiting import Line, Parked, Queue, Waiter
 from headrace.storage.sharing import AA, LIBERAL, STRICT
 from headrace.storage.stream.groups import Group
+from headrace.storage.stream.idmp import Iid
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.producer import Iid
 from headrace.storage.stream.references import (
     ACKED,
     DELETED,

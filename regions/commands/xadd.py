@@ -28,7 +28,7 @@ from headrace.server.commands.streams.args import XADDED
 from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import AA
 from headrace.storage.stream.entry_log import ElementsTooLarge
-from headrace.storage.stream.producer import Iid, iid_of, text_of
+from headrace.storage.stream.idmp import Iid, iid_of, text_of
 from headrace.storage.vectors import (
     ID,
     BadVector,

@@ -23,7 +23,7 @@ from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import forget_lanes
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.idempotence import Record
+from headrace.storage.stream.idmp import Record
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 from headrace.storage.vectors import ID, NO_ID, Dot, Numbers, covers

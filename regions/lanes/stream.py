@@ -29,8 +29,7 @@ from headrace.storage.sharing import STRICT, Replicated
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import ENTRY_BYTES_MAX, ElementsTooLarge
 from headrace.storage.stream.frozen import FrozenStream
-from headrace.storage.stream.idempotence import IdmpMap, Record
-from headrace.storage.stream.producer import iid_of
+from headrace.storage.stream.idmp import IdmpMap, Record, iid_of
 from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Freeable

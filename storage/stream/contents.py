@@ -8,8 +8,7 @@ from typing import Final
 
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import Group
-from headrace.storage.stream.idempotence import IdmpMap, Record
-from headrace.storage.stream.producer import iid_of
+from headrace.storage.stream.idmp import IdmpMap, Record, iid_of
 from headrace.storage.value import Expiring
 
 IDMP_DURATION_S: Final = 100  # of a stream for which nothing else was set

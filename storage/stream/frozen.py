@@ -25,9 +25,8 @@ from typing import Final
 from headrace.storage.stream.block import BLOCK_BYTES, Block, BlockKeeper
 from headrace.storage.stream.contents import Contents
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.idempotence import IdmpMap
+from headrace.storage.stream.idmp import IdmpMap, Producer, ProducerKeeper
 from headrace.storage.stream.pel import Holder, Nack, NackKeeper
-from headrace.storage.stream.producer import Producer, ProducerKeeper
 from headrace.storage.value import Freeable, Frozen
 
 STREAM: Final = b"stream"

@@ -16,7 +16,7 @@ from headrace.storage.stream.delivery import claimable, hand_out
 from headrace.storage.stream.entry_log import IDNotGreater
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.idempotence import Record
+from headrace.storage.stream.idmp import Record
 from headrace.storage.stream.pel import Holder
 from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headrace.storage.stream.idempotence import IdmpMap
-from headrace.storage.stream.producer import HASH_BITS, SHORT_BYTES, iid_of, text_of
+from headrace.storage.stream.idmp import HASH_BITS, SHORT_BYTES, IdmpMap, iid_of, text_of
 from headrace.storage.stream.run import ID_MAX
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Expiring

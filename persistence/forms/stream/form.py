@@ -41,8 +41,8 @@ from headrace.storage.stream.block import Block
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE, Contents
 from headrace.storage.stream.frozen import NO_OWNER, STREAM, FrozenGroup, FrozenStream, Pending
 from headrace.storage.stream.groups import Group
+from headrace.storage.stream.idmp import Producer
 from headrace.storage.stream.packing import pack
-from headrace.storage.stream.producer import Producer
 from headrace.storage.stream.stream import Stream
 
 ID_END: Final = 2**64

@@ -46,7 +46,7 @@ from headrace.storage.stream.block import Block
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from headrace.storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, estimate_position
-from headrace.storage.stream.producer import Producer, iid_of
+from headrace.storage.stream.idmp import Producer, iid_of
 from headrace.storage.stream.run import Run
 from headrace.storage.stream.stream import Stream
 

@@ -30,7 +30,7 @@ from headrace.storage.stream.block import Block
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pending
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.producer import Producer
+from headrace.storage.stream.idmp import Producer
 from headrace.storage.stream.stream import Stream
 
 STREAM: Final = 7

@@ -28,7 +28,7 @@ from headrace.server.commands.streams.writing import EVER, record_iid
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
-from headrace.storage.stream.producer import iid_of
+from headrace.storage.stream.idmp import iid_of
 from headrace.storage.stream.stream import Stream
 
 _SAME: Final = -1  # leave a limit as it is

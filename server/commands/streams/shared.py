@@ -16,8 +16,8 @@ from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
 from headrace.storage.stream.groups import Group
+from headrace.storage.stream.idmp import Iid
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.producer import Iid
 from headrace.storage.stream.stream import Stream
 
 ID = tuple[int, int]

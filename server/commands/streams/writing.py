@@ -43,8 +43,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
-from headrace.storage.stream.idempotence import IdmpMap
-from headrace.storage.stream.producer import SHORT_BYTES, Iid, iid_made_of, iid_of
+from headrace.storage.stream.idmp import SHORT_BYTES, IdmpMap, Iid, iid_made_of, iid_of
 from headrace.storage.stream.references import is_held_back, pending_count
 from headrace.storage.stream.stream import Stream
 
