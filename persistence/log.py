@@ -80,7 +80,6 @@ class Log:
 
         Returns: whether it is the first since all was written, so that a write is to be arranged.
         """
-        raise NotImplementedError
 
     def append_alike(self, db: int, records: list[list[bytes]]) -> bool:
         """As ``append`` and ``end_command`` for each of several commands of one kind."""
@@ -93,12 +92,10 @@ class Log:
     @abstractmethod
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
         """As ``append``, of a long command by itself that is encoded already, in parts."""
-        raise NotImplementedError
 
     @abstractmethod
     def end_command(self) -> bool:
         """The command under way is over; whether it has left records."""
-        raise NotImplementedError
 
     def note_end(self, written: Written) -> None:
         """Note for somebody whose records came last how far they reach."""
@@ -106,4 +103,3 @@ class Log:
     @abstractmethod
     def stamp_next(self) -> None:
         """Keep the time with the next record: it says something that the record does not."""
-        raise NotImplementedError

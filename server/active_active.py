@@ -20,22 +20,18 @@ class RegionAtWork:
     @abstractmethod
     def files(self) -> RegionFiles:
         """Return what takes its files when they are loaded, and begins its life."""
-        raise NotImplementedError
 
     @abstractmethod
     def open(self) -> None:
         """All is loaded: exchange what there is with the others."""
-        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None:
         """Leave the others alone."""
-        raise NotImplementedError
 
     @abstractmethod
     def publish(self) -> None:
         """Make the effects that have waited for more of their kind."""
-        raise NotImplementedError
 
 
 class ActiveActive:
@@ -44,17 +40,14 @@ class ActiveActive:
     @abstractmethod
     def work(self, dispatcher: Dispatcher, encrypt: Encrypt) -> RegionAtWork:
         """Let a server that is a region be one among others; nothing is loaded yet."""
-        raise NotImplementedError
 
     @abstractmethod
     def files_alone(self, server: Server) -> RegionFiles:
         """Return what takes the files of the region that a server is, for a tool."""
-        raise NotImplementedError
 
     @abstractmethod
     def leave(self, server: Server, files: RegionFiles) -> None:
         """Let all values, which ``files_alone`` has taken, be what a single server has."""
-        raise NotImplementedError
 
     @abstractmethod
     def owner_of(self, paths: list[bytes]) -> tuple[int, bytes] | None:
@@ -63,9 +56,7 @@ class ActiveActive:
         Raises:
             PersistenceError: one of them cannot be read.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def count(self) -> RecordCount:
         """Return what counts the records in a file of commands, which may be a region's."""
-        raise NotImplementedError

@@ -60,22 +60,18 @@ class Failover:
         Raises:
             CommandError: there is no such replica, or it is none to do that with.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def abort(self, reason: str) -> None:
         """Be the master, as before."""
-        raise NotImplementedError
 
     @abstractmethod
     def succeed(self) -> None:
         """The other one is the master."""
-        raise NotImplementedError
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
         """Look whether the replica has all."""
-        raise NotImplementedError
 
 
 class Replicas:
@@ -84,47 +80,38 @@ class Replicas:
     @abstractmethod
     def attach(self, session: Session, data_id: bytes, offset: int) -> None:
         """Let a client be a replica, which has the data up to there, or nothing."""
-        raise NotImplementedError
 
     @abstractmethod
     def acknowledge(self, session: Session, offset: int, on_disk: int) -> None:
         """A replica tells how far it is."""
-        raise NotImplementedError
 
     @abstractmethod
     def end_offset(self) -> int:
         """Return how long the stream is."""
-        raise NotImplementedError
 
     @abstractmethod
     def count(self) -> int:
         """Return how many there are."""
-        raise NotImplementedError
 
     @abstractmethod
     def good(self) -> int:
         """Return how many have reported of late how far they are; see ``min-replicas-max-lag``."""
-        raise NotImplementedError
 
     @abstractmethod
     def info(self) -> list[bytes]:
         """A line of INFO for each."""
-        raise NotImplementedError
 
     @abstractmethod
     def rows(self) -> list[object]:
         """An element of the reply of ROLE for each."""
-        raise NotImplementedError
 
     @abstractmethod
     def backlog(self) -> BacklogFigures | None:
         """Return what is kept of the stream; None where nothing is."""
-        raise NotImplementedError
 
     @abstractmethod
     def place(self) -> StreamPlace | None:
         """Return where in the stream the data is now; None where there is no stream."""
-        raise NotImplementedError
 
     @abstractmethod
     def resume(self, place: StreamPlace, follows: bool) -> None:
@@ -133,37 +120,30 @@ class Replicas:
         Args:
             follows: it goes on as the data of a master; else it is the master's, under another ID.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def backlog_bytes(self) -> int:
         """Return how much is kept of the stream."""
-        raise NotImplementedError
 
     @abstractmethod
     def unread_bytes(self) -> int:
         """Return how much waits for the slowest replica; what it shares with others counts once."""
-        raise NotImplementedError
 
     @abstractmethod
     def feed(self, db: int, record: list[bytes]) -> None:
         """Let them have what is no change of the data, and so stands in no file."""
-        raise NotImplementedError
 
     @abstractmethod
     def acknowledged(self, offset: int, on_disk: bool) -> int:
         """Return how many have the stream up to there, or have it on their disk."""
-        raise NotImplementedError
 
     @abstractmethod
     def lagging(self, offset: int) -> int:
         """Return how many of those that tell how far they are lack something up to there."""
-        raise NotImplementedError
 
     @abstractmethod
     def ask_for_acks(self) -> None:
         """Let all tell now how far they are."""
-        raise NotImplementedError
 
     @abstractmethod
     def wait_for(
@@ -174,27 +154,22 @@ class Replicas:
         Args:
             local: of WAITAOF: whether it waits for this server's disk, too; below 0 for WAIT.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def synced(self, client: Sleeper) -> None:
         """What a client of WAITAOF waits for is on this server's disk."""
-        raise NotImplementedError
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
         """Do what is to be done from time to time."""
-        raise NotImplementedError
 
     @abstractmethod
     def flush(self) -> None:
         """Hand all that has been recorded to the connections."""
-        raise NotImplementedError
 
     @abstractmethod
     def settings_changed(self) -> str | None:
         """A parameter has another value."""
-        raise NotImplementedError
 
 
 @trait
@@ -204,27 +179,22 @@ class Relay:
     @abstractmethod
     def stop_recording(self) -> bool:
         """Take no more records; whether the stream says all that the data is."""
-        raise NotImplementedError
 
     @abstractmethod
     def relay(self, wire: bytes) -> None:
         """Take what comes next, as the master has sent it."""
-        raise NotImplementedError
 
     @abstractmethod
     def go_on(self, data_id: bytes) -> None:
         """The data has this ID from here on."""
-        raise NotImplementedError
 
     @abstractmethod
     def stop_relaying(self) -> None:
         """All data is about to be other data: the replicas have to begin anew."""
-        raise NotImplementedError
 
     @abstractmethod
     def begin_at(self, data_id: bytes, offset: int) -> None:
         """The data is this, up to this offset."""
-        raise NotImplementedError
 
     @abstractmethod
     def lead(self, knows_stream: bool) -> None:
@@ -233,7 +203,6 @@ class Relay:
         Args:
             knows_stream: whether the stream says all that the data is.
         """
-        raise NotImplementedError
 
 
 class Following:
@@ -259,42 +228,34 @@ class Following:
         Args:
             db: the number of the database that the stream of the data is in.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def lead(self) -> None:
         """Follow nobody any more, with the data that there is."""
-        raise NotImplementedError
 
     @abstractmethod
     def stop(self) -> None:
         """Close the link, because the process ends."""
-        raise NotImplementedError
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
         """Do what is to be done from time to time."""
-        raise NotImplementedError
 
     @abstractmethod
     def link_is_up(self) -> bool:
         """Return whether what the master does comes at once."""
-        raise NotImplementedError
 
     @abstractmethod
     def stream_db(self) -> int:
         """The number of the database that the stream is in."""
-        raise NotImplementedError
 
     @abstractmethod
     def row(self) -> list[object]:
         """The reply of ROLE."""
-        raise NotImplementedError
 
     @abstractmethod
     def info(self) -> list[bytes]:
         """Lines of INFO."""
-        raise NotImplementedError
 
 
 class Role:

@@ -81,7 +81,6 @@ class Neighbours:
     @abstractmethod
     def refused(self, host: str, reason: str) -> None:
         """A region that called from a host was refused: the log says so, the same once an hour."""
-        raise NotImplementedError
 
 
 class ScriptFigures:
@@ -214,22 +213,18 @@ class Shutdown:
         Args:
             on_stay: is called where something turns out to be in the way, or it is called off.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def await_with(self, session: Session) -> None:
         """A client waits for the end: it gets an error if there is none."""
-        raise NotImplementedError
 
     @abstractmethod
     def call_off(self) -> bool:
         """Do not end; False where no end is waited for."""
-        raise NotImplementedError
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
         """Look whether the wait is over."""
-        raise NotImplementedError
 
 
 class Server:

@@ -50,7 +50,6 @@ class Member:
     @abstractmethod
     def known_text(self) -> bytes:
         """Return how many records of each origin are known here, as text."""
-        raise NotImplementedError
 
 
 @trait

@@ -27,37 +27,30 @@ class PeerLog:
     @abstractmethod
     def begin_file(self, path: bytes, older_bytes: int, base_bytes: int) -> AppendOnlyFile:
         """Begin a new incr file, which says who the region is now; see ``AppendOnlyFile``."""
-        raise NotImplementedError
 
     @abstractmethod
     def add_kept(self, path: bytes, first: Numbers, last: Numbers, size_bytes: int) -> None:
         """A file that was kept holds these records."""
-        raise NotImplementedError
 
     @abstractmethod
     def numbers_in(self, path: bytes) -> tuple[Numbers, Numbers] | None:
         """The first and the last numbers of records in a file, if another region may need them."""
-        raise NotImplementedError
 
     @abstractmethod
     def is_needed(self, last: Numbers) -> bool:
         """Return whether another region may ask for one of the records up to these."""
-        raise NotImplementedError
 
     @abstractmethod
     def remove(self, path: bytes) -> None:
         """A file is about to go."""
-        raise NotImplementedError
 
     @abstractmethod
     def clear(self) -> None:
         """None of the files belongs to what is in memory."""
-        raise NotImplementedError
 
     @abstractmethod
     def memory_bytes(self) -> int:
         """Return how much of it is in memory."""
-        raise NotImplementedError
 
 
 class RecordCount:
@@ -66,9 +59,7 @@ class RecordCount:
     @abstractmethod
     def count(self, argv: list[bytes]) -> str:
         """A command comes next, of a region or not; what is wrong with how the file counts."""
-        raise NotImplementedError
 
     @abstractmethod
     def found(self) -> str:
         """Return what there is of them, for people; empty where nothing is."""
-        raise NotImplementedError

@@ -37,7 +37,7 @@ from headrace.persistence.rdb.values import RdbValues, whole
 from headrace.storage.faces import frozen
 
 _OWN_VERSION: Final = Struct("<H")
-_OWN_FOOTER_BYTES: Final = _OWN_VERSION.size + CHECKSUM.size
+OWN_FOOTER_BYTES: Final = _OWN_VERSION.size + CHECKSUM.size
 
 
 class BadFooter(Exception):
@@ -96,7 +96,7 @@ def load_own(data: bytes, now_ms: int) -> object:
     Complexity: O(its size), because every entry is looked at.
     """
     decoder = _OneValue(now_ms)
-    decoder.take(data, len(data) - _OWN_FOOTER_BYTES)
+    decoder.take(data, len(data) - OWN_FOOTER_BYTES)
     try:
         while decoder.step():
             pass

@@ -68,7 +68,6 @@ class Walk:
     @abstractmethod
     def step(self) -> bool:
         """Do the next part, some tenths of a millisecond at most; False when nothing is left."""
-        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -90,7 +89,6 @@ class Writer:
             value: what ``Value.freeze`` returned.
             expire_ms: ``NO_DEADLINE`` or a deadline.
         """
-        raise NotImplementedError
 
     def flush(self) -> None:
         """Write what waits for more of its kind: another database follows, or the end."""
@@ -103,29 +101,24 @@ class Form(RdbValues):
     @abstractmethod
     def type_name(self) -> bytes:
         """The type, as ``Value.type_name`` returns it."""
-        raise NotImplementedError
 
     @abstractmethod
     def plural(self) -> str:
         """Return what several values of it are called."""
-        raise NotImplementedError
 
     # Records
 
     @abstractmethod
     def record_kinds(self) -> dict[int, str]:
         """The numbers of its records, which no other form has, and what they are called."""
-        raise NotImplementedError
 
     @abstractmethod
     def writer(self, records: Records) -> Writer:
         """Return what turns values into records."""
-        raise NotImplementedError
 
     @abstractmethod
     def reader(self, intake: Intake) -> Reader:
         """Return what turns records back into values."""
-        raise NotImplementedError
 
     @abstractmethod
     def check(self, value: object) -> None:
@@ -134,7 +127,6 @@ class Form(RdbValues):
         Raises:
             Unsound: it is none that commands could have made.
         """
-        raise NotImplementedError
 
     def as_tombstone(self, value: object) -> object:
         """Return what a value that is gone, and has to be remembered, is kept as; maybe itself."""
@@ -149,7 +141,6 @@ class Form(RdbValues):
         Args:
             value: what ``Value.freeze`` returned.
         """
-        raise NotImplementedError
 
     # Redis's own form
 
@@ -194,12 +185,10 @@ class Form(RdbValues):
     @abstractmethod
     def part_names(self) -> list[str]:
         """Return what the parts of a value are called that are worth counting."""
-        raise NotImplementedError
 
     @abstractmethod
     def part_counts(self, value: object) -> list[int]:
         """Return how many of each a value has."""
-        raise NotImplementedError
 
     def lacking_counts(self, value: object) -> list[int]:
         """How much of a value some servers of Redis cannot read: a figure for each kind of it."""
@@ -220,7 +209,6 @@ class MemberForm:
     @abstractmethod
     def record(self, member: Member) -> Record:
         """Return what it knows now."""
-        raise NotImplementedError
 
     @abstractmethod
     def read(
@@ -234,9 +222,7 @@ class MemberForm:
         Raises:
             One of ``UNDECODABLE``: the record says nothing that a region knows.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def from_tombstone(self, member: Member, value: object | None) -> object | None:
         """Return one of its tombstones as the value it remembers: see ``Form.as_tombstone``."""
-        raise NotImplementedError

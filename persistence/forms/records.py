@@ -215,7 +215,6 @@ class Reader:
         Raises:
             Malformed, or one of ``UNDECODABLE``: it holds what no encoder writes.
         """
-        raise NotImplementedError
 
     def goes_on(self, kind: int) -> bool:
         """Return whether a record of this kind belongs to the value of the record before."""

@@ -69,7 +69,6 @@ class RdbValues:
     @abstractmethod
     def rdb_types(self) -> list[int]:
         """Those numbers; none where Redis has no such type."""
-        raise NotImplementedError
 
     @abstractmethod
     def read_rdb(
@@ -88,7 +87,6 @@ class RdbValues:
         Raises:
             CorruptRDB: there is none.
         """
-        raise NotImplementedError
 
     def take_note(self, value: object, name: bytes, source: RdbSource) -> None:
         """Learn what a note of ours behind a value says of it that Redis's form has no place for.

@@ -56,12 +56,10 @@ class Listener:
     @abstractmethod
     def heard(self, change: Change) -> None:
         """A command that is over has made this change."""
-        raise NotImplementedError
 
     @abstractmethod
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
         """All keys of a database are about to go, or to be those of another one."""
-        raise NotImplementedError
 
     def flushed(self) -> None:
         """Somebody empties databases, even if nothing is in them."""

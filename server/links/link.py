@@ -23,12 +23,10 @@ class Link:
     @abstractmethod
     def send(self, wire: bytes) -> None:
         """Send some bytes."""
-        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None:
         """Close it at once, or connect no more."""
-        raise NotImplementedError
 
     def pause(self, paused: bool) -> None:
         """Read nothing, or read again."""
@@ -46,14 +44,11 @@ class LinkUser:
     @abstractmethod
     def connected(self, link: Link) -> None:
         """There is a connection."""
-        raise NotImplementedError
 
     @abstractmethod
     def received(self, link: Link, data: bytes) -> None:
         """Something has come."""
-        raise NotImplementedError
 
     @abstractmethod
     def lost(self, link: Link, reason: str) -> None:
         """There is none any more, or there never was."""
-        raise NotImplementedError

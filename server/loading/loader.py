@@ -147,12 +147,10 @@ class RegionFiles:
         Raises:
             PersistenceError: a file cannot be read.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def begin_file(self, path: bytes) -> None:
         """A file of commands follows."""
-        raise NotImplementedError
 
     @abstractmethod
     def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
@@ -165,12 +163,10 @@ class RegionFiles:
         Raises:
             PersistenceError: it is another region's, or does not fit to what came before.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def end_file(self, size_bytes: int) -> None:
         """End the file that is being read; so many bytes of it stay."""
-        raise NotImplementedError
 
     @abstractmethod
     async def end_folder(self, durability: Durability) -> None:
@@ -179,7 +175,6 @@ class RegionFiles:
         Raises:
             PersistenceError: the region must not start with these files.
         """
-        raise NotImplementedError
 
 
 def foreign(name: bytes, words: list[bytes], reason: str) -> PersistenceError:

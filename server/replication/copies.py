@@ -41,17 +41,14 @@ class SyncWaiters:
     @abstractmethod
     def begun(self, job: SyncJob) -> None:
         """The snapshot holds the state of this moment."""
-        raise NotImplementedError
 
     @abstractmethod
     def take(self, job: SocketSyncJob, piece: bytes) -> None:
         """Pass on what comes next of it."""
-        raise NotImplementedError
 
     @abstractmethod
     def ended(self, job: SyncJob, failure: str) -> None:
         """It can be sent, or has been; or, with a reason, it cannot."""
-        raise NotImplementedError
 
 
 class SyncJob(SnapshotJob):

@@ -65,32 +65,26 @@ class Timed:
     @abstractmethod
     def count(self) -> i64:
         """Return how many fields there are, those that have expired included."""
-        raise NotImplementedError
 
     @abstractmethod
     def get(self, field: bytes) -> bytes | None:
         """The value of a field, whether it has expired or not."""
-        raise NotImplementedError
 
     @abstractmethod
     def put(self, field: bytes, value: bytes, keeps: bool) -> bool:
         """Set the value of a field; False if it was there. Unless it keeps it, a deadline goes."""
-        raise NotImplementedError
 
     @abstractmethod
     def remove(self, field: bytes) -> bool:
         """Take a field out; False if there is none."""
-        raise NotImplementedError
 
     @abstractmethod
     def deadline_ms(self, field: bytes) -> i64:
         """The deadline of a field; ``NEVER`` where it has none or is none."""
-        raise NotImplementedError
 
     @abstractmethod
     def expire_at(self, field: bytes, deadline_ms: i64) -> None:
         """Give a field, which is there, a deadline, or with ``NEVER`` take it away."""
-        raise NotImplementedError
 
     @abstractmethod
     def first_ms(self) -> i64:
@@ -98,12 +92,10 @@ class Timed:
 
         It is before where very many deadlines have been put off lately.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def has_deadlines(self) -> bool:
         """Return whether any field has a deadline; a copy without order knows, too."""
-        raise NotImplementedError
 
     @abstractmethod
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
@@ -111,22 +103,18 @@ class Timed:
 
         It may be fewer where very many deadlines have been put off lately, or none.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def read(self, what: i64, now_ms: i64) -> Reading:
         """Fields, values or both, of what has not expired."""
-        raise NotImplementedError
 
     @abstractmethod
     def copy(self) -> Timed:
         """The same, by itself."""
-        raise NotImplementedError
 
     @abstractmethod
     def used_bytes(self) -> int:
         """About how much memory it takes."""
-        raise NotImplementedError
 
 
 def has_passed(deadline_ms: i64, now_ms: i64) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headrace.persistence.errors import PersistenceError, SnapshotError
 from headrace.persistence.forms.dump import (
-    FOOTER_BYTES,
+    OWN_FOOTER_BYTES,
     BadPayload,
     has_own_footer,
     load_own,
@@ -270,7 +270,7 @@ def test_the_formats_before_are_read(path: Path, version: int) -> None:
     path.write_bytes(sealed(head) + snapshot(dbs)[PREAMBLE.size :])
     assert plain(load(path)[0]) == plain(dbs)
     value = own_payload(b"text")
-    before = sealed(value[:-FOOTER_BYTES] + struct.pack("<H", version))
+    before = sealed(value[:-OWN_FOOTER_BYTES] + struct.pack("<H", version))
     assert has_own_footer(before)
     assert load_own(before, LATE_MS) == b"text"
 
