@@ -112,10 +112,7 @@ def _shortened(word: bytes, most: int) -> bytes:
 
 def unknown_subcommand(container: bytes, word: bytes) -> bytes:
     """For a word that is no subcommand of its container."""
-    return b"ERR unknown subcommand '%b'. Try %b HELP." % (
-        _shortened(word, 128),
-        container.upper(),
-    )
+    return b"ERR unknown subcommand '%b'. Try %b HELP." % (_shortened(word, 128), container.upper())
 
 
 def bad_subcommand(container: bytes, word: bytes) -> bytes:

@@ -21,12 +21,7 @@ from typing import Final
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import open_to_read, replace_file
 from headrace.protocol.requests import split_words
-from headrace.storage.vectors import (
-    BadVector,
-    Numbers,
-    decode_numbers,
-    encode_numbers,
-)
+from headrace.storage.vectors import BadVector, Numbers, decode_numbers, encode_numbers
 
 BASE: Final = b"b"
 INCR: Final = b"i"

@@ -21,12 +21,7 @@ from xxhash import xxh3_64_intdigest
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.form import Unsound
-from headrace.persistence.forms.records import (
-    CHECKSUM,
-    NO_DEADLINE,
-    OLDEST_VERSION,
-    Malformed,
-)
+from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, OLDEST_VERSION, Malformed
 from headrace.persistence.forms.records import VERSION as RECORDS_VERSION
 from headrace.persistence.forms.table import check, form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64

@@ -35,12 +35,7 @@ from headrace.storage.packed.strings import next_at, string_at, unpack
 from headrace.storage.packed.table import DIRECTORY, PAIRS, SCORES, Table
 
 VERSION_7_4: Final = 12  # of RDB: the first with deadlines of fields
-_MORTAL: Final = (
-    MORTAL_HASH_EARLY,
-    MORTAL_HASH_PACKED_EARLY,
-    MORTAL_HASH,
-    MORTAL_HASH_PACKED,
-)
+_MORTAL: Final = (MORTAL_HASH_EARLY, MORTAL_HASH_PACKED_EARLY, MORTAL_HASH, MORTAL_HASH_PACKED)
 _PIECES_AT_ONCE: Final = 32
 
 
@@ -53,8 +48,7 @@ def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterato
         CorruptRDB: there is none.
     """
     limits = SmallLimits(
-        defaults.get("hash-max-listpack-entries", 512),
-        defaults.get("hash-max-listpack-value", 64),
+        defaults.get("hash-max-listpack-entries", 512), defaults.get("hash-max-listpack-value", 64)
     )
     made = Hash()
     if kind in _MORTAL:

@@ -42,8 +42,7 @@ def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> I
         CorruptRDB: there is none.
     """
     limits = SmallLimits(
-        defaults.get("zset-max-listpack-entries", 128),
-        defaults.get("zset-max-listpack-value", 64),
+        defaults.get("zset-max-listpack-entries", 128), defaults.get("zset-max-listpack-value", 64)
     )
     if kind in PACKED_SORTED_SETS:
         members, scores = next(sorted_set_parts(source, kind))

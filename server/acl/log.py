@@ -30,13 +30,7 @@ class Entry:
     """
 
     def __init__(
-        self,
-        reason: bytes,
-        context: bytes,
-        what: bytes,
-        user: bytes,
-        client: bytes,
-        now_ms: int,
+        self, reason: bytes, context: bytes, what: bytes, user: bytes, client: bytes, now_ms: int
     ) -> None:
         self.number = 0
         self.reason: Final = reason

@@ -186,13 +186,7 @@ class Changes:
     # Reports
 
     def report(
-        self,
-        db: int,
-        key: bytes,
-        event: Event,
-        record: list[bytes] | None,
-        count: int,
-        wakes: bool,
+        self, db: int, key: bytes, event: Event, record: list[bytes] | None, count: int, wakes: bool
     ) -> None:
         """Make one change known.
 

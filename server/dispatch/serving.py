@@ -12,13 +12,7 @@ from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import READONLY, Command
 from headrace.server.gate import HALF_JOINED
 from headrace.server.state import Server
-from headrace.server.waiting import (
-    ExclusiveLine,
-    Line,
-    Parked,
-    SharedLine,
-    Waiter,
-)
+from headrace.server.waiting import ExclusiveLine, Line, Parked, SharedLine, Waiter
 
 
 class _Answer:

@@ -25,11 +25,7 @@ import os
 import time
 from typing import Final
 
-from headrace.persistence.aof.directory import (
-    COMMANDS_SUFFIX,
-    SNAPSHOT_SUFFIX,
-    AofDirectory,
-)
+from headrace.persistence.aof.directory import COMMANDS_SUFFIX, SNAPSHOT_SUFFIX, AofDirectory
 from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.taker import Encoder

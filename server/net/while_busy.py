@@ -37,11 +37,7 @@ class WhileBusy(Serving):
     """
 
     def __init__(
-        self,
-        server: Server,
-        busy: Busy,
-        listeners: Listeners,
-        send_waiting: Callable[[], None],
+        self, server: Server, busy: Busy, listeners: Listeners, send_waiting: Callable[[], None]
     ) -> None:
         self._server: Final = server
         self._busy: Final = busy

@@ -147,12 +147,7 @@ class SocketSyncJob(SyncJob):
     """
 
     def __init__(
-        self,
-        server: Server,
-        files: Files,
-        waiters: SyncWaiters,
-        facts: ReplicaFacts,
-        version: int,
+        self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts, version: int
     ) -> None:
         super().__init__(server, files, waiters, facts)
         self.mark: Final = new_id()
@@ -198,11 +193,7 @@ class Copies(SyncWaiters):
     """
 
     def __init__(
-        self,
-        server: Server,
-        files: Files,
-        replicas: dict[Session, Replica],
-        stream: CommandStream,
+        self, server: Server, files: Files, replicas: dict[Session, Replica], stream: CommandStream
     ) -> None:
         self._server: Final = server
         self._files: Final = files

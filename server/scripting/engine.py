@@ -33,12 +33,7 @@ from headrace.server.scripting.interpreter import (
     Interpreter,
     split_shebang,
 )
-from headrace.server.scripting.libraries import (
-    Libraries,
-    Library,
-    library_name,
-    made_library,
-)
+from headrace.server.scripting.libraries import Libraries, Library, library_name, made_library
 from headrace.server.scripting.values import reply_of
 from headrace.server.state import ScriptFigures, Scripting
 
@@ -189,13 +184,7 @@ class ScriptEngine(Scripting):
         return self._reply(call, left, self._of_scripts.calls)
 
     def _run(
-        self,
-        call: Call,
-        world: _World,
-        rights: Rights,
-        name: bytes,
-        chunk: Any,
-        keys: int,
+        self, call: Call, world: _World, rights: Rights, name: bytes, chunk: Any, keys: int
     ) -> object:
         """Run what has this name. Returns a ``Failure``, or what ``values.reply_of`` takes."""
         interpreter = world.ready()

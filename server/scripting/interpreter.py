@@ -12,13 +12,7 @@ from headrace.compat.errors import c_text
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.clients import size_of
 from headrace.server.scripting.busy import Busy
-from headrace.server.scripting.calls import (
-    REPL_ALL,
-    REPL_AOF,
-    REPL_NONE,
-    REPL_REPLICA,
-    ScriptCalls,
-)
+from headrace.server.scripting.calls import REPL_ALL, REPL_AOF, REPL_NONE, REPL_REPLICA, ScriptCalls
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory
 from headrace.server.scripting.operations import (

@@ -43,8 +43,7 @@ _DECIMAL: Final = re.compile(
     re.IGNORECASE,
 )
 _HEXADECIMAL: Final = re.compile(
-    rb"[ \t-\r]*([+-]?0x(?:[\da-f]+\.?[\da-f]*|\.[\da-f]+)(?:p[+-]?\d+)?)[ \t-\r]*\Z",
-    re.IGNORECASE,
+    rb"[ \t-\r]*([+-]?0x(?:[\da-f]+\.?[\da-f]*|\.[\da-f]+)(?:p[+-]?\d+)?)[ \t-\r]*\Z", re.IGNORECASE
 )
 
 Operation = Callable[[tuple[Any, ...]], object]

@@ -320,13 +320,7 @@ class SlowLog:
         self.sum_us = 0
 
     def add(
-        self,
-        argv: list[bytes],
-        at_s: int,
-        usec: int,
-        address: bytes,
-        name: bytes,
-        config: Config,
+        self, argv: list[bytes], at_s: int, usec: int, address: bytes, name: bytes, config: Config
     ) -> None:
         """Log a command of a client, and forget the oldest where there are too many."""
         self.count += 1

@@ -170,10 +170,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.tool == "export":
         return convert.export(
-            arguments.to,
-            os.fsencode(arguments.source),
-            os.fsencode(arguments.out),
-            arguments.redis,
+            arguments.to, os.fsencode(arguments.source), os.fsencode(arguments.out), arguments.redis
         )
     return convert.import_(
         os.fsencode(arguments.source),

@@ -750,11 +750,7 @@ class Row:
 
 
 def row_of(
-    limits: NodeLimits,
-    is_listpack: bool,
-    pieces: list[bytes],
-    counts: list[int],
-    sizes: list[int],
+    limits: NodeLimits, is_listpack: bool, pieces: list[bytes], counts: list[int], sizes: list[int]
 ) -> Row:
     """A row whose nodes are known, none of them empty.
 

@@ -284,14 +284,7 @@ class Tree:
         return found
 
     def _add_from(
-        self,
-        found: Span,
-        at: i64,
-        number: i64,
-        first: i64,
-        most: i64,
-        high: float,
-        inclusive: bool,
+        self, found: Span, at: i64, number: i64, first: i64, most: i64, high: float, inclusive: bool
     ) -> None:
         """Add up to ``most`` members up to a score, from a place in a run of a node on."""
         nodes: i64 = len(self.nodes)

@@ -88,13 +88,7 @@ class EntryLog(Value):
             return self.last_seq + 1
         raise IDsExhausted if ms == ID_MAX else IDNotGreater
 
-    def append_next(
-        self,
-        now_ms: int,
-        words: list[bytes],
-        at: int,
-        limits: NodeLimits,
-    ) -> None:
+    def append_next(self, now_ms: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
         """As ``append``, with the ID that ``*`` stands for; it is the last ID afterwards."""
         ms, seq = self._next_id(now_ms)
         self._append(ms, seq, words, at, limits)
@@ -177,14 +171,7 @@ class EntryLog(Value):
             return self.last_ms + 1, 0
         raise IDsExhausted
 
-    def append(
-        self,
-        ms: int,
-        seq: int,
-        words: list[bytes],
-        at: int,
-        limits: NodeLimits,
-    ) -> None:
+    def append(self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
         """Add an entry, whose fields and values in turn are ``words[at:]``.
 
         Args:
@@ -201,14 +188,7 @@ class EntryLog(Value):
             raise IDNotGreater
         self._append(ms, seq, words, at, limits)
 
-    def _append(
-        self,
-        ms: int,
-        seq: int,
-        words: list[bytes],
-        at: int,
-        limits: NodeLimits,
-    ) -> None:
+    def _append(self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
         size = size_of(words, at)
         if size > ENTRY_BYTES_MAX:
             raise ElementsTooLarge

@@ -212,11 +212,7 @@ def _write_apart(
 
 
 def _with_columns(
-    names: list[bytes],
-    values: list[object],
-    columns: list[int],
-    shared: list[int],
-    own: list[int],
+    names: list[bytes], values: list[object], columns: list[int], shared: list[int], own: list[int]
 ) -> list[object]:
     """The payload's second part, of values of which some are integers."""
     if not own:

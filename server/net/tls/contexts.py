@@ -110,11 +110,7 @@ _SUITES: Final = (
     b"TLS_AES_128_CCM_SHA256",
     b"TLS_AES_128_CCM_8_SHA256",
 )
-_VERIFY: Final = {
-    b"no": ssl.CERT_NONE,
-    b"optional": ssl.CERT_OPTIONAL,
-    b"yes": ssl.CERT_REQUIRED,
-}
+_VERIFY: Final = {b"no": ssl.CERT_NONE, b"optional": ssl.CERT_OPTIONAL, b"yes": ssl.CERT_REQUIRED}
 # What OpenSSL's texts have around the words.
 _AROUND: Final = re.compile(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$")
 

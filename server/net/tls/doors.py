@@ -113,10 +113,7 @@ class CallingDoor(Door):
     """
 
     def __init__(
-        self,
-        server: Server,
-        opened: Callable[[object], None],
-        failed: Callable[[str], None],
+        self, server: Server, opened: Callable[[object], None], failed: Callable[[str], None]
     ) -> None:
         self._server: Final = server
         self._opened: Final = opened
