@@ -26,8 +26,7 @@ from headrace.persistence.forms.records import VERSION as RECORDS_VERSION
 from headrace.persistence.forms.table import check, form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.kinds import FUNCTIONS, NOTE, VERSION, is_valkey_version, known_number
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import RdbValues, whole
 from headrace.storage.faces import frozen
 

@@ -12,7 +12,7 @@ from mypy_extensions import mypyc_attr
 
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import VERSION_SHARED
-from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.primitives import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
 from headrace.protocol.client import request
 from headrace.storage.sharing import Member

@@ -23,8 +23,7 @@ from headrace.persistence.rdb.kinds import (
     is_valkey_version,
 )
 from headrace.persistence.rdb.listpack import Listpack
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import HASH_KINDS, PACKED_HASHES, HashPart, hash_parts
 from headrace.storage.collection import SmallLimits
 from headrace.storage.hash.hash import HASH as TYPE_NAME

@@ -14,8 +14,7 @@ from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Write
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import LIST, LIST_QUICKLIST_2, VERSION_MIN, VERSION_PACKED
 from headrace.persistence.rdb.listpack import Listpack
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import (
     LIST_KINDS,
     PACKED_NODE,

@@ -16,9 +16,8 @@ from headrace.persistence.rdb.kinds import (
     VERSION_PACKED,
 )
 from headrace.persistence.rdb.listpack import Listpack
-from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.packings import intset_of
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import SET_KINDS, set_count, set_parts, strings
 from headrace.storage.packed.strings import unpack
 from headrace.storage.packed.table import MEMBERS, Table

@@ -18,8 +18,7 @@ from headrace.persistence.rdb.kinds import (
     VERSION_PACKED,
 )
 from headrace.persistence.rdb.listpack import Listpack
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import PACKED_SORTED_SETS, SORTED_SET_KINDS, sorted_set_parts
 from headrace.protocol.doubles import double
 from headrace.storage.collection import SmallLimits

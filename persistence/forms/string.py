@@ -20,8 +20,7 @@ from headrace.persistence.forms.records import (
 from headrace.persistence.rdb.kinds import STRING as RDB_STRING
 from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.rdb.listpack import spelled
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.storage.string.string import STRING, string_bytes
 
 STRINGS: Final = 3

@@ -45,7 +45,7 @@ from headrace.persistence.rdb.kinds import (
     known_number,
     writer_of,
 )
-from headrace.persistence.rdb.source import RdbFile, RdbSource
+from headrace.persistence.rdb.primitives import RdbFile, RdbSource
 from headrace.persistence.rdb.values import (
     HASH_KINDS,
     LIST_KINDS,

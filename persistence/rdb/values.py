@@ -59,7 +59,7 @@ from headrace.persistence.rdb.kinds import (
     Broken,
 )
 from headrace.persistence.rdb.packings import intset_integers, ziplist_texts, zipmap_texts
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbSource
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

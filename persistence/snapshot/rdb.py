@@ -24,7 +24,7 @@ from headrace.persistence.rdb.kinds import (
     file_number,
     is_valkey_version,
 )
-from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.primitives import RdbOutput
 from headrace.persistence.taker import Encoder
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import FrozenKey

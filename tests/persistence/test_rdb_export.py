@@ -8,8 +8,7 @@ import pytest
 from conftest import Factory
 
 from headrace.persistence.rdb.listpack import Listpack, elements
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from support.client import Argument, RawClient
 from support.interchange import fill_groups, pairs
 from support.process import Process

@@ -8,7 +8,7 @@ import pytest
 from conftest import Factory
 
 from headrace.persistence.rdb.crc64 import crc64
-from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.primitives import RdbOutput
 from support.client import RawClient
 from support.process import Process
 from support.tools import tool

@@ -15,9 +15,8 @@ from conftest import Factory
 
 from headrace.persistence.forms.table import rdb_values
 from headrace.persistence.rdb.crc64 import crc64
-from headrace.persistence.rdb.output import length
+from headrace.persistence.rdb.primitives import PIECE_BYTES, length
 from headrace.persistence.rdb.reader import RdbReader
-from headrace.persistence.rdb.source import PIECE_BYTES
 from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.taker import IntoDatabases
 from headrace.storage.freezing import frozen_key

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.rdb.primitives import expand
 from headrace.persistence.rdb.reader import RdbReader
-from headrace.persistence.rdb.source import expand
 from headrace.persistence.taker import IntoDatabases
 from support.snapshots import databases
 

@@ -11,7 +11,7 @@ from conftest import Factory
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.rdb.kinds import ARRAY, is_valkey_version, known_number
 from headrace.persistence.rdb.listpack import back_length
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbSource
 from headrace.persistence.rdb.values import (
     HASH_KINDS,
     LIST_KINDS,

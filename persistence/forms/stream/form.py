@@ -33,8 +33,7 @@ from headrace.persistence.forms.stream.rdb import (
     take_max_pending,
 )
 from headrace.persistence.forms.stream.records import NAMES, StreamReader, StreamWriter
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.protocol.client import request
 from headrace.protocol.wire import array_header, bulk
 from headrace.storage.stream.block import Block

@@ -39,8 +39,7 @@ from headrace.persistence.rdb.kinds import (
     is_valkey_version,
 )
 from headrace.persistence.rdb.listpack import Listpack, elements
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.storage.stream.appending import append, open_block
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX

@@ -7,8 +7,7 @@ from typing import cast
 
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import INT64_MAX, INT64_MIN, Intake, Reader, Record, Records
-from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from support.tally.value import TALLY, FrozenTally, Tally
 
 RECORD = 200
