@@ -8,7 +8,7 @@ from typing import Final, cast
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import ARRAY as RDB_ARRAY
-from headrace.persistence.rdb.listpack import spelled
+from headrace.persistence.rdb.packings import spelled
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import NEVER_INSERTED, ArrayHead, array_parts
 from headrace.storage.array import (

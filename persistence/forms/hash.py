@@ -22,7 +22,7 @@ from headrace.persistence.rdb.kinds import (
     VERSION_PACKED,
     is_valkey_version,
 )
-from headrace.persistence.rdb.listpack import Listpack
+from headrace.persistence.rdb.packings import Listpack
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import HASH_KINDS, PACKED_HASHES, HashPart, hash_parts
 from headrace.storage.collection import SmallLimits

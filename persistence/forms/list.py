@@ -13,7 +13,7 @@ from typing import Final, cast
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import LIST, LIST_QUICKLIST_2, VERSION_MIN, VERSION_PACKED
-from headrace.persistence.rdb.listpack import Listpack
+from headrace.persistence.rdb.packings import Listpack
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import (
     LIST_KINDS,

@@ -15,8 +15,7 @@ from headrace.persistence.rdb.kinds import (
     VERSION_MIN,
     VERSION_PACKED,
 )
-from headrace.persistence.rdb.listpack import Listpack
-from headrace.persistence.rdb.packings import intset_of
+from headrace.persistence.rdb.packings import Listpack, intset_of
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import SET_KINDS, set_count, set_parts, strings
 from headrace.storage.packed.strings import unpack

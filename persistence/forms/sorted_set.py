@@ -17,7 +17,7 @@ from headrace.persistence.rdb.kinds import (
     VERSION_MIN,
     VERSION_PACKED,
 )
-from headrace.persistence.rdb.listpack import Listpack
+from headrace.persistence.rdb.packings import Listpack
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import PACKED_SORTED_SETS, SORTED_SET_KINDS, sorted_set_parts
 from headrace.protocol.doubles import double

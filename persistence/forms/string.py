@@ -19,7 +19,7 @@ from headrace.persistence.forms.records import (
 )
 from headrace.persistence.rdb.kinds import STRING as RDB_STRING
 from headrace.persistence.rdb.kinds import VERSION_MIN
-from headrace.persistence.rdb.listpack import spelled
+from headrace.persistence.rdb.packings import spelled
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.storage.string.string import STRING, string_bytes
 

@@ -22,7 +22,7 @@ from headrace.persistence.errors import CorruptRDB, EmptyValue, os_refusal
 from headrace.persistence.files import open_to_read
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.kinds import NOTE
-from headrace.persistence.rdb.listpack import spelled
+from headrace.persistence.rdb.packings import spelled
 
 MOST: Final = 88  # bytes that one may stand for: three of them copy 264
 

@@ -30,7 +30,6 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.persistence.rdb import listpack
 from headrace.persistence.rdb.kinds import (
     HASH,
     HASH_LISTPACK,
@@ -58,7 +57,12 @@ from headrace.persistence.rdb.kinds import (
     VALKEY_HASH,
     Broken,
 )
-from headrace.persistence.rdb.packings import intset_integers, ziplist_texts, zipmap_texts
+from headrace.persistence.rdb.packings import (
+    intset_integers,
+    listpack_texts,
+    ziplist_texts,
+    zipmap_texts,
+)
 from headrace.persistence.rdb.primitives import RdbSource
 
 
@@ -202,7 +206,7 @@ def _node(source: RdbSource, kind: int) -> ListPart:
     if container == PLAIN_NODE:
         return ListPart([source.string()], True)
     if container == PACKED_NODE:
-        return ListPart(unpacked(source, listpack.texts, "listpack"), False)
+        return ListPart(unpacked(source, listpack_texts, "listpack"), False)
     raise source.damage("a node of a list")
 
 
@@ -216,7 +220,7 @@ def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
     if kind == SET_INTSET:
         yield some_unpacked(source, _spelled, "intset")
     elif kind == SET_LISTPACK:
-        members = unpacked(source, listpack.texts, "listpack")
+        members = unpacked(source, listpack_texts, "listpack")
         if not members:
             raise source.empty("set")
         yield members
@@ -254,7 +258,7 @@ def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes]
         read, what = (
             (ziplist_texts, "ziplist")
             if kind == SORTED_SET_ZIPLIST
-            else (listpack.texts, "listpack")
+            else (listpack_texts, "listpack")
         )
         both = unpacked(source, read, what)
         if not both:
@@ -396,7 +400,7 @@ _NAMES_LISTPACK: Final = 0
 _NAMES_STRINGS: Final = 1
 _PACKED: Final[dict[int, tuple[Callable[[bytes], list[bytes]], str]]] = {
     HASH_ZIPLIST: (ziplist_texts, "ziplist"),
-    HASH_LISTPACK: (listpack.texts, "listpack"),
+    HASH_LISTPACK: (listpack_texts, "listpack"),
 }
 
 
@@ -470,7 +474,7 @@ def _count(source: RdbSource, least_bytes: int) -> int:
 
 
 def _packed_with_deadlines(source: RdbSource) -> HashPart:
-    triples = unpacked(source, listpack.texts, "listpack")
+    triples = unpacked(source, listpack_texts, "listpack")
     if not triples:
         raise source.empty("hash")
     if len(triples) % 3:
@@ -528,7 +532,7 @@ def _shaped(source: RdbSource, kind: int) -> list[bytes]:
     if kind in (SHAPED_HASH_ALONE, SHAPED_HASH_PACKED_ALONE):
         form = source.length()
         if form == _NAMES_LISTPACK:
-            names = some_unpacked(source, listpack.texts, "listpack")
+            names = some_unpacked(source, listpack_texts, "listpack")
         elif form == _NAMES_STRINGS:
             names = _names(source)
         else:
@@ -538,7 +542,7 @@ def _shaped(source: RdbSource, kind: int) -> list[bytes]:
     else:
         names = None
     if kind in (SHAPED_HASH_PACKED, SHAPED_HASH_PACKED_ALONE):
-        number, *values = some_unpacked(source, listpack.texts, "listpack")
+        number, *values = some_unpacked(source, listpack_texts, "listpack")
         if names is None and number.isdigit():
             names = source.shapes.get(int(number))
     elif names is not None:

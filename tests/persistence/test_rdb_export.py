@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.persistence.rdb.listpack import Listpack, elements
+from headrace.persistence.rdb.packings import Listpack, elements
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from support.client import Argument, RawClient
 from support.interchange import fill_groups, pairs

@@ -10,7 +10,7 @@ from conftest import Factory
 
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.rdb.kinds import ARRAY, is_valkey_version, known_number
-from headrace.persistence.rdb.listpack import back_length
+from headrace.persistence.rdb.packings import back_length
 from headrace.persistence.rdb.primitives import RdbSource
 from headrace.persistence.rdb.values import (
     HASH_KINDS,

@@ -38,7 +38,7 @@ from headrace.persistence.rdb.kinds import (
     Broken,
     is_valkey_version,
 )
-from headrace.persistence.rdb.listpack import Listpack, elements
+from headrace.persistence.rdb.packings import Listpack, elements
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.storage.stream.appending import append, open_block
 from headrace.storage.stream.block import Block
