@@ -47,7 +47,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "persistence": [
         *("errors", "files", "log", "taker"),
-        *("rdb", "forms", "snapshot", "aof", "source", "check", "key_file"),
+        *("rdb", "forms", "snapshot", "aof", "source", "check"),
     ],
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),

@@ -6,9 +6,8 @@ import os
 import time
 
 from headrace.persistence.aof.directory import is_end_of_data
-from headrace.persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
+from headrace.persistence.check import CommandCheck, KeyFile, SnapshotCheck, cut, snapshot_loader
 from headrace.persistence.errors import PersistenceError, shown
-from headrace.persistence.key_file import KeyFile
 from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source

@@ -15,9 +15,9 @@ from typing import Final
 from tqdm import tqdm
 
 from headrace.compat.errors import CommandError
+from headrace.persistence.check import KeyFile
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.forms.table import form_of, forms
-from headrace.persistence.key_file import KeyFile
 from headrace.persistence.rdb.kinds import FUNCTIONS_SINCE, VALKEY_VERSION_MIN, VERSION_MIN
 from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot

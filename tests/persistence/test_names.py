@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.persistence.key_file import NOWHERE, MetNames
+from headrace.persistence.check import NOWHERE, MetNames
 
 
 @pytest.mark.parametrize("count", [10, 300_000])
