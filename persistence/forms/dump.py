@@ -19,11 +19,10 @@ from typing import Final
 from xxhash import xxh3_64_intdigest
 
 from headrace.persistence.errors import CorruptRDB
-from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, OLDEST_VERSION, Malformed
 from headrace.persistence.forms.records import VERSION as RECORDS_VERSION
-from headrace.persistence.forms.table import check, form_of, rdb_values
+from headrace.persistence.forms.table import RecordDecoder, check, form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.kinds import FUNCTIONS, NOTE, VERSION, is_valkey_version, known_number
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource

@@ -6,7 +6,6 @@ import os
 from typing import Final
 
 from headrace.persistence.errors import PersistenceError, os_refusal
-from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.records import (
     CHECKSUM,
     DATABASE,
@@ -19,7 +18,7 @@ from headrace.persistence.forms.records import (
     STREAM_PLACE,
     Malformed,
 )
-from headrace.persistence.forms.table import form_of, member_form
+from headrace.persistence.forms.table import RecordDecoder, form_of, member_form
 from headrace.persistence.log import StreamPlace
 from headrace.persistence.snapshot.file import FrameReader
 from headrace.storage.keyspace import Keyspace
