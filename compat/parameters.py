@@ -168,18 +168,15 @@ class YesNo(Parameter):
     """``yes`` or ``no``; kept as a bool."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for anything but yes and no, in any case."""
         word = words[0].lower()
         if word not in (b"yes", b"no"):
             raise BadValue(NOT_YES_NO)
         return word == b"yes"
 
     def show(self, value: object) -> bytes:
-        """``yes`` or ``no``."""
         return b"yes" if value else b"no"
 
     def range_text(self) -> str:
-        """The two words."""
         return "yes, no"
 
 
@@ -201,7 +198,6 @@ class Integer(Parameter):
         return LIMITS[word] if word in LIMITS else int(word)
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is no integer or out of range."""
         value = parse_integer(words[0])
         if value is None:
             raise BadValue(NOT_INTEGER)
@@ -216,11 +212,9 @@ class Integer(Parameter):
             raise BadValue(f"argument must be between {self.low} and {self.high} inclusive")
 
     def show(self, value: object) -> bytes:
-        """Decimal digits."""
         return b"%d" % number(value)
 
     def range_text(self) -> str:
-        """Both ends, the well-known limits left out."""
         low, high = self.clamp or (self.low, self.high)
         if high >= INT_MAX:
             return "any integer" if low <= INT_MIN else f"{low} or more"
@@ -231,11 +225,9 @@ class Memory(Integer):
     """A number of bytes, with a unit or without; kept as an int."""
 
     def end(self, word: str) -> int:
-        """With a unit or without, too."""
         return LIMITS[word] if word in LIMITS else memory_size(word.encode()) or 0
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is no size or out of range."""
         value = memory_size(words[0])
         if value is None:
             raise BadValue(NOT_MEMORY)
@@ -243,11 +235,9 @@ class Memory(Integer):
         return value
 
     def rewritten(self, value: object) -> bytes:
-        """With the largest unit that fits."""
         return memory_text(number(value))
 
     def range_text(self) -> str:
-        """As for an integer, in bytes."""
         low = memory_text(self.low).decode()
         if self.high >= INT_MAX:
             return f"memory size, {low} or more"
@@ -258,7 +248,6 @@ class MemoryOrPercent(Integer):
     """A number of bytes, or a percentage of ``maxmemory``, which is kept as a negative int."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is neither, or out of range."""
         word = words[0]
         value = memory_size(word)
         if value is None:
@@ -273,17 +262,14 @@ class MemoryOrPercent(Integer):
         return value
 
     def show(self, value: object) -> bytes:
-        """Bytes, or digits and a percent sign."""
         size = number(value)
         return b"%d" % size if size >= 0 else b"%d%%" % -size
 
     def rewritten(self, value: object) -> bytes:
-        """With the largest unit that fits, or as a percentage."""
         size = number(value)
         return memory_text(size) if size >= 0 else self.show(value)
 
     def range_text(self) -> str:
-        """Both forms."""
         return f"memory size, or 0% to {-self.low}% of `maxmemory`"
 
 
@@ -291,11 +277,9 @@ class Octal(Integer):
     """Permission bits, read and shown in base eight."""
 
     def end(self, word: str) -> int:
-        """In base eight, too."""
         return int(word, 8)
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is no octal number or out of range."""
         word = words[0]
         if word and re.match(_OCTAL, word) is None:
             raise BadValue(NOT_OCTAL)
@@ -305,11 +289,9 @@ class Octal(Integer):
         return value
 
     def show(self, value: object) -> bytes:
-        """Octal digits without a prefix."""
         return b"%o" % number(value)
 
     def range_text(self) -> str:
-        """Both ends in octal."""
         return f"{self.low:o} to {self.high:o} (octal)"
 
 
@@ -326,7 +308,6 @@ class Choice(Parameter):
         self.synonyms: Final = {word: other for word, _, other in pairs if other}
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue, naming the choices, for any other word."""
         if len(words) != 1:
             raise BadValue(self.refusal())
         return self.one(words[0])
@@ -345,11 +326,9 @@ class Choice(Parameter):
         return f"argument(s) must be one of the following: {names}"
 
     def show(self, value: object) -> bytes:
-        """The word."""
         return text(value)
 
     def range_text(self) -> str:
-        """The words."""
         return ", ".join([choice.decode() for choice in self.choices])
 
 
@@ -360,7 +339,6 @@ class ChoiceSet(Choice):
     """
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for an unknown word, or for two that exclude each other."""
         if not words:
             raise BadValue(self.refusal())
         named = [self.one(word) for word in words]
@@ -370,7 +348,6 @@ class ChoiceSet(Choice):
         return b" ".join(chosen) if chosen else self.choices[0]
 
     def range_text(self) -> str:
-        """The words, and that several may stand together."""
         return f"{super().range_text()} (several may be given)"
 
 
@@ -383,7 +360,6 @@ class Text(Parameter):
         self.base_name_of: Final = "".join([word for word in limits if word != "not-empty"])
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for a path or an empty value where it may be neither."""
         word = words[0]
         if not word and not self.may_be_empty:
             raise BadValue(f"{self.name} can't be empty")
@@ -392,11 +368,9 @@ class Text(Parameter):
         return word
 
     def show(self, value: object) -> bytes:
-        """The bytes."""
         return text(value)
 
     def rewritten(self, value: object) -> bytes:
-        """The bytes in quotes."""
         return quoted(text(value))
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
@@ -406,7 +380,6 @@ class Text(Parameter):
         return super().lines(value)
 
     def range_text(self) -> str:
-        """Return what the text is."""
         return f"{self.base_name_of} without a path" if self.base_name_of else "text"
 
 
@@ -414,7 +387,6 @@ class OomScores(Parameter):
     """Three integers between -2000 and 2000; kept as a list."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for another count or for a number out of range."""
         if len(words) != 3:
             raise BadValue(WRONG_COUNT)
         values: list[int] = []
@@ -426,12 +398,10 @@ class OomScores(Parameter):
         return values
 
     def show(self, value: object) -> bytes:
-        """The numbers, separated by spaces."""
         assert isinstance(value, list)
         return b" ".join([b"%d" % each for each in value])
 
     def range_text(self) -> str:
-        """Return how many, and both ends."""
         return "three integers, -2000 to 2000"
 
 
@@ -439,7 +409,6 @@ class ReplicaOf(Parameter):
     """The server to follow: host and port with a space between, or empty bytes for none."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is no host and port, and not ``no one``."""
         if len(words) != 2:
             raise BadValue(WRONG_COUNT)
         if words[0].lower() != b"no" or words[1].lower() != b"one":
@@ -450,7 +419,6 @@ class ReplicaOf(Parameter):
         return b""
 
     def show(self, value: object) -> bytes:
-        """Host and port."""
         return text(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
@@ -458,7 +426,6 @@ class ReplicaOf(Parameter):
         return super().lines(value) if value else []
 
     def range_text(self) -> str:
-        """The form of the words."""
         return "`<host> <port>`, or `no one`"
 
 

@@ -122,7 +122,6 @@ class SoundDecoder(Decoder):
         self.places_itself = True
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
-        """A key is complete."""
         self.look_at(key, value, expire_ms)
         super().place(key, value, expire_ms)
 
@@ -159,7 +158,6 @@ class SnapshotCheck(SoundDecoder):
         self.accept_region(None)
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
-        """A key is complete."""
         self.keys += 1
         self.look_at(key, value, expire_ms)
         if expire_ms != NO_EXPIRY:
@@ -315,11 +313,9 @@ class _Passing(SoundDecoder):
                 raise self.malformed(f"a database below {self._taker.databases}")
 
     def take_library(self, code: bytes) -> None:
-        """A library of functions is complete."""
         self._taker.take_library(code)
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
-        """A key is complete."""
         self.keys += 1
         self.look_at(key, value, expire_ms)
         if self._index < 0:

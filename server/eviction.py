@@ -157,12 +157,10 @@ class WriteClock(Listener):
         return False
 
     def heard(self, change: Change) -> None:
-        """A key has changed."""
         if change.event.touches:
             self.touched(change.db, change.key)
 
     def touched(self, db: int, key: bytes) -> None:
-        """As ``heard``."""
         table = self._databases[db].table
         slot = table.find(key)
         if slot != NO_SLOT:

@@ -269,7 +269,6 @@ class ReadKeys(Freeable):
         return int(self.table.count)
 
     def free_some(self, most: int) -> bool:
-        """Free up to ``most`` keys when nobody uses any of them any more; True at the end."""
         return self.table.free_some(most, [])
 
 
@@ -417,7 +416,6 @@ class ClientTracking(Listener):
             self._tell(change.key, None if event is EXPIRED or self.of_script else self.caller)
 
     def touched(self, db: int, key: bytes) -> None:
-        """As ``heard``."""
         self._tell(key, self.caller)
 
     def _tell(self, key: bytes, by: Session | None) -> None:

@@ -465,7 +465,6 @@ class ElementOf(Interest):
         return 1
 
     def new_line(self, queue: Queue) -> Line:
-        """A line at a key where nobody waits for this yet."""
         return _ElementLine(queue, self)
 
 
@@ -478,19 +477,15 @@ class _ElementLine(ExclusiveLine):
         self._arrivals: Final = Arrivals()
 
     def add(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter stand at the end."""
         self._arrivals.add(waiter)
 
     def remove(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter go, if it stands here."""
         self._arrivals.remove(waiter)
 
     def is_empty(self) -> bool:
-        """Return whether nobody waits."""
         return not self._arrivals.waiters
 
     def waiters(self) -> list[Waiter]:
-        """All of them."""
         return list(self._arrivals.waiters.values())
 
     def next(self, value: object | None, now_ms: int) -> Waiter | None:

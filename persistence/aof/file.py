@@ -116,7 +116,6 @@ class AppendOnlyFile(Log):
     # Records
 
     def append(self, db: int, record: list[bytes]) -> bool:
-        """Add a command that changes database ``db``; see ``Log``."""
         is_first = not self.pending
         self.pending = True
         first = self._first

@@ -58,7 +58,6 @@ class KeptFile(AofFile):
         self.last: Final = last
 
     def line(self) -> bytes:
-        """The line, its end included."""
         start = super().line()[:-1]
         first = encode_numbers(self.first)
         return b"%b first %b last %b\n" % (start, first, encode_numbers(self.last))

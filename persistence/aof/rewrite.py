@@ -43,12 +43,10 @@ class RewriteEncoder(Encoder):
             self.size_bytes = self._commands.size_bytes
 
     def add_library(self, code: bytes) -> None:
-        """Take a library of functions; see ``Encoder``."""
         self._commands.add([b"FUNCTION", b"LOAD", code])
         self.size_bytes = self._commands.size_bytes
 
     def add(self, key: FrozenKey) -> bool:
-        """Take a key; see ``Encoder``."""
         commands = self._commands
         if key.db != self._db:
             self._db = key.db
@@ -64,7 +62,6 @@ class RewriteEncoder(Encoder):
         return self._walk is not None
 
     def more(self) -> bool:
-        """Go on with the last key; see ``Encoder``."""
         if self._walk is not None and not self._walk.step():
             self._walk = None
             self._expire()

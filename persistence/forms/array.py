@@ -119,7 +119,6 @@ class ArrayReader(Reader):
             self._left -= 1
 
     def finish(self) -> None:
-        """An array is complete; see ``Reader``."""
         array = self._array
         if array is None:
             return

@@ -60,7 +60,6 @@ class _OneValue(RecordDecoder):
             raise self.malformed("the records of one key")
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
-        """The key is complete."""
         self.keys += 1
         if key or expire_ms != NO_DEADLINE:
             raise self.malformed("a key without name and deadline")

@@ -198,7 +198,6 @@ class HashWriter(Writer):
             self.records.put(record)
 
     def flush(self) -> None:
-        """Put all rows."""
         self.records.put(self._small)
         self.records.put(self._timed)
 

@@ -169,7 +169,6 @@ class ListWriter(Writer):
         self._lists: Final = Record(TINY_LISTS)
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """Add a row, or begin with the nodes; see ``Writer``."""
         self.records.keys += 1
         rep = cast("List", value).rep
         if isinstance(rep, Row):
@@ -184,7 +183,6 @@ class ListWriter(Writer):
         return None
 
     def flush(self) -> None:
-        """Put all rows."""
         self.records.put(self._lists)
 
 
@@ -375,7 +373,6 @@ class ListForm(Form):
             raise Unsound("a listpack of several nodes")
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
-        """RPUSH; see ``Form``."""
         rep = cast("List", value).rep
         if isinstance(rep, Row):
             return ListRewrite(commands, key, rep)

@@ -135,7 +135,6 @@ class SetWriter(Writer):
         return None
 
     def flush(self) -> None:
-        """Put the rows."""
         self.records.put(self._small)
 
 
@@ -178,7 +177,6 @@ class SetReader(Reader):
         self._table = TableIntake(self.intake, MEMBERS, table[2:], "a set")
 
     def finish(self) -> None:
-        """A large one is complete; see ``Reader``."""
         if self._table is None:
             return
         table = self._table.table()

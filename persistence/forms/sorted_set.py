@@ -158,7 +158,6 @@ class SortedSetWriter(Writer):
         return None
 
     def flush(self) -> None:
-        """Put the rows."""
         self.records.put(self._small)
 
 
@@ -172,7 +171,6 @@ class LargeWalk(Walk):
         self._runs: Final = Record(RUNS)
 
     def step(self) -> bool:
-        """A directory or a node; see ``Walk``."""
         if self._buckets is not None:
             if not self._buckets.step():
                 self._buckets = None
@@ -238,7 +236,6 @@ class SortedSetReader(Reader):
             self._tree.add_run(run)
 
     def finish(self) -> None:
-        """A large one is complete; see ``Reader``."""
         if self._table is None:
             return
         table = self._table.table()
@@ -276,7 +273,6 @@ class SortedSetRewrite(Walk):
             self._rank = positives
 
     def step(self) -> bool:
-        """The next members; see ``Walk``."""
         while self._rank == self._end and self._later:
             self._rank, self._end = self._later.pop()
         end = min(self._end, self._rank + MEMBERS_AT_ONCE)

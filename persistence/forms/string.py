@@ -41,7 +41,6 @@ class StringWriter(Writer):
         self._mortal_integers: Final = Record(MORTAL_INTEGERS)
 
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """Add a row; see ``Writer``."""
         records = self.records
         records.keys += 1
         if isinstance(value, bytes):
@@ -67,7 +66,6 @@ class StringWriter(Writer):
         return None
 
     def flush(self) -> None:
-        """Put all rows."""
         self.records.put(self._strings)
         self.records.put(self._integers)
         self.records.put(self._mortal_strings)
@@ -171,7 +169,6 @@ class StringForm(Form):
         """Any bytes are a string."""
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
-        """SET; see ``Form``."""
         text = value if isinstance(value, bytes) else string_bytes(value)
         commands.add([b"SET", key, text or b""])
         return None
@@ -182,7 +179,6 @@ class StringForm(Form):
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """A string, an integer where it spells one; see ``RdbValues``."""
         if source.is_long():
             return _read_long(source)
         value = source.value()
@@ -204,7 +200,6 @@ class StringForm(Form):
         return None
 
     def part_names(self) -> list[str]:
-        """There are no parts."""
         return []
 
     def part_counts(self, value: object) -> list[int]:

@@ -114,7 +114,6 @@ class Decoder(RecordDecoder):
             raise self.malformed("more frames: the last record is missing")
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
-        """A key is complete."""
         self.keys += 1
         if expire_ms != NO_DEADLINE and expire_ms < self._drop_before_ms:
             self.expired += 1
@@ -140,7 +139,6 @@ class Decoder(RecordDecoder):
             raise self.malformed("a header first")
 
     def other_record(self, kind: int, table: list[int]) -> None:
-        """Read a record of the file."""
         if kind == DATABASE:
             self._database(table[0])
         elif kind == HEADER:

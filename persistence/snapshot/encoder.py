@@ -98,13 +98,11 @@ class SnapshotEncoder(Encoder):
             self._records.put(record)
 
     def add_library(self, code: bytes) -> None:
-        """Take a library of functions; see ``Encoder``."""
         record = Record(LIBRARY)
         record.add(code)
         self._records.put(record)
 
     def add(self, key: FrozenKey) -> bool:
-        """Take a key; see ``Encoder``."""
         if key.db != self._db:
             self._begin_database(key.db)
         value = key.value
@@ -121,7 +119,6 @@ class SnapshotEncoder(Encoder):
         return bool(self._records.payloads) and self._seal_some()
 
     def more(self) -> bool:
-        """Go on with the last key; see ``Encoder``."""
         if self._payload or self._records.payloads:
             return self._seal_some() or self._walk is not None
         if self._walk is not None and not self._walk.step():
@@ -129,7 +126,6 @@ class SnapshotEncoder(Encoder):
         return self._walk is not None or bool(self._records.payloads)
 
     def finish(self) -> None:
-        """Make the last record."""
         records = self._records
         self._flush_writers()
         end = Record(END)

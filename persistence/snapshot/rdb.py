@@ -51,7 +51,6 @@ class RdbEncoder(Encoder):
         self._made: list[bytes] = []
 
     def begin(self) -> None:
-        """Make what stands in front of all keys."""
         output = self._output
         output.raw(self.first())
         output.write_notes(self._notes)
@@ -68,13 +67,11 @@ class RdbEncoder(Encoder):
         return b"%b%04d" % (REDIS, self._version)
 
     def add_library(self, code: bytes) -> None:
-        """Take a library of functions; see ``Encoder``."""
         self._output.byte(FUNCTIONS)
         self._output.string(code)
         self.size_bytes = self._output.size_bytes
 
     def add(self, key: FrozenKey) -> bool:
-        """Take a key; see ``Encoder``."""
         output = self._output
         if key.db != self._db:
             self._db = key.db
@@ -98,7 +95,6 @@ class RdbEncoder(Encoder):
         """A frozen value is about to be written."""
 
     def more(self) -> bool:
-        """Go on with the last key; see ``Encoder``."""
         if self._walk is not None and not self._walk.step():
             self._walk = None
             self._output.end_value()
@@ -106,7 +102,6 @@ class RdbEncoder(Encoder):
         return self._walk is not None
 
     def finish(self) -> None:
-        """Make the end and the checksum."""
         self._output.byte(END)
         self._made = self.checked()
         self._made.append(self.checksum().to_bytes(8, "little"))
@@ -207,5 +202,4 @@ class SteadyRdbEncoder(RisingRdbEncoder):
         return [head, *super().checked()]
 
     def checksum(self) -> int:
-        """That of the file."""
         return self.crc

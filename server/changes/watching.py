@@ -123,12 +123,10 @@ class Watches(Listener):
         return False
 
     def heard(self, change: Change) -> None:
-        """Let those fail who watch the key."""
         if change.event.touches:
             self.touched(change.db, change.key)
 
     def touched(self, db: int, key: bytes) -> None:
-        """As ``heard``."""
         place = (db, key)
         for session in self._watchers.get(place, ()):
             if session.watched[place] and key not in self._databases[db]:

@@ -51,7 +51,6 @@ class Save(Parameter):
     """When to save a snapshot; kept as a list of (seconds, changes)."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue unless the words are pairs of a positive and a non-negative integer."""
         if words == [b""]:
             return []
         if len(words) % 2:
@@ -66,7 +65,6 @@ class Save(Parameter):
         return points
 
     def show(self, value: object) -> bytes:
-        """All numbers in one line."""
         return b" ".join([b"%d %d" % point for point in save_points(value)])
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
@@ -77,7 +75,6 @@ class Save(Parameter):
         return [(b"save %d %d" % point, True) for point in points]
 
     def range_text(self) -> str:
-        """The form of the words."""
         return '`<seconds> <changes>` pairs, or `""` for never'
 
 
@@ -85,7 +82,6 @@ class Bind(Parameter):
     """Addresses to listen at; kept as a list, a leading ``-`` included."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for more than 16 addresses."""
         if words == [b""]:
             return []
         if len(words) > MAX_BIND_ADDRESSES:
@@ -93,18 +89,15 @@ class Bind(Parameter):
         return words
 
     def show(self, value: object) -> bytes:
-        """The addresses, separated by spaces."""
         assert isinstance(value, list)
         return b" ".join(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """No line for the default."""
         if value == self.default:
             return []
         return [(b"bind %b" % (self.show(value) or b'""'), True)]
 
     def range_text(self) -> str:
-        """The form of the words."""
         return "up to 16 addresses; `*` and `-::*` mean all; a leading `-` lets one be missing"
 
 
@@ -112,7 +105,6 @@ class HostName(Text):
     """The name of a machine, or nothing."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is too long, or cannot be a name."""
         word = words[0]
         if len(word) >= HOST_NAME_MAX_BYTES:
             raise BadValue(f"Hostnames must be less than {HOST_NAME_MAX_BYTES} characters")
@@ -137,7 +129,6 @@ class Address(Text):
     """The address or the name of a machine, or nothing."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is too long, or neither."""
         if len(words[0]) >= ADDRESS_MAX_BYTES:
             reason = f"Hostnames for {self.name} must be less than {ADDRESS_MAX_BYTES} characters"
             raise BadValue(reason)
@@ -184,7 +175,6 @@ class OutputLimits(Parameter):
     """Limits of the three client classes; kept as a list indexed by the ``LIMIT_`` numbers."""
 
     def first(self, words: list[bytes]) -> object:
-        """All three are named."""
         return self.parse(words, [OutputLimit(0, 0, 0)] * 3)
 
     def parse(self, words: list[bytes], current: object) -> object:
@@ -205,14 +195,12 @@ class OutputLimits(Parameter):
         return limits
 
     def show(self, value: object) -> bytes:
-        """All classes in one line, with their older names."""
         words: list[bytes] = []
         for name, limit in zip((b"normal", b"slave", b"pubsub"), output_limits(value), strict=True):
             words.append(b"%b %d %d %d" % (name, limit.hard_bytes, limit.soft_bytes, limit.soft_s))
         return b" ".join(words)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """A line per class."""
         defaults = output_limits(self.default)
         lines: list[tuple[bytes, bool]] = []
         for index, name in enumerate((b"normal", b"replica", b"pubsub")):
@@ -224,7 +212,6 @@ class OutputLimits(Parameter):
         return lines
 
     def range_text(self) -> str:
-        """The form of the words."""
         return "`<normal, replica or pubsub> <hard> <soft> <soft seconds>`, once or more"
 
 
@@ -253,7 +240,6 @@ class Peers(Parameter):
     """The other regions; kept as a list of ``PeerAddress``, in the order of their numbers."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue unless each region has a number of its own, a host and a port."""
         whole = b" ".join(words)
         if not whole.strip():
             return []
@@ -266,7 +252,6 @@ class Peers(Parameter):
         return [peers[region] for region in sorted(peers)]
 
     def show(self, value: object) -> bytes:
-        """All of them in one line."""
         return b", ".join(
             [b"%d %b %d" % (peer.region, peer.host, peer.port) for peer in peer_list(value)]
         )
@@ -276,7 +261,6 @@ class Peers(Parameter):
         return b'"%b"' % self.show(value)
 
     def range_text(self) -> str:
-        """The form of the words."""
         return "`<region> <host> <port>`, separated by commas"
 
 
@@ -284,7 +268,6 @@ class Percentiles(Parameter):
     """Percentiles to show; kept as a list of float."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for what is no number, or not between 0 and 100."""
         if words == [b""]:
             return []
         values: list[float] = []
@@ -301,7 +284,6 @@ class Percentiles(Parameter):
         return values
 
     def show(self, value: object) -> bytes:
-        """The numbers, without trailing zeros."""
         assert isinstance(value, list)
         return b" ".join([f"{each:.6f}".rstrip("0").rstrip(".").encode() for each in value])
 
@@ -310,7 +292,6 @@ class Percentiles(Parameter):
         return [(b"%b %b" % (self.wire, self.show(value) or b'""'), True)]
 
     def range_text(self) -> str:
-        """The form of the words."""
         return '0 to 100, any number of them; `""` for none'
 
 
@@ -318,23 +299,19 @@ class KeyspaceEvents(Parameter):
     """Which events to publish; kept as bits, see ``compat.event_classes``."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for a letter that means nothing."""
         flags = flags_of(words[0])
         if flags is None:
             raise BadValue(BAD_EVENT_CLASS)
         return flags
 
     def show(self, value: object) -> bytes:
-        """The letters in Redis's order."""
         assert isinstance(value, int)
         return letters_of(value)
 
     def rewritten(self, value: object) -> bytes:
-        """The letters in quotes."""
         return quoted(self.show(value))
 
     def range_text(self) -> str:
-        """The letters."""
         return "letters of `Ag$lshzxeKEtmdnocaSTIV`"
 
 
@@ -360,7 +337,6 @@ class Directory(Parameter):
         return path
 
     def show(self, value: object) -> bytes:
-        """The path."""
         return text(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
@@ -368,7 +344,6 @@ class Directory(Parameter):
         return [(b"dir %b" % quoted(text(value)), True)]
 
     def range_text(self) -> str:
-        """Return what it must be."""
         return "a folder that exists"
 
 
@@ -376,7 +351,6 @@ class PeerNames(Text):
     """Names of hosts with spaces between them; kept as they were written."""
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Raises BadValue for other white space, and where there is nothing but spaces."""
         value = words[0]
         if any(char in value for char in b"\t\n\v\f\r"):
             raise BadValue(STRANGE_SPACE)

@@ -109,7 +109,6 @@ class _Run(Slicing):
     # What others may do
 
     def holds_back(self, session: Session, row: Command, argv: list[bytes]) -> bool:
-        """Whether an admitted request has to wait; it is offered again when this one is done."""
         if not self._bars(session, row, argv):
             return False
         session.special |= PAUSED
@@ -153,7 +152,6 @@ class _Run(Slicing):
         )
 
     def postpones(self, queue: Queue) -> bool:
-        """Return whether those who wait for a key that is ready have to wait until this is done."""
         if self._phase != _CHANGING:
             return False
         keys = self._lengthy.keys
@@ -180,7 +178,6 @@ class _Run(Slicing):
             self._slice(SLICE_NS)
 
     def finish_now(self) -> None:
-        """Run all the rest, while everybody waits."""
         while self._phase != _DONE:
             self._slice(SLICE_NS)
 

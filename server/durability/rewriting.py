@@ -143,11 +143,9 @@ class Rewriting(Rewriter):
     # BGREWRITEAOF
 
     def is_running(self) -> bool:
-        """Return whether a base is being written."""
         return isinstance(self._files.job, RewriteJob)
 
     def rewrite_soon(self) -> bool:
-        """Begin, or see that it begins when it can; False when it has to wait for that."""
         status = self._files.status
         if self._files.job is not None:
             status.rewrite_scheduled = True
@@ -333,7 +331,6 @@ class RewriteJob(SnapshotJob):
         self.directory.adopt_base(self.file.path, self.suffix, 1)
 
     def ended(self, failure: str) -> None:
-        """Account for the new sizes."""
         aof = self.files.aof
         if not failure and aof is not None:
             aof.older_bytes = self.size_bytes
@@ -342,7 +339,6 @@ class RewriteJob(SnapshotJob):
         self.rewriting.job_ended(self, failure)
 
     def cancel(self) -> None:
-        """Give up; see ``SnapshotJob``."""
         super().cancel()
         if self._retry is not None:
             self._retry.cancel()
@@ -360,7 +356,6 @@ class FirstBaseJob(RewriteJob):
         self.directory.prepare_first()
 
     def switch(self) -> None:
-        """Begin to record."""
         aof = self.directory.open_temporary()
         aof.named = False
         self.files.record_to(aof)
@@ -368,7 +363,6 @@ class FirstBaseJob(RewriteJob):
         self.rewriting.timestamps_changed()
 
     def install(self) -> None:
-        """Let both files be the folder's."""
         self.directory.adopt_first(self.file.path, self.suffix)
 
     def ended(self, failure: str) -> None:
@@ -412,16 +406,13 @@ class LoneBaseJob(RewriteJob):
         """There are no records."""
 
     def install(self) -> None:
-        """Name the base in the manifest, and nothing else."""
         self.directory.adopt_base(self.file.path, self.suffix, 0)
 
     def ended(self, failure: str) -> None:
-        """Close the folder."""
         self.directory.close()
         super().ended(failure)
 
     def cancel(self) -> None:
-        """Give up; see ``SnapshotJob``."""
         super().cancel()
         self.directory.close()
 

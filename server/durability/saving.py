@@ -215,7 +215,6 @@ class DumpJob(SnapshotJob):
         self._made_by: Encoder | None = None
 
     def encoder(self) -> Encoder:
-        """A snapshot."""
         self._made_by = encoder = dump_encoder(self.server, self.target)
         return encoder
 
@@ -225,7 +224,6 @@ class DumpJob(SnapshotJob):
         put_in_place(self.file.path, self.target, self._made_by)
 
     def ended(self, failure: str) -> None:
-        """Report the end."""
         self._saving.job_ended(self, failure)
 
 

@@ -246,7 +246,6 @@ class Connection(Peer):
             self.resume_soon()
 
     def when_drained(self, call: Callable[[], None]) -> None:
-        """Call this once, when what was sent has mostly been taken; see ``Peer``."""
         self._on_drained = call
 
     def _tell_drained(self) -> None:
@@ -269,7 +268,6 @@ class Connection(Peer):
         server.clients.flushing.append(self.session)
 
     def flush(self) -> None:
-        """Send what is pending, in one write."""
         session = self.session
         session.flush_pending = False
         out = session.out
@@ -380,7 +378,6 @@ class Connection(Peer):
             self.flush_soon()
 
     def abort(self) -> None:
-        """Close now."""
         self.session.special |= CLOSING
         if self._transport is not None:
             abort_now(self._transport)
@@ -401,16 +398,13 @@ class Connection(Peer):
         self._parser.max_bulk_bytes = max_bytes
 
     def pending_output_bytes(self) -> int:
-        """Bytes that the transport still holds."""
         transport = self._transport
         return 0 if transport is None else transport.get_write_buffer_size()
 
     def pending_input_bytes(self) -> int:
-        """Bytes received and not run."""
         return self._parser.pending_bytes + self._queued_bytes()
 
     def input_room_bytes(self) -> int:
-        """Bytes announced, with room for them."""
         return self._parser.room_bytes
 
     def _queued_bytes(self) -> int:
@@ -427,7 +421,6 @@ class Connection(Peer):
         return self._counted_bytes
 
     def bound_output(self) -> None:
-        """Drop a peer whose unread replies exceed client-output-buffer-limit."""
         session = self.session
         held = self.pending_output_bytes() + session.waiting_bytes
         if session.special & NEEDS_AUTH and held > STRANGERS_OUTPUT_BYTES:

@@ -53,7 +53,6 @@ class WhileBusy(Serving):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def serve(self) -> None:
-        """Take what clients have sent, and answer."""
         if self._sockets is None:
             self._begin()
         heed_signals()
@@ -126,7 +125,6 @@ class WhileBusy(Serving):
             asyncio.get_running_loop().call_soon(self._server.host.ask_to_end, number)
 
     def end(self) -> None:
-        """Leave it to the event loop again."""
         if self._sockets is None:
             return
         self._sockets = None

@@ -84,7 +84,6 @@ class SyncJob(SnapshotJob):
         return super().keyspaces() if self.facts.wants_keys else []
 
     def libraries(self) -> list[bytes]:
-        """The functions, unless it wants none."""
         return super().libraries() if self.facts.wants_functions else []
 
     def encoder(self) -> Encoder:
@@ -154,7 +153,6 @@ class SocketSyncJob(SyncJob):
         self._version: Final = version
 
     def is_for(self, facts: ReplicaFacts) -> bool:
-        """See ``SyncJob``: it is also to know the end by its mark."""
         return facts.knows_end and super().is_for(facts)
 
     def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
@@ -162,7 +160,6 @@ class SocketSyncJob(SyncJob):
         return SteadyRdbEncoder(version or self._version, notes)
 
     def hand_over(self, encoder: Encoder) -> None:
-        """Pass on what has been made: to the replicas."""
         piece = b"".join(encoder.take())
         self.made(len(piece))
         self.waiters.take(self, piece)
@@ -172,7 +169,6 @@ class SocketSyncJob(SyncJob):
         self.written(self.queued_bytes, "")
 
     def complete(self) -> None:
-        """All has been passed on."""
         self.installed("")
 
     def discard(self) -> None:

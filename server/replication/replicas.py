@@ -358,7 +358,6 @@ class AllReplicas(Replicas, Relay):
     # What replicas report
 
     def acknowledge(self, session: Session, offset: int, on_disk: int) -> None:
-        """A replica reports how far it is."""
         replica = self._replicas.get(session)
         if replica is not None:
             was_late = replica.lag_s(self._server.clock.monotonic_ms()) > 1

@@ -294,11 +294,9 @@ class ScriptEngine(Scripting):
             self.busy.end()
 
     def codes(self) -> list[bytes]:
-        """The libraries of functions, as they were loaded."""
         return [library.code for library in self.libraries.by_name.values()]
 
     def take_back(self, codes: list[bytes], replaces: bool) -> None:
-        """Have the libraries of a file. Raises: CommandError."""
         for code in codes:
             self.load_library(code, replaces, False)
 
@@ -315,7 +313,6 @@ class ScriptEngine(Scripting):
         self.libraries = found
 
     def forget_functions(self) -> None:
-        """Forget all libraries, and what they keep."""
         self.libraries = Libraries()
         self._of_functions.forget()
 

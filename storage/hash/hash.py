@@ -326,7 +326,6 @@ class Hash(Collection):
         return b"listpackex" if isinstance(rep, TimedPiece) else b"hashtable"
 
     def used_bytes(self, samples: int) -> int:
-        """See ``Value``; all parts are counted already."""
         rep = self.rep
         if isinstance(rep, bytes):
             return _OBJECT_BYTES + _BYTES_HEADER + len(rep)

@@ -187,7 +187,6 @@ class List(Collection):
         return QUICKLIST if isinstance(rep, Row) and not rep.is_listpack else LISTPACK
 
     def size(self) -> int:
-        """Return how many elements there are."""
         return int(self.length())
 
     def length(self) -> i64:

@@ -236,7 +236,6 @@ class Set(Collection):
         return count if count >= 0 else integers.count_of(rep)
 
     def used_bytes(self, samples: int) -> int:
-        """See ``Value``; nothing has to be sampled."""
         rep = self.rep
         if isinstance(rep, Table):
             return _OBJECT_BYTES + rep.used_bytes()

@@ -327,7 +327,6 @@ class SortedSet(Collection):
         return not isinstance(self.rep, bytes)
 
     def size(self) -> int:
-        """Return how many members there are."""
         rep = self.rep
         if isinstance(rep, bytes):
             return int(size_of(rep))

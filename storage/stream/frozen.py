@@ -261,7 +261,6 @@ class FrozenStream(Frozen, BlockKeeper):
             self._producers.register()
 
     def thaw(self) -> list[Freeable]:
-        """The stream may change things in place again; see ``Frozen``."""
         if self.live.frozen is self:
             self.live.frozen = None
         for group in self.groups:
@@ -289,7 +288,6 @@ class FrozenStream(Frozen, BlockKeeper):
             self._kept_bytes += BLOCK_BYTES + len(block.payload)
 
     def keep_last(self, blocks: list[Block]) -> None:
-        """The last block with entries is about to be taken off ``blocks``, to be appended to."""
         for place in range(len(blocks) - 1, -1, -1):
             block = blocks[place]
             if blocks is self._places and place < self._count:
@@ -300,7 +298,6 @@ class FrozenStream(Frozen, BlockKeeper):
                 return
 
     def abandon(self) -> None:
-        """Nobody else uses the stream any more."""
         self._abandoned = True
 
     # Reading

@@ -319,7 +319,6 @@ class Group(Freeable):
         return True
 
     def free_some(self, most: int) -> bool:
-        """Free up to ``most`` chunks of what is pending; True at the end."""
         for consumer in self.consumers.values():
             if consumer.pel.chunks:
                 del consumer.pel.chunks[-most:]

@@ -537,7 +537,6 @@ class IdmpMap(Freeable, Owner):
         return int(producer.added_ms(producer.oldest()) + self.duration_ms)
 
     def expire_part(self, part: object, now_ms: int, most: int) -> int:
-        """Take out the iids of a producer that are due; see ``Owner``."""
         producer = cast("Producer", part)
         producer.due_s = NOT_DUE
         if self.frozen is not None:
@@ -554,7 +553,6 @@ class IdmpMap(Freeable, Owner):
         return expired
 
     def free_some(self, most: int) -> bool:
-        """Free up to about ``most`` iids of a map that nobody uses; True at the end."""
         producers = self.producers
         self._last = None
         freed = 0

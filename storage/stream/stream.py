@@ -28,7 +28,6 @@ class Stream(Contents):
         return STREAM
 
     def size(self) -> int:
-        """Its entries."""
         return self.length
 
     def is_empty(self) -> bool:

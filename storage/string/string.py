@@ -58,7 +58,6 @@ class String(Value):
         return b"raw"
 
     def size(self) -> int:
-        """The bytes are its elements."""
         return string_length(self._value)
 
     def is_empty(self) -> bool:
@@ -66,7 +65,6 @@ class String(Value):
         return False
 
     def used_bytes(self, samples: int) -> int:
-        """See ``Value``; there is nothing to sample."""
         if isinstance(self._value, int):
             return _INT_BYTES
         return _BYTES_HEADER + string_length(self._value)
@@ -77,16 +75,13 @@ class String(Value):
         return bytearray(value) if isinstance(value, bytearray) else value
 
     def freeze(self) -> object:
-        """As ``copy``, never to be written into."""
         value = self._value
         return bytes(value) if isinstance(value, bytearray) else value
 
     def effort(self) -> int:
-        """It is one object."""
         return 0
 
     def free_some(self, most: int) -> bool:
-        """There are no pieces."""
         return True
 
     def add_to(self, digest: Digest) -> None:

@@ -377,7 +377,6 @@ class StreamReader(Reader):
         self._pending_left = 0
 
     def goes_on(self, kind: int) -> bool:
-        """All records but the first are parts."""
         return kind != STREAM
 
     def entries_met(self) -> int:
