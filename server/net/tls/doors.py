@@ -17,8 +17,7 @@ from headrace.server.gate import NEWCOMERS
 from headrace.server.log import VERBOSE
 from headrace.server.net.connection import MOST_REGIONS, Connection
 from headrace.server.net.tls.contexts import Contexts, TlsError, common_name, has_name
-from headrace.server.net.tls.handshakes import Handshakes, Handshaking
-from headrace.server.net.tls.transport import LOST, Door, TlsTransport
+from headrace.server.net.tls.transport import LOST, Door, Handshakes, Handshaking, TlsTransport
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
