@@ -1,19 +1,51 @@
-"""The only node of a cluster: who it is, where it is reached, and the file that keeps that.
+"""A cluster of one node: the slots of keys, who the node is, and the file that keeps that.
 
-The file that keeps who the node is, ``cluster-config-file``: Redis's nodes.conf.
+A key belongs to one of ``SLOTS`` by its name or by the tag in its name, which is what stands
+between the first ``{`` and the next ``}``, if that is anything. The slot is the CRC-16 (XMODEM) of
+the tag, or of the whole name, modulo 16384.
 
-It has a line for each node, in the notation of CLUSTER NODES, and one of variables. A real Redis
-starts from ours, and this server from the one of a Redis that was the only node of its cluster.
+The file, ``cluster-config-file``, is Redis's nodes.conf: a line for each node, in the notation of
+CLUSTER NODES, and one of variables. A real Redis starts from ours, and this server from the one of
+a Redis that was the only node of its cluster.
 """
 
 from __future__ import annotations
 
+import binascii
 import os
 import re
 from typing import Final
 
 from headrace.persistence.files import replace_file
 from headrace.server.config.config import Config
+
+SLOTS: Final = 16384
+_WILDCARD: Final = re.compile(rb"[*?\[]")
+
+
+def slot_of(key: bytes) -> int:
+    """The slot of a key."""
+    begin, end = _hashed_part(key)
+    return binascii.crc_hqx(key[begin:end], 0) % SLOTS
+
+
+def pattern_slot(pattern: bytes) -> int:
+    """The slot of all keys that a pattern can become; -1 where they may be of several."""
+    begin, end = _hashed_part(pattern)
+    if _WILDCARD.search(pattern, 0, end) is not None:
+        return -1
+    return binascii.crc_hqx(pattern[begin:end], 0) % SLOTS
+
+
+def _hashed_part(key: bytes) -> tuple[int, int]:
+    """Return where the part of a name begins and ends that decides on the slot."""
+    begin = key.find(b"{") + 1
+    if begin:
+        end = key.find(b"}", begin)
+        if end > begin:
+            return begin, end
+    return 0, len(key)
+
 
 EPOCH: Final = 1  # of the configuration, which nobody can change
 ID_BYTES: Final = 20

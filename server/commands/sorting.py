@@ -16,10 +16,10 @@ from headrace.compat.errors import (
 from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.numbers import parse_double
 from headrace.compat.server_errors import BY_DENIED, GET_DENIED
-from headrace.compat.slots import pattern_slot, slot_of
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import IN_SCRIPT
+from headrace.server.cluster import pattern_slot, slot_of
 from headrace.server.commands.shared import store_result
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat.numbers import leading_integer, parse_integer
-from headrace.compat.slots import slot_of
 from headrace.server.clients.session import Session
+from headrace.server.cluster import slot_of
 from headrace.server.dispatch.rows import Command, KeySpec, finds_keys
 
 _NOT_KEY: Final = "NOT_KEY"

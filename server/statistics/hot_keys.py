@@ -26,7 +26,7 @@ from typing import Final
 from librt.random import randrange
 from mypy_extensions import i64
 
-from headrace.compat.slots import slot_of
+from headrace.server.cluster import slot_of
 
 
 class HeavyKeys:

@@ -14,9 +14,8 @@ from typing import Final
 from headrace.compat import server_errors as errors
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
-from headrace.compat.slots import SLOTS, slot_of
 from headrace.protocol.replies import OK, Map, Status, Verbatim
-from headrace.server.cluster import EPOCH, ClusterNode, write_node
+from headrace.server.cluster import EPOCH, SLOTS, ClusterNode, slot_of, write_node
 from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call

@@ -10,8 +10,8 @@ from headrace.compat import errors
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.compat.numbers import INT32_MAX, parse_integer
 from headrace.compat.server_errors import NO_SUCH_SLOT
-from headrace.compat.slots import SLOTS
 from headrace.protocol.replies import OK, Map
+from headrace.server.cluster import SLOTS
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import begin_measuring, stop_measuring
