@@ -13,7 +13,7 @@ import re
 from typing import Final
 
 from headrace.compat.numbers import parse_integer
-from headrace.compat.quoting import quoted
+from headrace.protocol.requests import quoted
 
 IMMUTABLE: Final = 1 << 0  # only at start
 PROTECTED: Final = 1 << 1  # at run time only as enable-protected-configs allows

@@ -1,13 +1,4 @@
-r"""Bytes to requests: a fast way for what is well formed, an exact parser for everything.
-
-Words of an inline request, with the quoting rules that Redis gives them.
-
-Words are separated by white space, but a vertical tab or a form feed in a word is part of it. A NUL
-ends the line. Inside double quotes ``\n \r \t \b \a``, ``\xHH`` and an
-escaped character are understood; inside single quotes only ``\'``. A closing quote must be
-followed by white space or the end.
-
-Bytes to requests: a fast way for what is well formed, an exact parser for everything else.
+r"""Bytes to requests: a fast way for what is well formed, an exact parser for everything else.
 
 Redis takes requests of one shape, ``*n`` and then n times ``$size``, with canonical decimal
 numbers, or a line of inline words. A chunk goes the fast way first; what is not whole there, or
@@ -30,6 +21,11 @@ attacker. A chunk that could hold such a size is not shown to it.
 
 The exact parser gives the errors of Redis's networking.c (processInlineBuffer and
 processMultibulkBuffer), text for text.
+
+Words of an inline request are separated by white space, but a vertical tab or a form feed in a word
+is part of it. A NUL ends the line. Inside double quotes ``\n \r \t \b \a``, ``\xHH`` and an escaped
+character are understood; inside single quotes only ``\'``. A closing quote must be followed by
+white space or the end.
 """
 
 from __future__ import annotations
@@ -45,6 +41,7 @@ from headrace.protocol.plain import DOLLAR, STAR, PlainParser, take_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Sized
+
 
 _ESCAPES: Final = {ord("n"): 10, ord("r"): 13, ord("t"): 9, ord("b"): 8, ord("a"): 7}
 _SPACES: Final = b" \t\n\r\v\f"
@@ -143,6 +140,26 @@ _ONE_DIGIT: Final = bytes(range(10))
 _TWO_DIGITS: Final = bytes(range(10, 100))
 _AGGREGATES: Final = bytes.maketrans(b"~>|123456789", b"***000000000")
 _LARGE_AGGREGATE: Final = b"*0000000"
+
+
+_ESCAPED: Final = {
+    0x22: b'\\"',
+    0x5C: b"\\\\",
+    0x0A: b"\\n",
+    0x0D: b"\\r",
+    0x09: b"\\t",
+    0x07: b"\\a",
+    0x08: b"\\b",
+}
+_SHOWN: Final = [
+    _ESCAPED.get(char, b"%c" % char if 0x20 <= char < 0x7F else b"\\x%02x" % char)
+    for char in range(256)
+]
+
+
+def quoted(text: bytes) -> bytes:
+    """``text`` in double quotes, what cannot be printed as ``\\xHH``."""
+    return b'"' + b"".join([_SHOWN[char] for char in text]) + b'"'
 
 
 class ProtocolError(Exception):

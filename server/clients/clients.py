@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.compat.glob import Glob
-from headrace.compat.quoting import quoted
 from headrace.protocol.replies import Push, Status, encode
+from headrace.protocol.requests import quoted
 from headrace.server.acl.user import ChannelPattern, User, fits_any
 from headrace.server.acl.users import Users
 from headrace.server.clients.session import (

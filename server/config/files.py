@@ -22,9 +22,8 @@ import re
 from typing import Final
 
 from headrace.compat.parameters import MULTI, BadValue, Parameter
-from headrace.compat.quoting import quoted
 from headrace.compat.server_errors import unmatched
-from headrace.protocol.requests import split_words
+from headrace.protocol.requests import quoted, split_words
 from headrace.server.acl.rules import RuleError, UnmatchedError, check_rules
 from headrace.server.build import VERSION
 from headrace.server.config.config import Config

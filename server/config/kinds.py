@@ -17,7 +17,7 @@ from headrace.compat.parameters import (
     memory_text,
     text,
 )
-from headrace.compat.quoting import quoted
+from headrace.protocol.requests import quoted
 from headrace.storage.sharing import REGION_MAX
 
 MAX_BIND_ADDRESSES: Final = 16
