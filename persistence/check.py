@@ -19,7 +19,7 @@ from typing import Final
 
 from xxhash import xxh3_128_digest
 
-from headrace.persistence.aof.peer_log import RecordCount
+from headrace.persistence.aof.directory import RecordCount
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, CorruptRDB, SnapshotError, os_refusal
 from headrace.persistence.files import sync_file, sync_folder

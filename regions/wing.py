@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.aof.peer_log import RecordCount
+from headrace.persistence.aof.directory import RecordCount
 from headrace.regions.commands import (  # noqa: F401  (each registers what it does)
     aa,
     info,

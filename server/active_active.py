@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from headrace.persistence.aof.peer_log import RecordCount
+from headrace.persistence.aof.directory import RecordCount
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.links.link import Encrypt
 from headrace.server.loading.loader import RegionFiles

@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.persistence.aof.peer_log import RecordCount
+from headrace.persistence.aof.directory import RecordCount
 from headrace.persistence.errors import CorruptAOF, os_refusal
 from headrace.persistence.files import open_to_read
 from headrace.regions.files.backlog import Run, Slicer

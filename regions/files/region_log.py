@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from headrace.persistence.aof.peer_log import PeerLog
+from headrace.persistence.aof.directory import PeerLog
 from headrace.regions.files.backlog import Backlog, Batch, Slicer
 from headrace.regions.files.log_file import (
     BEGIN,

@@ -6,9 +6,8 @@ import time
 from abc import abstractmethod
 from typing import Final
 
-from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.aof.directory import AofDirectory, PeerLog
 from headrace.persistence.aof.file import AppendOnlyFile
-from headrace.persistence.aof.peer_log import PeerLog
 from headrace.server.changes.changes import Changes
 from headrace.server.clients.session import Session
 from headrace.server.durability.worker import Worker
