@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat import errors
-from headrace.compat.content_iid import content_iid
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.stream_ids import format_id, parse_id
 from headrace.persistence.forms.stream.form import limits_command
@@ -43,7 +42,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
-from headrace.storage.stream.idmp import SHORT_BYTES, IdmpMap, Iid, iid_made_of, iid_of
+from headrace.storage.stream.idmp import SHORT_BYTES, IdmpMap, Iid, content_iid, iid_made_of, iid_of
 from headrace.storage.stream.references import is_held_back, pending_count
 from headrace.storage.stream.stream import Stream
 

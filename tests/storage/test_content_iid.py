@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_128_intdigest
 
-from headrace.compat.content_iid import content_iid
-from headrace.storage.stream.idmp import SHORT_BYTES, iid_made_of, text_of
+from headrace.storage.stream.idmp import SHORT_BYTES, content_iid, iid_made_of, text_of
 
 WORD = 1 << 64
 pairs = st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=40)), min_size=1, max_size=6)
