@@ -31,8 +31,7 @@ from headrace.server.net.encryption import Encryption
 from headrace.server.net.listeners import Listeners
 from headrace.server.net.past_loop import BusyPoll
 from headrace.server.process.signals import Signals
-from headrace.server.process.supervision import Supervision
-from headrace.server.process.system import SpareFiles, remove_pid_file, write_pid_file
+from headrace.server.process.system import SpareFiles, Supervision, remove_pid_file, write_pid_file
 from headrace.server.role import Failover, Following, Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import (

@@ -10,12 +10,12 @@ from headrace.server import log
 from headrace.server.config.config import Config
 from headrace.server.config.files import DEFAULTS, Arguments, ConfigError, Loader
 from headrace.server.dispatch.rows import rename_commands
-from headrace.server.process.supervision import is_supervised
 from headrace.server.process.system import (
     OomScore,
     clients_possible,
     disable_huge_pages,
     hide_passwords,
+    is_supervised,
 )
 
 

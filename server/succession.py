@@ -23,7 +23,7 @@ from typing import Final
 
 from headrace.server.log import log
 from headrace.server.net.listeners import Listeners
-from headrace.server.process.supervision import FIRST_INHERITED, INHERITED, INHERITOR
+from headrace.server.process.system import FIRST_INHERITED, INHERITED, INHERITOR
 from headrace.server.state import Server, ShutdownOptions
 
 NAMED_BY: Final = "HEADRACE_SUCCESSOR"

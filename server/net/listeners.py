@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from headrace.server.config.config import Config
 from headrace.server.net.encryption import NOT_UPDATED, Encryption
-from headrace.server.process.supervision import inherited_sockets
+from headrace.server.process.system import inherited_sockets
 
 log: Final = logging.getLogger("headrace")
 
