@@ -132,10 +132,7 @@ class Parameter:
         return self.parse(words, None)
 
     def read(self, words: list[bytes], current: object) -> object:
-        """The value that ``words`` mean, given the ``current`` one.
-
-        Raises: BadValue.
-        """
+        """The value that ``words`` mean, given the ``current`` one. Raises: BadValue."""
         if not self.flags & MULTI and len(words) != 1:
             raise BadValue(WRONG_COUNT)
         value = self.parse(words, current)

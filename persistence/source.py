@@ -51,11 +51,7 @@ class Source:
             self._lock_fd = -1
 
     def size_bytes(self) -> int:
-        """The length of all files together.
-
-        Raises:
-            PersistenceError: one is missing.
-        """
+        """The length of all files together. Raises: PersistenceError; one is missing."""
         total = 0
         for path in self.files:
             try:

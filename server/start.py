@@ -33,10 +33,7 @@ def start(words: list[bytes]) -> int:
 
 
 def load_config(words: list[bytes]) -> Config:
-    """The configuration that a command line asks for.
-
-    Raises: ConfigError.
-    """
+    """The configuration that a command line asks for. Raises: ConfigError."""
     arguments = Arguments(words)
     stdin = sys.stdin.buffer.read() if arguments.from_stdin else b""
     config = Config()

@@ -105,11 +105,7 @@ def encode_numbers(numbers: Numbers) -> bytes:
 
 
 def decode_numbers(text: bytes) -> Numbers:
-    """The number vector that a text stands for.
-
-    Raises:
-        BadVector: it is none.
-    """
+    """The number vector that a text stands for. Raises: BadVector; it is none."""
     numbers: Numbers = {}
     for name, value in _pairs(text):
         origin = check_origin(name)
@@ -128,11 +124,7 @@ def encode_lanes(lanes: LaneVector) -> bytes:
 
 
 def decode_lanes(text: bytes) -> LaneVector:
-    """The lane vector that a text stands for.
-
-    Raises:
-        BadVector: it is none.
-    """
+    """The lane vector that a text stands for. Raises: BadVector; it is none."""
     lanes: LaneVector = {}
     for name, value in _pairs(text):
         lane = check_lane(name)
@@ -151,11 +143,7 @@ def encode_dots(dots: list[Dot]) -> bytes:
 
 
 def decode_dots(text: bytes) -> list[Dot]:
-    """The records that a text stands for.
-
-    Raises:
-        BadVector: it names none.
-    """
+    """The records that a text stands for. Raises: BadVector; it names none."""
     return [(check_origin(name), _number(value, NUMBER_MAX)) for name, value in _pairs(text)]
 
 
@@ -166,11 +154,7 @@ def dot_key(dot: Dot) -> tuple[int, int, int]:
 
 
 def decode_id(text: bytes) -> ID:
-    """The ID that a text with both its halves stands for.
-
-    Raises:
-        BadVector: it is none.
-    """
+    """The ID that a text with both its halves stands for. Raises: BadVector; it is none."""
     ms, dash, seq = text.partition(b"-")
     if not dash:
         raise BadVector(text)
@@ -178,11 +162,7 @@ def decode_id(text: bytes) -> ID:
 
 
 def check_origin(name: bytes) -> bytes:
-    """``name``, if an origin can have it.
-
-    Raises:
-        BadVector: it cannot.
-    """
+    """``name``, if an origin can have it. Raises: BadVector; it cannot."""
     region, epoch = _plain(name, 2)
     if not 0 < region <= REGION_MAX or epoch > EPOCH_MAX:
         raise BadVector(name)
@@ -190,11 +170,7 @@ def check_origin(name: bytes) -> bytes:
 
 
 def check_lane(name: bytes) -> bytes:
-    """``name``, if a lane can have it.
-
-    Raises:
-        BadVector: it cannot.
-    """
+    """``name``, if a lane can have it. Raises: BadVector; it cannot."""
     region, epoch, _ = _plain(name, 3)
     if not 0 < region <= REGION_MAX or epoch > EPOCH_MAX:
         raise BadVector(name)

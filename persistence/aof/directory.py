@@ -307,11 +307,7 @@ class AofDirectory:
     # Files
 
     def size_of(self, files: list[AofFile]) -> int:
-        """The length of files together.
-
-        Raises:
-            PersistenceError: one is missing.
-        """
+        """The length of files together. Raises: PersistenceError; one is missing."""
         total = 0
         for file in files:
             try:

@@ -65,11 +65,7 @@ class TableIntake:
             raise intake.malformed("numbers of a table")
 
     def take(self, sizes: list[int]) -> None:
-        """Read buckets of these lengths.
-
-        Raises:
-            Malformed: they are more than were said.
-        """
+        """Read buckets of these lengths. Raises: Malformed; they are more than were said."""
         self.left -= len(sizes)
         if self.left < 0:
             raise self._intake.malformed("as many buckets as were said")

@@ -49,11 +49,7 @@ class _OneValue(RecordDecoder):
         self.value: object = None
 
     def finish(self) -> None:
-        """All has been decoded.
-
-        Raises:
-            Malformed: something is missing, or there was more.
-        """
+        """All has been decoded. Raises: Malformed; something is missing, or there was more."""
         self._start = self.end
         self.finish_value()
         if self.keys != 1:

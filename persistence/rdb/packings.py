@@ -35,11 +35,7 @@ _NINE: Final = 0x39
 
 
 def elements(packed: bytes) -> list[bytes | int]:
-    """All elements in order.
-
-    Raises:
-        Broken: these are none.
-    """
+    """All elements in order. Raises: Broken; these are none."""
     end = len(packed) - 1
     if end < _LISTPACK_HEAD_BYTES or int.from_bytes(packed[:4], "little") != end + 1:
         raise Broken
@@ -90,11 +86,7 @@ def elements(packed: bytes) -> list[bytes | int]:
 
 
 def listpack_texts(packed: bytes) -> list[bytes]:
-    """As ``elements``, integers spelled.
-
-    Raises:
-        Broken: these are none.
-    """
+    """As ``elements``, integers spelled. Raises: Broken; these are none."""
     return [b"%d" % each if isinstance(each, int) else each for each in elements(packed)]
 
 
@@ -184,11 +176,7 @@ _LETTERS: Final = {2: "h", 4: "i", 8: "q"}  # of the struct module, by their byt
 
 
 def intset_integers(packed: bytes) -> list[int]:
-    """All integers of an intset.
-
-    Raises:
-        Broken: there are none.
-    """
+    """All integers of an intset. Raises: Broken; there are none."""
     width = int.from_bytes(packed[:4], "little")
     count = int.from_bytes(packed[4:8], "little")
     if width not in _LETTERS or len(packed) != _INTSET_HEAD_BYTES + width * count or not count:
@@ -216,11 +204,7 @@ _LARGEST: Final = 0xFD
 
 
 def ziplist_texts(packed: bytes) -> list[bytes]:
-    """All entries in order, integers spelled.
-
-    Raises:
-        Broken: these are none.
-    """
+    """All entries in order, integers spelled. Raises: Broken; these are none."""
     end = len(packed) - 1
     if end < _ZIPLIST_HEAD_BYTES or int.from_bytes(packed[:4], "little") != end + 1:
         raise Broken
@@ -270,11 +254,7 @@ def ziplist_texts(packed: bytes) -> list[bytes]:
 
 
 def zipmap_texts(packed: bytes) -> list[bytes]:
-    """Fields and values in turn.
-
-    Raises:
-        Broken: these are none.
-    """
+    """Fields and values in turn. Raises: Broken; these are none."""
     end = len(packed) - 1
     if end < 1 or packed[end] != _END:
         raise Broken

@@ -347,11 +347,7 @@ class ArrayPart:
 
 
 def array_parts(source: RdbSource, count: int) -> Iterator[ArrayPart]:
-    """The ``count`` elements that come next.
-
-    Raises:
-        CorruptRDB: there are none.
-    """
+    """The ``count`` elements that come next. Raises: CorruptRDB; there are none."""
     above = -1
     while count > 0:
         most = min(count, AT_ONCE)
@@ -450,11 +446,7 @@ def hash_parts(source: RdbSource, kind: int) -> Iterator[HashPart]:
 
 
 def read_shape(source: RdbSource) -> None:
-    """Take note of field names that hashes of a file share.
-
-    Raises:
-        CorruptRDB: there are none.
-    """
+    """Take note of field names that hashes of a file share. Raises: CorruptRDB; there are none."""
     number = source.length()
     source.shapes[number] = _names(source)
 

@@ -104,11 +104,7 @@ class Decoder(RecordDecoder):
         self._whose = region
 
     def finish(self) -> None:
-        """No more frames follow.
-
-        Raises:
-            Malformed: something is missing.
-        """
+        """No more frames follow. Raises: Malformed; something is missing."""
         self._start = self.end
         if not self.done:
             raise self.malformed("more frames: the last record is missing")

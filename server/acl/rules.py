@@ -142,10 +142,7 @@ def hashed(password: bytes) -> bytes:
 
 
 def merged(words: list[bytes]) -> list[bytes]:
-    """The rules in a list of words: a selector may stand in several.
-
-    Raises: UnmatchedError.
-    """
+    """The rules in a list of words: a selector may stand in several. Raises: UnmatchedError."""
     rules: list[bytes] = []
     opened: list[bytes] = []
     for word in words:

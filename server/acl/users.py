@@ -90,10 +90,7 @@ class UsersError(Exception):
 
 
 def parse_users(text: bytes, path: str, all_channels: bool) -> dict[bytes, User]:
-    """The users of a file, by name.
-
-    Raises: UsersError, with everything that is wrong.
-    """
+    """The users of a file, by name. Raises: UsersError, with everything that is wrong."""
     users: dict[bytes, User] = {}
     errors: list[str] = []
     for number, line in enumerate(text.split(b"\n"), 1):

@@ -266,11 +266,7 @@ def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
 
 
 def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
-    """Write the present state of all databases at once.
-
-    Raises:
-        OSError: the file is of no use.
-    """
+    """Write the present state of all databases at once. Raises: OSError; the file is of no use."""
     encoder.begin()
     for code in server.libraries():
         encoder.add_library(code)

@@ -70,11 +70,7 @@ class Handshake:
         return self._sent
 
     def answered(self, line: bytes) -> None:
-        """Take the answer to the last request.
-
-        Raises:
-            Refused: there is no use in going on.
-        """
+        """Take the answer to the last request. Raises: Refused; there is no use in going on."""
         if not line.startswith(b"-"):
             return
         name = self._sent[0]

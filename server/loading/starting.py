@@ -43,10 +43,7 @@ _BOTH: Final = (
 
 
 def load_users(server: Server) -> None:
-    """Bring in the users, before the first client comes.
-
-    Raises: UsersError.
-    """
+    """Bring in the users, before the first client comes. Raises: UsersError."""
     config = server.config
     if config.aclfile:
         if config.users:
@@ -63,10 +60,7 @@ def gives_all_channels(config: Config) -> bool:
 
 
 def users_of_file(config: Config) -> dict[bytes, User]:
-    """The users in the file that ``aclfile`` names, by name.
-
-    Raises: UsersError.
-    """
+    """The users in the file that ``aclfile`` names, by name. Raises: UsersError."""
     path = config.aclfile.decode("utf-8", "surrogateescape")
     try:
         with open(path, "rb") as file:
@@ -181,11 +175,7 @@ async def load_folder(
 
 
 async def write_base(server: Server, durability: Durability) -> None:
-    """Write the files anew, and go on when that is done.
-
-    Raises:
-        PersistenceError: it cannot be.
-    """
+    """Write the files anew, and go on when that is done. Raises: PersistenceError; it cannot be."""
     durability.rewriting.rewrite_soon()
     while True:
         if durability.files.job is None or server.stopping:

@@ -253,11 +253,7 @@ class Interpreter:
         return self._memory.used_bytes()
 
     def compile(self, source: bytes) -> Any:
-        """The chunk that a script is.
-
-        Raises:
-            ScriptError: it is none.
-        """
+        """The chunk that a script is. Raises: ScriptError; it is none."""
         compiled = self._compile(source)
         if isinstance(compiled, tuple):
             raise ScriptError(errors.does_not_compile(compiled[1]))

@@ -112,11 +112,7 @@ def library_name(code: bytes) -> tuple[bytes, bytes]:
 
 
 def made_library(interpreter: Interpreter, code: bytes) -> Library:
-    """The library that a text is, with its functions.
-
-    Raises:
-        CommandError: it is none.
-    """
+    """The library that a text is, with its functions. Raises: CommandError; it is none."""
     name, source = library_name(code)
     try:
         functions = interpreter.load_library(source)

@@ -223,11 +223,7 @@ class KeyWriter(KeyTaker):
         self._encoder.add_library(code)
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """See ``KeyTaker``. Raises: OSError; it cannot be written."""
         encoder = self._encoder
         more = encoder.add(FrozenKey(db, key, frozen(value), expire_ms))
         while more:
@@ -239,11 +235,7 @@ class KeyWriter(KeyTaker):
         return True
 
     def finish(self) -> None:
-        """There are no more keys.
-
-        Raises:
-            OSError: nobody knows what is on the disk.
-        """
+        """There are no more keys. Raises: OSError; nobody knows what is on the disk."""
         self._encoder.finish()
         self._write()
         if self._file is not None:
@@ -451,11 +443,7 @@ class _Whole(Keys):
         self._skip: Final = skip
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """See ``Keys``.
-
-        Raises:
-            _LeftOut: some are left behind.
-        """
+        """See ``Keys``. Raises: _LeftOut; some are left behind."""
         self._keys.pass_to(_Both(self.survey, taker), what)
         if self._keys.left:
             _print_left(self._keys)

@@ -150,11 +150,7 @@ class FileKeys(Keys):
         self._defaults: Final = defaults(Config())
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """See ``Keys``.
-
-        Raises:
-            CommandsFollow: it is not the whole file.
-        """
+        """See ``Keys``. Raises: CommandsFollow; it is not the whole file."""
         now_ms = time.time_ns() // 1_000_000
         libraries: dict[str, Left] = {}
         sieve = LibrarySieve(taker, libraries)

@@ -158,11 +158,7 @@ class EntryLog(Value):
         return place - first
 
     def _next_id(self, now_ms: int) -> tuple[int, int]:
-        """The ID that ``*`` stands for.
-
-        Raises:
-            IDsExhausted: there is none above the last one.
-        """
+        """The ID that ``*`` stands for. Raises: IDsExhausted; there is none above the last one."""
         if now_ms > self.last_ms:
             return now_ms, 0
         if self.last_seq != ID_MAX:

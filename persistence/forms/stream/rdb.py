@@ -85,11 +85,7 @@ def note_times(output: RdbOutput, producer: Producer) -> None:
 
 
 def take_max_pending(stream: Stream, source: RdbSource) -> None:
-    """Learn the limits of groups.
-
-    Raises:
-        CorruptRDB: they are none of this stream.
-    """
+    """Learn the limits of groups. Raises: CorruptRDB; they are none of this stream."""
     while source.left:
         group = stream.groups.get(source.string())
         limit = source.length()
@@ -99,11 +95,7 @@ def take_max_pending(stream: Stream, source: RdbSource) -> None:
 
 
 def take_iid_times(stream: Stream, source: RdbSource) -> None:
-    """Learn when iids were added.
-
-    Raises:
-        CorruptRDB: they are none of this stream.
-    """
+    """Learn when iids were added. Raises: CorruptRDB; they are none of this stream."""
     idmp = stream.idmp
     pid = source.string()
     while source.left:
