@@ -1,22 +1,17 @@
 """What happens from time to time, not because a client asked; and steps of the time of day.
 
-Noticing that the time of day was set, and correcting the times that depend on it.
-
-How long a client has been idle, or a pending entry, is the difference of two times of day. It is
-off by as much as the clock was set between them, so each tick compares the time of day with a clock
-that nobody sets. Where it went forward or back by a second or more at once, the times of clients
-are moved along. Where it went back, a delivery that a group has noted for later than now is noted
-for now, as when a file is loaded. That is done in slices, one in a tick.
-
-Deadlines of keys stay what they are: they are moments that were asked for.
-
-What happens from time to time, not because a client asked.
-
 A tick does a bounded amount of each kind of work, so that no request waits long for it. Keys are
 expired for two milliseconds at most. Values are freed in slices. Of many clients only some are
 looked at, so that each has its turn about once a second. If a tick has not got through its keys,
 values and iids, the work goes on between ticks: a millisecond for each kind, then two for the
 clients.
+
+**Steps of the time of day.** How long a client has been idle, or a pending entry, is the difference
+of two times of day. It is off by as much as the clock was set between them, so each tick compares
+the time of day with a clock that nobody sets. Where it went forward or back by a second or more at
+once, the times of clients are moved along. Where it went back, a delivery that a group has noted
+for later than now is noted for now, as when a file is loaded. That is done in slices, one in a
+tick. Deadlines of keys stay what they are: they are moments that were asked for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Evicting keys: how they are used, which goes first, and how much is freed before a command.
 
-How keys are used, as policies of eviction ask for it.
-
-Most policies, and those who evict nothing, have the time of the last access, in milliseconds since
-1970. The others remember something else in its place:
+**How keys are used.** Most policies, and those who evict nothing, have the time of the last access,
+in milliseconds since 1970. The others remember something else in its place:
 
 - ``-lrm``: the time of the last change. Reading a key leaves it alone.
 - ``-lfu``: a counter from 0 to 255, and the minute in which it was brought up to date::
@@ -16,20 +14,17 @@ Most policies, and those who evict nothing, have the time of the last access, in
 
 When the policy changes, keys keep what they have. Each is understood, whatever policy it is of.
 
-Which key goes first, found by looking at a few.
-
-A round takes some keys by chance and puts the best of them, those that are missed least, into a
-pool of 16. The best in the pool goes, if it is still as good as it was: a key that was used since
-then is dropped from the pool. So the pool comes close to the best of all, as in Redis. By deadline
-nothing is left to chance: the nearest one is known.
+**Which key goes first.** A round takes some keys by chance and puts the best of them, those that
+are missed least, into a pool of 16. The best in the pool goes, if it is still as good as it was: a
+key that was used since then is dropped from the pool. So the pool comes close to the best of all,
+as in Redis. By deadline nothing is left to chance: the nearest one is known.
 
 Streams are no cache: they go only when nothing else is there, and whole. What other regions have
 a copy of never goes.
 
-Evicting keys until what is in use is within ``maxmemory``, before a command is run.
-
-Each key goes like one that is deleted: it is recorded as DEL, ``evicted`` is its event, watches
-fail, and clients that wait for it are looked at. Its change ends before the next key goes.
+**Evicting.** Before a command is run, keys go until what is in use is within ``maxmemory``. Each
+key goes like one that is deleted: it is recorded as DEL, ``evicted`` is its event, watches fail,
+and clients that wait for it are looked at. Its change ends before the next key goes.
 
 As in Redis, that happens before any command, also before one that only reads. It takes no longer
 than ``maxmemory-eviction-tenacity`` says; then commands go on, and the rest is done between them.
@@ -37,10 +32,9 @@ Where nothing can go, commands that need memory are refused. Nothing is evicted 
 loaded, while writes are paused, while a command or a script is half way, and in a replica,
 unless ``replica-ignore-maxmemory`` is off.
 
-``maxmemory-clients``: a bound for what all clients together take.
-
-Beyond it clients are closed, the largest first, until the others keep within it. Those that called
-CLIENT NO-EVICT count, too, but stay.
+**Clients.** ``maxmemory-clients`` is a bound for what all clients together take. Beyond it clients
+are closed, the largest first, until the others keep within it. Those that called CLIENT NO-EVICT
+count, too, but stay.
 """
 
 from __future__ import annotations

@@ -1,23 +1,20 @@
 """CLIENT TRACKING: clients that keep copies of what they read are told when it changes.
 
-Clients that are told of all keys that begin with certain prefixes.
-
-At the end of each turn of the event loop they get one message for each prefix, with all keys that
-have changed in this turn. What a client's user may not read then is left out, whoever gets its
-messages.
-
-Which clients have read which keys since these changed last.
-
-Keys are known by their names alone, whatever database they are in. A key that has changed is
-forgotten, and so whoever is told of it is told once, until it reads the key again. Clients that
-leave stay noted with what they have read: they are found to have left when they are to be told.
-
 A client is told in one of two ways. Mostly the server remembers which keys each client has read, in
 one table, and tells of each of them once. A client that asks for broadcasts is told of all keys
 that begin with its prefixes, and nothing is remembered for it.
 
 What a client changes itself it is told of behind the reply to its request, the requests of one
 transaction or script behind the reply to the whole.
+
+**Broadcasts.** At the end of each turn of the event loop they get one message for each prefix, with
+all keys that have changed in this turn. What a client's user may not read then is left out, whoever
+gets its messages.
+
+**The table.** Keys are known by their names alone, whatever database they are in. A key that has
+changed is forgotten, and so whoever is told of it is told once, until it reads the key again.
+Clients that leave stay noted with what they have read: they are found to have left when they are to
+be told.
 
 The table has a limit, ``tracking-table-max-keys``. Beyond it keys are taken out by chance, and
 their readers are told as if they had changed.

@@ -1,21 +1,14 @@
 """Clients that wait: the lines in which they stand at a key, until when, and who is served next.
 
-The clients that wait, the lines in which they stand at a key, and what a kind of waiting says.
-
-See ``server.waiting`` for how these work together.
-
-All clients that wait: until when, and which keys are to be looked at.
-
 Clients that are woken are run again in order of arrival, which their tickets count. One that still
 cannot be served gets a new ticket and keeps its deadline.
 
-Waiting for an element of a collection, each of which goes to one client: the plain kind.
-
-A type of collection has one ``ElementOf``, which all its blocking commands share. An empty
-collection leaves the keyspace, so a key that holds one has something to give, and the first in the
-line is run. A key without one, or with a value of another type, leaves them waiting. Who wants
-several elements at once has an ``ElementOf`` of its own. It keeps its place in the line while there
-are too few, and those behind it are served.
+**Waiting for an element of a collection.** Each element goes to one client. A type of collection
+has one ``ElementOf``, which all its blocking commands share. An empty collection leaves the
+keyspace, so a key that holds one has something to give, and the first in the line is run. A key
+without one, or with a value of another type, leaves them waiting. Who wants several elements at
+once has an ``ElementOf`` of its own. It keeps its place in the line while there are too few, and
+those behind it are served.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The rules that make a user, and what they have to know of commands.
 
-What rules have to know of commands: their names, subcommands and categories.
-
 The table of commands (``server.dispatch.rows``) notes each of its rows here. Rules may also name
 commands of Redis that are not there, because a configuration that was made for Redis has to be
 understood. Such a rule allows nothing.

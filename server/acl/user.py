@@ -1,8 +1,7 @@
 """A user: a name, passwords, and rights in selectors, of which one has to fit a whole request.
 
-A selector: a set of rights that all have to fit a request together.
-
-A user has one of its own, and may have more, each in parentheses.
+A selector is a set of rights that all have to fit a request together. A user has one of its own,
+and may have more, each in parentheses.
 """
 
 from __future__ import annotations

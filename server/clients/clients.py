@@ -1,7 +1,5 @@
 """All clients of one server: who listens to which channel, and who may do what.
 
-Who listens to which channel, and handing messages to them.
-
 A message is written once for each version of the protocol, however many listen. It is not a reply:
 it leaves after the reply of the current request, which ``server.net.connection`` sees to, and
 CLIENT REPLY does not silence it.

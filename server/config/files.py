@@ -1,18 +1,15 @@
 """Configuration files and command lines: read, and rewritten by CONFIG REWRITE.
 
-Configuration files and command lines.
-
 A file has one directive per line: a name and words, quoted as in an inline request; ``#`` starts
 a comment line. ``include`` reads another file, or all that fit a glob pattern. A command line is
 turned into such lines too: ``--name word word`` is one line, read after the file and after
 standard input, so that the last one to say something has its way.
 
-CONFIG REWRITE: bring a configuration file up to date and keep what its author wrote.
-
-Comments, blank lines and the order of lines stay. The lines of a parameter are replaced one for
-one by what it is now; lines left over are emptied, and several empty lines become one. A value
-that is not the default and had no line is appended behind a comment. A line that means nothing to
-us becomes a comment. The new file replaces the old one in one step.
+CONFIG REWRITE brings a configuration file up to date and keeps what its author wrote. Comments,
+blank lines and the order of lines stay. The lines of a parameter are replaced one for one by what
+it is now; lines left over are emptied, and several empty lines become one. A value that is not the
+default and had no line is appended behind a comment. A line that means nothing to us becomes a
+comment. The new file replaces the old one in one step.
 """
 
 from __future__ import annotations

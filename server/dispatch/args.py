@@ -1,7 +1,5 @@
 """A cursor over the words of a request, for commands with options; timeouts as moments.
 
-A cursor over the words of a request, for commands with options.
-
 Each method takes what it names and moves on, or raises Redis's error; nothing indexes ``argv``.
 """
 

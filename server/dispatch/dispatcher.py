@@ -1,8 +1,7 @@
 """What running requests needs besides the server: the call, and when requests are held back.
 
-Requests are held back for a time, all of them or those that write.
-
-CLIENT PAUSE asks for it, and whatever waits for replicas that are to have all there is.
+Requests are held back for a time, all of them or those that write, because CLIENT PAUSE asks for
+it, or whatever waits for replicas that are to have all there is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Which words of a request are keys, what the command does with each, and which slot.
 
-Which words of a request are keys, and what the command does with each.
-
 A row's key specs describe where the keys stand; where they cannot, the row has a function of
 its own (``finds_keys``), such as ``xread_keys`` below. Either way, a request has no keys if they
 cannot be found because its syntax is wrong.

@@ -1,7 +1,5 @@
 """Whether a user may run a request, and what of it others may see.
 
-Whether a user may run a request: the command, its keys and its channels.
-
 One selector of the user has to allow all of it. Where none does, what is refused is what came
 farthest: a channel, else a key, else the command.
 """

@@ -1,13 +1,10 @@
 """Threads for file operations that may take their time.
 
-A thread for file operations that may take their time.
-
 Tasks run one after another in the order in which they were given. What a task does in the thread
 touches files only: the keyspace and the server belong to the event loop, where ``done`` is called.
 Whatever a task raises, it has ended then, and whoever waits for it hears why.
 
-A thread that does one thing to the append-only file at a time, and reports to the event loop.
-
+**The thread of the append-only file.** It does one thing at a time, and reports to the event loop.
 Whatever goes wrong in it is reported as an error of the file, because its work was not done.
 """
 

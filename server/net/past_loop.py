@@ -1,21 +1,17 @@
 """What is done to a connection's socket at once, and not when the event loop comes round to it.
 
-Looking for a client's next request without going to sleep, where it comes at once.
+A socket is read from and written to while the event loop is kept from it. And it is ended behind
+its last reply: the loop closes a socket in its next turn only, and a client that has its reply
+would take the connection for one to be used again.
 
-A client that waits for each answer before it asks again leaves the server with nothing to do for
-some ten microseconds at a time. Going to sleep for that long and being woken takes longer than the
-command. So after the answer to a lone client the event loop goes on looking for ``busy-poll-us``,
-each time giving way to whoever shares the processor.
+**Busy polling.** A client that waits for each answer before it asks again leaves the server with
+nothing to do for some ten microseconds at a time. Going to sleep for that long and being woken
+takes longer than the command. So after the answer to a lone client the event loop goes on looking
+for ``busy-poll-us``, each time giving way to whoever shares the processor.
 
 That is worth something only while requests do come that soon. So after a look in vain, some answers
 pass before the next look, and more of them each time. A client that asks now and then costs nothing
 worth mentioning.
-
-What is done to a connection's socket at once, and not when the event loop comes to it.
-
-It is read from and written to while the event loop is kept from it. And it is ended behind its last
-reply: the loop closes a socket in its next turn only, and a client that has its reply would take
-the connection for one to be used again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Patterns of Lua, matched so that steps are counted and a script can be interrupted.
 
-What a pattern of Lua consists of: items that are matched one after the other.
-
-A mistake is an item, too: it is found when matching has come so far, and not before.
-
-Matching of patterns of Lua that counts its steps, so that it can be interrupted.
+A pattern of Lua consists of items that are matched one after the other. A mistake is an item, too:
+it is found when matching has come so far, and not before.
 
 Lua's own functions are faster. They match whatever they surely match in a short time, and a pattern
 that may take for ever on a long text is matched here (``lua/patterns.lua`` decides). What is still

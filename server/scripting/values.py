@@ -1,7 +1,5 @@
 """Values between Lua and the server: arguments, the replies of commands, what scripts leave.
 
-Values between Lua and the server: the replies of commands, and what scripts leave.
-
 A value of several parts crosses as one flat list, because one long call costs less than many short
 ones. A string stands for itself there, and before any other part stands a number that says what it
 is; ``lua/sandbox.lua`` has the other end.

@@ -1,6 +1,8 @@
 """HOTKEYS: which keys take most of the processor's time, and most of the network.
 
-Which of very many keys weigh most, in a table that does not grow with their number.
+A request counts where it is run and names keys. Each of its keys is given an equal share of what it
+took. Requests that a script makes count as the script's, whose keys are those it was called with.
+Where only a sample is looked at, it is chosen request by request.
 
 Space-Saving (Metwally, Agrawal and El Abbadi, 2005), with many keys dropped at once. The table has
 a weight for each of some keys. When it is full, the lighter half is dropped, and the heaviest
@@ -11,10 +13,6 @@ the truth.
 
 With room for N keys, each key that has more than an N-th of all weight is in the table. While
 there were never more keys than have room, all is exact.
-
-A request counts where it is run and names keys. Each of its keys is given an equal share of what it
-took. Requests that a script makes count as the script's, whose keys are those it was called with.
-Where only a sample is looked at, it is chosen request by request.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The keys of what a person points a tool at: what they are like, and who can read them.
 
-The keys of what a person points a tool at, to be gone through as often as it takes.
-
-A snapshot is read anew each time, one value after another, so that no more of it is held in memory.
-Where commands belong to the data, it has to be in memory: see ``workspace``.
+They are gone through as often as it takes. A snapshot is read anew each time, one value after
+another, so that no more of it is held in memory. Where commands belong to the data, it has to be in
+memory: see ``Workspace``.
 """
 
 from __future__ import annotations
