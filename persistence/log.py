@@ -1,7 +1,5 @@
 """Logs take the records of changes: the append-only file is one.
 
-What takes the records of changes: the append-only file, and whatever else wants all of them.
-
 A record is the deterministic command that repeats a change. What one command did is one unit,
 however many records it has left: whoever repeats it repeats all of them or none.
 """

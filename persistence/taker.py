@@ -1,7 +1,5 @@
 """Where the keys of a file go, one after another, and what turns frozen keys into bytes.
 
-What turns frozen keys into the bytes of a file: the face that all forms of a base share.
-
 A file is ``begin``, then any number of keys, then ``finish``. Each call does a bounded amount of
 work and adds to what ``take`` returns, so that whoever drives it can stop after any call, let the
 server run, and go on: a key is begun with ``add`` and is done when ``more`` says so.

@@ -1,7 +1,5 @@
 """Requests to another server, and the replies that come back: bytes in, values out.
 
-Replies as a client of another server reads them: bytes in, values out, nothing taken on trust.
-
 The other side may be anybody who has taken a port over. So whatever it sends is bounded: strings,
 the number of items, the depth, and all of one reply together. Nothing is made room for before it
 has arrived.

@@ -1,10 +1,8 @@
 """Doubles as text, with the digits that Redis finds.
 
-The decimal digits of doubles as Redis finds them: Grisu2.
-
-They name no other double, but in a few cases of a thousand they are not the fewest, nor the closest
-ones: 1e23 becomes 9999999999999999 times ten to the 7th. To write what Redis writes it takes the
-same steps, with 64-bit products that are rounded alike.
+The digits are those of Grisu2. They name no other double, but in a few cases of a thousand they are
+not the fewest, nor the closest ones: 1e23 becomes 9999999999999999 times ten to the 7th. To write
+what Redis writes it takes the same steps, with 64-bit products that are rounded alike.
 
 A double stands between two neighbours, and whatever lies closer to it than to them names it. The
 middle and these two bounds are multiplied by a power of ten that makes their exponents small. Then

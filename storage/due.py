@@ -1,15 +1,12 @@
 """Names in the order in which they are due, in a heap of which no row grows beyond a bound.
 
-A heap of ``bytes`` that begin with a number, in rows, none of which grows beyond 512.
-
-The number has eight bytes, the highest first. So the bytes compare as their numbers do, and only
-those that are equal have to be compared whole.
+A heap of ``bytes`` that begin with a number stands in rows, none of which grows beyond 512. The
+number has eight bytes, the highest first. So the bytes compare as their numbers do, and only those
+that are equal have to be compared whole.
 
 One list of them all would be moved in one piece when it grows, and copied in one piece. Rows are
 not: a copy shares them, and who is about to write to a row that is not its own copies that one
 first. A flag for each says whose it is.
-
-Names in the order in which they are due: what keys, fields and values with such fields share.
 
 A pair is one ``bytes``: eight bytes of a moment, highest first, and the name. So pairs compare as
 they are due, and no object stands for one besides. They make a heap (``heap``). Whoever gives a

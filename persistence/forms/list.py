@@ -1,8 +1,7 @@
 """Lists outside memory: in records, as RPUSH, and in all types of Redis's RDB.
 
-Lists outside memory: rows of tiny ones in one record, nodes as they stand in memory, RPUSH.
-
-What a record holds is described in ``docs/snapshot-format.md``.
+In records there are rows of tiny ones, and nodes as they stand in memory; see
+``docs/snapshot-format.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Records, of which snapshots and payloads of DUMP consist, written and taken in.
 
-Records: what snapshots and the payloads of DUMP consist of.
-
 ::
 
     record     kind u8, table length u32, table, data

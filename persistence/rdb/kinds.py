@@ -1,17 +1,13 @@
 """How an RDB file begins, its opcodes, and the numbers of its types.
 
-How an RDB file begins: whose it is, and in which version of the format.
-
 Redis writes ``REDIS`` and four digits, and so did Valkey up to its version 8. From 9 on Valkey
 writes ``VALKEY`` and three digits, and counts its versions from 80. The first note behind them,
 where there is one, says the version of the server::
 
     VALKEY080  FA  0A valkey-ver  05 9.1.2
 
-The numbers of types in RDB files and payloads, and in which version each came.
-
-Redis and Valkey have counted alike up to 21. What comes later in a file of Valkey has a number of
-its own here.
+Redis and Valkey have counted types alike up to 21. What comes later in a file of Valkey has a
+number of its own here.
 """
 
 from __future__ import annotations

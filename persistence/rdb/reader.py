@@ -1,12 +1,8 @@
 """Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1.
 
-Values of an RDB file that are left behind: what they are called, and where they end.
-
-Whoever reads the file has to go past them, and reports them by name.
-
-Values of types that are not known here are skipped, and reported by name, because whoever takes
-data over has to know what is left behind. Keys that hold nothing are skipped and counted, as Redis
-does.
+Values of types that are not known here are skipped to their ends, and reported by name, because
+whoever takes data over has to know what is left behind. Keys that hold nothing are skipped and
+counted, as Redis does.
 """
 
 from __future__ import annotations

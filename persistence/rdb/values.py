@@ -4,17 +4,13 @@ A small value is one packed string and one part. The elements come as they stand
 puts them into a value sees whether one is there twice. No memory is reserved because of a length
 in the file, so a false length costs nothing.
 
-Arrays in RDB (Redis 8.8), read in parts.
+**Arrays** (Redis 8.8) say how many elements there are, and where the last one was inserted, if
+ARINSERT or ARRING did. Then each: its place, and its value as a text, an integer or a double.
 
-How many elements there are, and where the last one was inserted, if ARINSERT or ARRING did. Then
-each: its place, and its value as a text, an integer or a double.
-
-Hashes in RDB, read in parts: plain ones, those with deadlines of fields, and shaped ones.
-
-Redis 7.4 brought deadlines. Type 24 says the earliest one first, and with each field how far its
-own lies behind that, plus one; 0 is none. Type 25 is a listpack of fields, values and deadlines.
-Release candidates had both without the earliest one (22, 23). Valkey 9 writes a deadline of its own
-behind each value, -1 for none.
+**Hashes** may be plain, or have deadlines of fields, or a shape. Redis 7.4 brought deadlines. Type
+24 says the earliest one first, and with each field how far its own lies behind that, plus one; 0 is
+none. Type 25 is a listpack of fields, values and deadlines. Release candidates had both without the
+earliest one (22, 23). Valkey 9 writes a deadline of its own behind each value, -1 for none.
 
 Redis 8.10 writes the field names of hashes that HIMPORT made once for many (a shape): in a file in
 front of all keys, under a number; in a payload with the hash.

@@ -1,6 +1,6 @@
 """The frames of a snapshot, in order: none is believed without its checksum.
 
-How a snapshot is laid out; docs/snapshot-format.md goes through it byte by byte.
+docs/snapshot-format.md goes through a snapshot byte by byte.
 
 A file is a preamble and then frames, numbered from 0, each with a checksum of its own. The frames
 together hold records (``persistence.forms.records``)::

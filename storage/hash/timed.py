@@ -1,14 +1,11 @@
 """Hashes of which fields expire, small ones and large ones.
 
-A large hash of which fields expire: two tables, and the order in which fields are due.
-
-The second table has the deadlines, as scores.
-
-Hashes of which fields expire, and the small form of them.
-
 A field lives to the end of the millisecond that is its deadline. One that has expired stays until
 it is removed. Methods that are given the time leave it out, the others show it. ``NEVER`` is no
 deadline.
+
+A large hash is two tables, of which the second has the deadlines, as scores, and the order in which
+fields are due.
 """
 
 from __future__ import annotations

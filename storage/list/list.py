@@ -1,16 +1,14 @@
 """Lists, as the keyspace holds them.
 
-The small form of a list: one ``bytes``.
+A list is one ``bytes`` while it is tiny, and else a ``Row``. That is a matter of speed. What OBJECT
+ENCODING answers is Redis's own: ``listpack`` while all of it would be in one node, and from then on
+``quicklist``, until the only node that is left has half the size that it may have.
 
-::
+A small one is one ``bytes``::
 
     number of elements, u8 | the elements, packed
 
 A push or a pop copies it, so it stays below a kilobyte.
-
-A list is one ``bytes`` while it is tiny, and else a ``Row``. That is a matter of speed. What OBJECT
-ENCODING answers is Redis's own: ``listpack`` while all of it would be in one node, and from then on
-``quicklist``, until the only node that is left has half the size that it may have.
 """
 
 from __future__ import annotations

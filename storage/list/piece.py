@@ -1,15 +1,11 @@
 """Pieces of a list: packed strings, and what is done to them by number and by content.
 
-Where elements stand in pieces that are looked into by index.
-
-A piece has no places of its elements in it, so an element is found by walking there. For a piece
-that was looked into, the places of every 32nd element are kept from then on, and the walk begins
-at the nearest one of these. They take 4 bytes for 32 elements.
-
-Pieces of a list: what is done to packed strings by their number, and by their content.
-
 A piece never changes; each of these makes a new one. ``start`` is where its first string begins:
 in front of it there may be something else, which is left as it is.
+
+**Places.** A piece has no places of its elements in it, so an element is found by walking there.
+For a piece that was looked into, the places of every 32nd element are kept from then on, and the
+walk begins at the nearest one of these. They take 4 bytes for 32 elements.
 """
 
 from __future__ import annotations

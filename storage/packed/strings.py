@@ -10,12 +10,12 @@ costs no object for each of them. The price is five bytes a string.
 A place is where a string begins. Nothing marks places, and a string may hold bytes that look like
 another one, so strings are found from the beginning on.
 
-How many bytes Redis's listpack would take for what is packed here.
-
-Nothing here is a listpack. But what ``XTRIM ~`` removes, what XINFO counts and what OBJECT ENCODING
-answers depend on where Redis starts a new node, so blocks of streams and pieces of lists are cut at
-the same places. A listpack is 7 bytes, and for each element its encoding and a back length of one
-byte per 7 bits of the encoding's size. Text that is a canonical 64-bit integer is encoded as one.
+**Listpacks.** ``text_bytes`` and others say how many bytes Redis's listpack would take for what is
+packed here. Nothing here is a listpack. But what ``XTRIM ~`` removes, what XINFO counts and what
+OBJECT ENCODING answers depend on where Redis starts a new node, so blocks of streams and pieces of
+lists are cut at the same places. A listpack is 7 bytes, and for each element its encoding and a
+back length of one byte per 7 bits of the encoding's size. Text that is a canonical 64-bit integer
+is encoded as one.
 """
 
 from __future__ import annotations

@@ -1,15 +1,5 @@
 """A table of elements by linear hashing: its buckets are packed strings.
 
-A hash function of our own: the same number in every process and on every machine.
-
-Python's own changes with each process, so that a table which was written to a file could not be
-read back as it is. This one depends on a seed that the table keeps, and that its file holds.
-
-The state has 32 bits. Each word of four bytes is mixed into it by one multiplication, whose upper
-half is folded into the lower one. The factor is a part of the seed: who does not know it cannot
-make strings that all have the same hash. No number on the way is 2**62 or more, because mypyc is
-slow with constants beyond that, and so the interpreted build needs no masks of its own.
-
 An element is a string, the key, and what its kind says stands behind it: nothing in a set, another
 string in a hash, the eight bytes of a score in a sorted set. A bucket holds its elements one behind
 the other, in no order. There is no object for an element, and none for its place.
@@ -27,6 +17,15 @@ order, and when they are few, the last bucket is merged into the one that it cam
 Buckets are small, because each write makes one anew, and because a search goes through half of one.
 Those of members alone are larger where these are large, or as short as numbers are: nobody writes
 to a member, and the price of a bucket, some sixty bytes, is to be shared by many.
+
+**Hashes** are of our own: the same number in every process and on every machine. Python's own
+changes with each process, so that a table which was written to a file could not be read back as it
+is. This one depends on a seed that the table keeps, and that its file holds.
+
+The state has 32 bits. Each word of four bytes is mixed into it by one multiplication, whose upper
+half is folded into the lower one. The factor is a part of the seed: who does not know it cannot
+make strings that all have the same hash. No number on the way is 2**62 or more, because mypyc is
+slow with constants beyond that, and so the interpreted build needs no masks of its own.
 
 **Copies.** Buckets never change, they are replaced. They stand in directories of 256, and a copy of
 a table shares the directories with it. A flag for each says whether the table may write to it;

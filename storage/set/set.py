@@ -1,7 +1,5 @@
 """A set in memory, and what several sets have in common.
 
-A set in memory.
-
 It is one of three things, and turns from one to a later one and never back:
 
 ==========================  ==================  ==========================================
@@ -15,11 +13,9 @@ what it is                  OBJECT ENCODING     when
 What turns it, and when, is visible to clients, and the same as in Redis.
 Source: t_set.c, setTypeCreate, setTypeMaybeConvert, setTypeAddAux.
 
-What several sets have in common, together, or one alone.
-
-A set may be None, which is one without members. Members come in the order in which Redis finds
-them, where that order can be known.
-Source: t_set.c, sinterGenericCommand, sunionDiffGenericCommand.
+**Several sets.** A set may be None, which is one without members. Members come in the order in
+which Redis finds them, where that order can be known. Source: t_set.c, sinterGenericCommand,
+sunionDiffGenericCommand.
 """
 
 from __future__ import annotations

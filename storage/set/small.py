@@ -1,7 +1,5 @@
 """The small form of a set that has strings: one ``bytes``, in the order in which they came.
 
-The small form of a set that has strings: one ``bytes``, in the order in which they were added.
-
 ::
 
     number of members, i16 | members, packed

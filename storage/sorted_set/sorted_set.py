@@ -1,7 +1,5 @@
 """A sorted set: members with scores, found by name, rank, score or, among equal scores, by name.
 
-A sorted set: members with scores, found by name, rank, score or, among equal scores, name.
-
 A small one is a run (``runs``). A large one is a table from members to scores beside a tree that
 has them in order (``large``). It turns large where Redis turns to a skiplist, and never back.
 

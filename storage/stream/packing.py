@@ -1,7 +1,4 @@
-"""A block is sealed: its entries become the one ``bytes`` that ``storage.stream.payload`` reads.
-
-That module says what they look like.
-"""
+"""A block is sealed: its entries become one ``bytes``, as ``storage.stream.payload`` has it."""
 
 from __future__ import annotations
 

@@ -1,16 +1,13 @@
 """A HyperLogLog as a string: a header, and registers in a sparse or in a dense form.
 
-Which register of a HyperLogLog an element belongs to, and what it counts there.
+**The hash** says which register an element belongs to, and what it counts there. It is
+MurmurHash64A by Austin Appleby, which is in the public domain, with Redis's seed. Its products are
+taken modulo 2**64. Compiled, 64-bit integers do that by themselves.
 
-The hash is MurmurHash64A by Austin Appleby, which is in the public domain, with Redis's seed. Its
-products are taken modulo 2**64. Compiled, 64-bit integers do that by themselves.
+**The dense form** has 16,384 registers of 6 bits, the lowest bits first. Four registers lie in
+three bytes; sixteen in twelve, and eight in the lower six of eight bytes, which are read at once.
 
-The dense form of a HyperLogLog: 16,384 registers of 6 bits, the lowest bits first.
-
-Four registers lie in three bytes; sixteen in twelve, and eight in the lower six of eight bytes,
-which are read at once.
-
-The sparse form of a HyperLogLog: runs of registers that are alike.
+**The sparse form** has runs of registers that are alike.
 
 =====================  ========================================================
 ``00nnnnnn``           n + 1 registers of 0 (ZERO)
@@ -22,9 +19,8 @@ All registers are there, in order. A register that is raised splits its run in u
 runs around are joined where they are equal, as Redis does it and no further: strings are to be the
 same.
 
-How many different elements the registers of a HyperLogLog have seen.
-
-Source: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", arXiv 1702.01284.
+**The estimate** is how many different elements the registers have seen. Source: O. Ertl, "New
+cardinality estimation algorithms for HyperLogLog sketches", arXiv 1702.01284.
 
 =====  ====  =========================================================================
 bytes

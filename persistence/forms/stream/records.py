@@ -1,14 +1,11 @@
 """A frozen stream as records, without copying what it holds, and records as a stream again.
 
-The records that a stream consists of; docs/snapshot-format.md goes through them byte by byte.
+The records are described in ``docs/snapshot-format.md``. A ``STREAM`` is followed by its blocks,
+its groups, each with its consumers and its pending entries, and its producers. A long list goes on
+in another record of the same kind.
 
-A ``STREAM`` is followed by its blocks, its groups, each with its consumers and its pending entries,
-and its producers. A long list goes on in another record of the same kind.
-
-Turns records back into streams; entries stay packed.
-
-A block is cut out of the frame as it is. Only the open block at the end of a stream is unpacked,
-because it will be written to.
+To read them, a block is cut out of the frame as it is. Only the open block at the end of a stream
+is unpacked, because it will be written to.
 """
 
 from __future__ import annotations
