@@ -12,35 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.errors import CorruptRDB, EmptyValue, PersistenceError, os_refusal, shown
-from headrace.persistence.rdb.kinds import (
-    ARRAY,
-    END,
-    EXPIRE_MS,
-    EXPIRE_S,
-    FREQUENCY,
-    FUNCTIONS,
-    HEAD_BYTES,
-    HIGHEST_TYPE,
-    IDLE,
-    KEY_NOTES,
-    MODULE,
-    MODULE_NOTE,
-    NOTE,
-    REDIS,
-    SELECT,
-    SHAPE,
-    SIZES,
-    SLOT,
-    SLOT_IMPORT,
-    VALKEY,
-    VALKEY_VERSION_MAX,
-    VALKEY_VERSION_MIN,
-    VERSION,
-    VERSION_END,
-    is_rdb,
-    known_number,
-    writer_of,
-)
+from headrace.persistence.rdb import kinds
+from headrace.persistence.rdb.kinds import is_rdb, known_number, writer_of
 from headrace.persistence.rdb.primitives import RdbFile, RdbSource
 from headrace.persistence.rdb.values import (
     HASH_KINDS,
@@ -64,7 +37,7 @@ _NAMES: Final = {
     **dict.fromkeys(SET_KINDS, "set"),
     **dict.fromkeys(SORTED_SET_KINDS, "sorted set"),
     **dict.fromkeys(HASH_KINDS, "hash"),
-    ARRAY: "array",
+    kinds.ARRAY: "array",
 }
 _MODULE_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _MODULE_NAME_LENGTH: Final = 9
@@ -84,7 +57,7 @@ class Others:
         Raises:
             CorruptRDB: there is none.
         """
-        if kind == MODULE:
+        if kind == kinds.MODULE:
             name = module_name(self._source.length())
             self.skip_parts()
             return f"value of the module {name}"
@@ -229,9 +202,9 @@ class RdbReader:
         except OSError as error:
             raise os_refusal(path, "read", error) from error
         try:
-            head = self._source.peek(HEAD_BYTES)
+            head = self._source.peek(kinds.HEAD_BYTES)
             self.writer: Final = writer_of(head)
-            self._valkey: Final = head.startswith(VALKEY)
+            self._valkey: Final = head.startswith(kinds.VALKEY)
             self._version: Final = self._read_magic(head)
         except PersistenceError:
             self._source.close()
@@ -270,14 +243,14 @@ class RdbReader:
 
     def _read_magic(self, head: bytes) -> int:
         source = self._source
-        magic = VALKEY if self._valkey else REDIS
-        digits = head[len(magic) : VERSION_END]
-        if not is_rdb(head) or len(head) < VERSION_END or not digits.isdigit():
+        magic = kinds.VALKEY if self._valkey else kinds.REDIS
+        digits = head[len(magic) : kinds.VERSION_END]
+        if not is_rdb(head) or len(head) < kinds.VERSION_END or not digits.isdigit():
             raise CorruptRDB(source.name, 0, "REDIS and four digits, or VALKEY and three")
-        source.raw(VERSION_END)
+        source.raw(kinds.VERSION_END)
         version = int(digits)
-        lowest = VALKEY_VERSION_MIN if self._valkey else 1
-        highest = VALKEY_VERSION_MAX if self._valkey else VERSION
+        lowest = kinds.VALKEY_VERSION_MIN if self._valkey else 1
+        highest = kinds.VALKEY_VERSION_MAX if self._valkey else kinds.VERSION
         if not lowest <= version <= highest:
             raise PersistenceError(
                 f"{os.fsdecode(source.name)} was written by {self.writer} in version {version} of "
@@ -287,42 +260,42 @@ class RdbReader:
 
     def _step(self, kind: int) -> bool:
         source = self._source
-        if self._value is not None and kind != NOTE:
+        if self._value is not None and kind != kinds.NOTE:
             self._pass_on()
-        if kind == END:
+        if kind == kinds.END:
             self._finish()
             return False
-        if kind == SELECT:
+        if kind == kinds.SELECT:
             self._select(source.length())
-        elif kind == EXPIRE_S:
+        elif kind == kinds.EXPIRE_S:
             self._expire_ms = source.signed(4) * 1000
-        elif kind == EXPIRE_MS:
+        elif kind == kinds.EXPIRE_MS:
             self._expire_ms = source.signed(8)
-        elif kind == SIZES:
+        elif kind == kinds.SIZES:
             source.length()
             source.length()
-        elif kind == NOTE:
+        elif kind == kinds.NOTE:
             self._note(source.string(), source.string())
-        elif kind == FREQUENCY:
+        elif kind == kinds.FREQUENCY:
             source.byte()
-        elif kind == IDLE:
+        elif kind == kinds.IDLE:
             source.length()
-        elif kind == SLOT:
+        elif kind == kinds.SLOT:
             for _ in range(3):
                 source.length()
-        elif kind == FUNCTIONS:
+        elif kind == kinds.FUNCTIONS:
             self._taker.take_library(source.string())
-        elif kind == MODULE_NOTE:
+        elif kind == kinds.MODULE_NOTE:
             self.beside.add(module_name(source.length()))
             self._others.skip_parts()
-        elif kind == SLOT_IMPORT and self._valkey:
+        elif kind == kinds.SLOT_IMPORT and self._valkey:
             self._others.slot_import()
-        elif kind == KEY_NOTES:
+        elif kind == kinds.KEY_NOTES:
             self._others.key_notes()
             self._leave("note of a module on a key", b"")
-        elif kind == SHAPE and not self._valkey:
+        elif kind == kinds.SHAPE and not self._valkey:
             read_shape(source)
-        elif kind > HIGHEST_TYPE:
+        elif kind > kinds.HIGHEST_TYPE:
             raise PersistenceError(
                 f"{os.fsdecode(source.name)}, written by {self.writer}, holds something of kind "
                 f"{kind} at offset {source.offset - 1} that is not known here. {_BY_COMMANDS}"

@@ -26,33 +26,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.persistence.rdb.kinds import (
-    HASH,
-    HASH_LISTPACK,
-    HASH_ZIPLIST,
-    HASH_ZIPMAP,
-    LIST,
-    LIST_QUICKLIST,
-    LIST_QUICKLIST_2,
-    LIST_ZIPLIST,
-    MORTAL_HASH,
-    MORTAL_HASH_EARLY,
-    MORTAL_HASH_PACKED,
-    MORTAL_HASH_PACKED_EARLY,
-    SET,
-    SET_INTSET,
-    SET_LISTPACK,
-    SHAPED_HASH,
-    SHAPED_HASH_ALONE,
-    SHAPED_HASH_PACKED,
-    SHAPED_HASH_PACKED_ALONE,
-    SORTED_SET,
-    SORTED_SET_LISTPACK,
-    SORTED_SET_TEXT,
-    SORTED_SET_ZIPLIST,
-    VALKEY_HASH,
-    Broken,
-)
+from headrace.persistence.rdb import kinds
+from headrace.persistence.rdb.kinds import Broken
 from headrace.persistence.rdb.packings import (
     intset_integers,
     listpack_texts,
@@ -110,10 +85,10 @@ def whole(parts: Iterator[object]) -> object:
 
 
 AT_ONCE: Final = 256
-LIST_KINDS: Final = (LIST, LIST_ZIPLIST, LIST_QUICKLIST, LIST_QUICKLIST_2)
-SET_KINDS: Final = (SET, SET_INTSET, SET_LISTPACK)
-PACKED_SORTED_SETS: Final = (SORTED_SET_ZIPLIST, SORTED_SET_LISTPACK)
-SORTED_SET_KINDS: Final = (SORTED_SET_TEXT, SORTED_SET, *PACKED_SORTED_SETS)
+LIST_KINDS: Final = (kinds.LIST, kinds.LIST_ZIPLIST, kinds.LIST_QUICKLIST, kinds.LIST_QUICKLIST_2)
+SET_KINDS: Final = (kinds.SET, kinds.SET_INTSET, kinds.SET_LISTPACK)
+PACKED_SORTED_SETS: Final = (kinds.SORTED_SET_ZIPLIST, kinds.SORTED_SET_LISTPACK)
+SORTED_SET_KINDS: Final = (kinds.SORTED_SET_TEXT, kinds.SORTED_SET, *PACKED_SORTED_SETS)
 PLAIN_NODE: Final = 1  # one element as it is
 PACKED_NODE: Final = 2
 _DOUBLE: Final = Struct("<d")
@@ -179,8 +154,8 @@ def list_parts(source: RdbSource, kind: int) -> Iterator[ListPart]:
         CorruptRDB: there is none.
         EmptyValue: it has no elements.
     """
-    count = 1 if kind == LIST_ZIPLIST else source.many(1)
-    if kind == LIST and count:
+    count = 1 if kind == kinds.LIST_ZIPLIST else source.many(1)
+    if kind == kinds.LIST and count:
         for some in strings(source, count):
             yield ListPart(some, False)
         return
@@ -196,7 +171,7 @@ def list_parts(source: RdbSource, kind: int) -> Iterator[ListPart]:
 
 def _node(source: RdbSource, kind: int) -> ListPart:
     """The node of a list that comes next."""
-    if kind != LIST_QUICKLIST_2:
+    if kind != kinds.LIST_QUICKLIST_2:
         return ListPart(unpacked(source, ziplist_texts, "ziplist"), False)
     container = source.length()
     if container == PLAIN_NODE:
@@ -213,9 +188,9 @@ def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
         CorruptRDB: there is none.
         EmptyValue: it has no members.
     """
-    if kind == SET_INTSET:
+    if kind == kinds.SET_INTSET:
         yield some_unpacked(source, _spelled, "intset")
-    elif kind == SET_LISTPACK:
+    elif kind == kinds.SET_LISTPACK:
         members = unpacked(source, listpack_texts, "listpack")
         if not members:
             raise source.empty("set")
@@ -253,7 +228,7 @@ def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes]
     if kind in PACKED_SORTED_SETS:
         read, what = (
             (ziplist_texts, "ziplist")
-            if kind == SORTED_SET_ZIPLIST
+            if kind == kinds.SORTED_SET_ZIPLIST
             else (listpack_texts, "listpack")
         )
         both = unpacked(source, read, what)
@@ -272,7 +247,7 @@ def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes]
         scores: list[float] = []
         for _ in range(most):
             members.append(source.string())
-            scores.append(_text_score(source) if kind == SORTED_SET_TEXT else _double(source))
+            scores.append(_text_score(source) if kind == kinds.SORTED_SET_TEXT else _double(source))
         yield members, scores
         count -= most
 
@@ -373,26 +348,31 @@ def _value(source: RdbSource) -> bytes | int | float:
 
 DEADLINE_MAX_MS: Final = 2**46 - 1
 HASH_KINDS: Final = (
-    HASH,
-    HASH_ZIPMAP,
-    HASH_ZIPLIST,
-    HASH_LISTPACK,
-    MORTAL_HASH_EARLY,
-    MORTAL_HASH_PACKED_EARLY,
-    MORTAL_HASH,
-    MORTAL_HASH_PACKED,
-    SHAPED_HASH_PACKED_ALONE,
-    SHAPED_HASH_PACKED,
-    SHAPED_HASH_ALONE,
-    SHAPED_HASH,
-    VALKEY_HASH,
+    kinds.HASH,
+    kinds.HASH_ZIPMAP,
+    kinds.HASH_ZIPLIST,
+    kinds.HASH_LISTPACK,
+    kinds.MORTAL_HASH_EARLY,
+    kinds.MORTAL_HASH_PACKED_EARLY,
+    kinds.MORTAL_HASH,
+    kinds.MORTAL_HASH_PACKED,
+    kinds.SHAPED_HASH_PACKED_ALONE,
+    kinds.SHAPED_HASH_PACKED,
+    kinds.SHAPED_HASH_ALONE,
+    kinds.SHAPED_HASH,
+    kinds.VALKEY_HASH,
 )
-PACKED_HASHES: Final = (HASH_ZIPLIST, HASH_LISTPACK, MORTAL_HASH_PACKED_EARLY, MORTAL_HASH_PACKED)
+PACKED_HASHES: Final = (
+    kinds.HASH_ZIPLIST,
+    kinds.HASH_LISTPACK,
+    kinds.MORTAL_HASH_PACKED_EARLY,
+    kinds.MORTAL_HASH_PACKED,
+)
 _NAMES_LISTPACK: Final = 0
 _NAMES_STRINGS: Final = 1
 _PACKED: Final[dict[int, tuple[Callable[[bytes], list[bytes]], str]]] = {
-    HASH_ZIPLIST: (ziplist_texts, "ziplist"),
-    HASH_LISTPACK: (listpack_texts, "listpack"),
+    kinds.HASH_ZIPLIST: (ziplist_texts, "ziplist"),
+    kinds.HASH_LISTPACK: (listpack_texts, "listpack"),
 }
 
 
@@ -416,7 +396,7 @@ def hash_parts(source: RdbSource, kind: int) -> Iterator[HashPart]:
         CorruptRDB: there is none.
         EmptyValue: it has no fields.
     """
-    if kind == HASH_ZIPMAP:
+    if kind == kinds.HASH_ZIPMAP:
         yield HashPart(some_unpacked(source, zipmap_texts, "zipmap"), [])
     elif kind in _PACKED:
         read, what = _PACKED[kind]
@@ -426,16 +406,16 @@ def hash_parts(source: RdbSource, kind: int) -> Iterator[HashPart]:
         if len(pairs) % 2:
             raise source.damage("a value for each field")
         yield HashPart(pairs, [])
-    elif kind == HASH:
+    elif kind == kinds.HASH:
         for pairs in strings(source, 2 * _count(source, 2)):
             yield HashPart(pairs, [])
-    elif kind in (MORTAL_HASH_PACKED, MORTAL_HASH_PACKED_EARLY):
-        if kind == MORTAL_HASH_PACKED:
+    elif kind in (kinds.MORTAL_HASH_PACKED, kinds.MORTAL_HASH_PACKED_EARLY):
+        if kind == kinds.MORTAL_HASH_PACKED:
             source.raw(8)
         yield _packed_with_deadlines(source)
-    elif kind in (MORTAL_HASH, MORTAL_HASH_EARLY):
-        yield from _with_deadlines(source, source.little(8) - 1 if kind == MORTAL_HASH else 0)
-    elif kind == VALKEY_HASH:
+    elif kind in (kinds.MORTAL_HASH, kinds.MORTAL_HASH_EARLY):
+        yield from _with_deadlines(source, source.little(8) - 1 if kind == kinds.MORTAL_HASH else 0)
+    elif kind == kinds.VALKEY_HASH:
         yield from _of_valkey(source)
     else:
         yield HashPart(_shaped(source, kind), [])
@@ -517,7 +497,7 @@ def _deadline(source: RdbSource, moment_ms: int) -> int:
 def _shaped(source: RdbSource, kind: int) -> list[bytes]:
     """Fields and values in turn of a hash whose field names stand apart."""
     names: list[bytes] | None
-    if kind in (SHAPED_HASH_ALONE, SHAPED_HASH_PACKED_ALONE):
+    if kind in (kinds.SHAPED_HASH_ALONE, kinds.SHAPED_HASH_PACKED_ALONE):
         form = source.length()
         if form == _NAMES_LISTPACK:
             names = some_unpacked(source, listpack_texts, "listpack")
@@ -525,11 +505,11 @@ def _shaped(source: RdbSource, kind: int) -> list[bytes]:
             names = _names(source)
         else:
             raise source.damage("names of fields")
-    elif kind == SHAPED_HASH:
+    elif kind == kinds.SHAPED_HASH:
         names = source.shapes.get(source.length())
     else:
         names = None
-    if kind in (SHAPED_HASH_PACKED, SHAPED_HASH_PACKED_ALONE):
+    if kind in (kinds.SHAPED_HASH_PACKED, kinds.SHAPED_HASH_PACKED_ALONE):
         number, *values = some_unpacked(source, listpack_texts, "listpack")
         if names is None and number.isdigit():
             names = source.shapes.get(int(number))
