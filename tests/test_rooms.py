@@ -97,7 +97,7 @@ KNOW_A_TYPE = {
     "headrace.server.settings": "parameters that take effect in streams",
     "headrace.server.data": "how large the nodes of lists and streams may become",
     "headrace.server.state": "how large the nodes of streams may become",
-    "headrace.server.commands.typed_keys": "sorted sets and strings, as several families use them",
+    "headrace.server.commands.typed_keys": "how a command finds a value of its type",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
     "headrace.regions.files.region_form": "what lies in the tombstones of a region",

@@ -52,7 +52,7 @@ from headrace.server.commands.typed_keys import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import NONE_ALIKE, KeySpec, alike, finds_keys
+from headrace.server.dispatch.rows import NONE_ALIKE, alike, finds_keys
 from headrace.storage.packed.strings import next_at, string_at
 from headrace.storage.sorted_set.runs import place_of as place_in
 from headrace.storage.sorted_set.runs import score_at
@@ -97,7 +97,6 @@ def distance_text(value: float) -> bytes:
     return b"%d.%04d" % divmod(round(value * 10000.0), 10000)
 
 
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
 _OPTIONS: Final[dict[bytes, int]] = {b"NX": int(NX), b"XX": int(XX), b"CH": int(CH)}
 _OPTION_BYTES: Final = 2
 _FIRST_PLACE: Final = 2

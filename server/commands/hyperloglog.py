@@ -62,7 +62,7 @@ def _readable(call: Call, key: bytes) -> bytes | bytearray | None:
     return value
 
 
-def changing(call: Call, key: bytes) -> bytearray | None:
+def sketch_to_change(call: Call, key: bytes) -> bytearray | None:
     """The HyperLogLog of a key that is about to change, or None; raises WRONGTYPE."""
     found = writable(call, key)
     if found is None:
@@ -85,7 +85,7 @@ def pfadd(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     changed = 0
-    sketch = changing(call, key)
+    sketch = sketch_to_change(call, key)
     if sketch is None:
         sketch = created(call, key)
         forget_estimate(sketch)
@@ -118,7 +118,7 @@ def _count_one(call: Call, key: bytes) -> int:
     if not is_sketch_at(call, key):
         return 0
     call.db.before_change(key)  # which is not done for a command that only reads
-    sketch = changing(call, key)
+    sketch = sketch_to_change(call, key)
     assert sketch is not None
     number = known_estimate(sketch)
     if number is None:
@@ -146,7 +146,7 @@ def pfmerge(call: Call) -> object:
     union = Union()
     for key in argv[1:]:
         _take(union, sketch_at(call, key))
-    sketch = changing(call, target)
+    sketch = sketch_to_change(call, target)
     if sketch is None:
         sketch = created(call, target)
     union.write(sketch, call.server.config.hll_sparse_max_bytes)
@@ -170,7 +170,7 @@ def pfdebug(call: Call) -> object:
     name = word.upper()
     if name == b"SIMD":
         return _switched(key)
-    sketch = changing(call, key)
+    sketch = sketch_to_change(call, key)
     if sketch is None:
         raise CommandError(NO_KEY_TO_DEBUG)
     if name == b"ENCODING":

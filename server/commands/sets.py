@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat.errors import NOT_POSITIVE, SYNTAX, WRONGTYPE, CommandError, not_between
+from headrace.compat.errors import NOT_POSITIVE, SYNTAX, CommandError, not_between
 from headrace.compat.event_classes import EVENT_SET
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.type_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
@@ -25,10 +25,11 @@ from headrace.server.commands.shared import (
     store_result,
 )
 from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.typed_keys import set_at, set_to_change
 from headrace.server.config.config import Config
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.packed.strings import pack, unpack
 from headrace.storage.set.set import (
     HASHTABLE,
@@ -50,25 +51,6 @@ TAKEN: Final = Event(b"spop", EVENT_SET, touches=True)
 INTERSECTION_STORED: Final = Event(b"sinterstore", EVENT_SET, touches=True)
 UNION_STORED: Final = Event(b"sunionstore", EVENT_SET, touches=True)
 DIFFERENCE_STORED: Final = Event(b"sdiffstore", EVENT_SET, touches=True)
-
-
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
-
-
-def set_at(call: Call, key: bytes) -> Set | None:
-    """The set of a key, or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, Set):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def changeable(call: Call, key: bytes) -> Set | None:
-    """The set of a key that may be about to change, or None; raises WRONGTYPE."""
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, Set):
-        return value
-    raise CommandError(WRONGTYPE)
 
 
 class _Limits:
@@ -123,7 +105,7 @@ def sadd(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     limits = set_limits(call.server.config)
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None:
         value = new_set(argv[2], len(argv) - 2, limits)
         call.put(key, value)
@@ -142,7 +124,7 @@ def srem(call: Call) -> object:
     """Reply: how many members are gone."""
     argv = call.argv
     key = argv[1]
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None:
         return 0
     removed = 0
@@ -162,10 +144,10 @@ def smove(call: Call) -> object:
     Source: t_set.c, smoveCommand.
     """
     _, key, target_key, member = call.argv
-    source = changeable(call, key)
+    source = set_to_change(call, key)
     if source is None:
         return 0
-    target = changeable(call, target_key)
+    target = set_to_change(call, target_key)
     if source is target:
         return 1 if source.has(member) else 0
     if target is None and call.server.data.region is not None:
@@ -375,7 +357,7 @@ def spop(call: Call) -> object:
     key = argv[1]
     if len(argv) > 2:
         return _spop_some(call)
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None:
         return None
     member = value.take_random(random_bits())
@@ -391,7 +373,7 @@ def _spop_some(call: Call) -> object:
     count = parse_integer(call.argv[2])
     if count is None or count < 0:
         raise CommandError(NOT_POSITIVE)
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None or not count:
         return members_reply(call, [])
     size = value.size()

@@ -8,7 +8,6 @@ from headrace.compat.errors import (
     NO_SUCH_KEY,
     NOT_AN_INTEGER,
     SYNTAX,
-    WRONGTYPE,
     CommandError,
     wrong_arity,
 )
@@ -28,8 +27,8 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import BigNumber, Map
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import drop_empty
+from headrace.server.commands.typed_keys import array_at, array_to_change
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import KeySpec
 from headrace.storage.array import EXHAUSTED, GREATEST, SLOTS, Array, Walk, element
 
 SET: Final = Event(b"arset", EVENT_ARRAY, touches=True)
@@ -39,27 +38,6 @@ PUT_IN_RING: Final = Event(b"arring", EVENT_ARRAY, touches=True)
 CURSOR_SET: Final = Event(b"arseek", EVENT_ARRAY, touches=True)
 REMOVED: Final = Event(b"ardel", EVENT_ARRAY, touches=True)
 RANGE_REMOVED: Final = Event(b"ardelrange", EVENT_ARRAY, touches=True)
-
-
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
-UPDATE_KEY: Final = (KeySpec("RW UPDATE"),)
-ACL: Final = ("array",)
-
-
-def array_at(call: Call, key: bytes) -> Array | None:
-    """The array of a key or None, for a command that reads; raises WRONGTYPE."""
-    return _as_array(call.lookup(key))
-
-
-def changing(call: Call, key: bytes) -> Array | None:
-    """The array of a key that is about to change, or None; raises WRONGTYPE."""
-    return _as_array(call.db.get(key, call.now_ms))
-
-
-def _as_array(value: object | None) -> Array | None:
-    if value is None or isinstance(value, Array):
-        return value
-    raise CommandError(WRONGTYPE)
 
 
 def created(call: Call, key: bytes) -> Array:
@@ -97,7 +75,7 @@ def arset(call: Call) -> object:
     index = index_of(argv[2])
     if index + len(argv) - 4 > GREATEST:
         raise CommandError(INDEX_OVERFLOW)
-    array = changing(call, key)
+    array = array_to_change(call, key)
     if array is None:
         array = created(call, key)
     fresh = 0
@@ -115,7 +93,7 @@ def armset(call: Call) -> object:
     if len(argv) % 2:
         raise CommandError(wrong_arity(call.name()))
     indexes = [index_of(word) for word in argv[2::2]]
-    array = changing(call, key)
+    array = array_to_change(call, key)
     if array is None:
         array = created(call, key)
     fresh = 0
@@ -145,7 +123,7 @@ def ardel(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     indexes = [index_of(word) for word in argv[2:]]
-    array = changing(call, key)
+    array = array_to_change(call, key)
     if array is None:
         return 0
     removed = 0
@@ -164,7 +142,7 @@ def ardelrange(call: Call) -> object:
     if len(argv) % 2:
         raise CommandError(wrong_arity(call.name()))
     bounds = [index_of(word) for word in argv[2:]]
-    array = changing(call, key)
+    array = array_to_change(call, key)
     if array is None:
         return 0
     removed = 0
@@ -265,7 +243,7 @@ def arinsert(call: Call) -> object:
     """Reply: the index of the last one."""
     argv = call.argv
     key = argv[1]
-    array = changing(call, key)
+    array = array_to_change(call, key)
     count = len(argv) - 2
     if array is not None and array.cursor + count - 1 > GREATEST:
         raise CommandError(INSERT_OVERFLOW)
@@ -290,7 +268,7 @@ def arring(call: Call) -> object:
         raise CommandError(BAD_SIZE)
     if size <= 0:
         raise CommandError(SIZE_NOT_POSITIVE)
-    array = changing(call, key)
+    array = array_to_change(call, key)
     if array is None:
         array = created(call, key)
     else:
@@ -346,7 +324,7 @@ def arseek(call: Call) -> object:
     """Set the cursor. Reply: 1, or 0 without a key."""
     argv = call.argv
     index = index_of(argv[2], EXHAUSTED)
-    array = changing(call, argv[1])
+    array = array_to_change(call, argv[1])
     if array is None:
         return 0
     array.cursor = index

@@ -19,13 +19,8 @@ from headrace.compat.type_errors import (
     UNKNOWN_OPERATION,
 )
 from headrace.protocol.packing import Packer
-from headrace.server.commands.arrays.arrays import (
-    add_number,
-    array_at,
-    index_of,
-    limit_of,
-    slots_of,
-)
+from headrace.server.commands.arrays.arrays import add_number, index_of, limit_of, slots_of
+from headrace.server.commands.typed_keys import array_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.array import Walk, element

@@ -31,12 +31,10 @@ from headrace.server.commands.hashes.fields import (
     FIELDS_DELETED,
     FIELDS_PERSISTED,
     FIELDS_SET,
-    changeable,
     delete_fields,
     drop_expired,
     has_expired,
     has_same_deadline,
-    hash_at,
     living,
     made,
     note_deadlines,
@@ -46,6 +44,7 @@ from headrace.server.commands.hashes.fields import (
 )
 from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.shared import has_passed as is_over
+from headrace.server.commands.typed_keys import hash_at, hash_to_change
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.hash.hash import Hash
@@ -185,7 +184,7 @@ def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
     """
     argv = call.argv
     key = argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     moment_ms = deadline_of(call, argv[2], unit_ms, from_now)
     condition, fields = _condition_and_fields(argv)
     if value is None:
@@ -353,7 +352,7 @@ def hpexpiretime(call: Call) -> object:
 def hpersist(call: Call) -> object:
     """Reply: for each field -2 where there is none, -1 where it has no deadline, else 1."""
     key = call.argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     fields = counted_fields(call, 2)
     if value is None:
         return [NO_FIELD] * len(fields)
@@ -390,7 +389,7 @@ def hgetex(call: Call) -> object:
     Reply: the value of each field, or nil.
     """
     key = call.argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     options = FieldOptions(1, b"PERSIST", ONE_EXPIRY_OR_PERSIST)
     args = Args(call.argv, 2)
     while args.left:
@@ -479,7 +478,7 @@ def hsetex(call: Call) -> object:
             options.take(call, args, option, word)
     if not options.words:
         raise CommandError(wrong_arity(call.name()))
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     if existence:
         if existence == b"FXX" and value is None:
             return 0
@@ -574,7 +573,7 @@ def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions)
 def hgetdel(call: Call) -> object:
     """``key FIELDS n field ...``. Reply: the value of each field, or nil; they are gone."""
     key = call.argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     fields = counted_fields(call, 2)
     if value is None:
         return _nothing(call, len(fields))

@@ -14,7 +14,6 @@ from headrace.compat.errors import (
     NOT_AN_INTEGER,
     SYNTAX,
     VALUE_OUT_OF_RANGE,
-    WRONGTYPE,
     CommandError,
     not_between,
     wrong_arity,
@@ -43,8 +42,9 @@ from headrace.server.commands.shared import (
     store,
 )
 from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.typed_keys import hash_at, hash_to_change
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import NONE_ALIKE, KeySpec, alike
+from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.small import BOTH, FIELDS, HEAD, VALUES, count_of
 from headrace.storage.hash.timed import NEVER, has_passed
@@ -57,26 +57,6 @@ FIELD_INCREASED: Final = Event(b"hincrby", EVENT_HASH, touches=True)
 FIELD_INCREASED_BY_FLOAT: Final = Event(b"hincrbyfloat", EVENT_HASH, touches=True)
 FIELD_DEADLINES_SET: Final = Event(b"hexpire", EVENT_HASH, touches=True)
 FIELDS_PERSISTED: Final = Event(b"hpersist", EVENT_HASH, touches=True)
-
-
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
-UPDATE_KEY: Final = (KeySpec("RW UPDATE"),)
-
-
-def hash_at(call: Call, key: bytes) -> Hash | None:
-    """The hash of a key, or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, Hash):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def changeable(call: Call, key: bytes) -> Hash | None:
-    """The hash of a key that may be about to change, or None; raises WRONGTYPE."""
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, Hash):
-        return value
-    raise CommandError(WRONGTYPE)
 
 
 def made(call: Call, key: bytes, found: Hash | None) -> Hash:
@@ -201,7 +181,7 @@ def _set_all(call: Call) -> int:
     if len(argv) % 2:
         raise CommandError(wrong_arity(call.name()))
     key = argv[1]
-    value = made(call, key, changeable(call, key))
+    value = made(call, key, hash_to_change(call, key))
     limits = call.server.data.hash_limits
     value.fit(argv, 2, limits)
     added = 0
@@ -219,7 +199,7 @@ def hsetnx(call: Call) -> object:
     """Reply: 1 when the field was set, 0 when it was there."""
     argv = call.argv
     _, key, field, text = argv
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     if value is not None:
         expired: dict[bytes, None] = {}
         if living(call, value, field, expired) is not None:
@@ -270,7 +250,7 @@ def hmget(call: Call) -> object:
 def hdel(call: Call) -> object:
     """Reply: how many fields were there."""
     argv = call.argv
-    value = changeable(call, argv[1])
+    value = hash_to_change(call, argv[1])
     return 0 if value is None else len(delete_fields(call, argv[1], value, argv[2:], argv))
 
 
@@ -347,7 +327,7 @@ def hincrbyfloat(call: Call) -> object:
 def _before(call: Call) -> tuple[Hash | None, bytes | None]:
     """The hash and the value of the field to be counted up, if they are there."""
     key, field = call.argv[1], call.argv[2]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     if value is None:
         return None, None
     expired: dict[bytes, None] = {}
@@ -555,7 +535,7 @@ def himport_set(call: Call) -> object:
     """Make a hash of named fields, in the place of one that is there. Reply: OK."""
     argv = call.argv
     key = argv[2]
-    old = changeable(call, key)
+    old = hash_to_change(call, key)
     fields = call.session.fieldsets.get(argv[3])
     if fields is None:
         raise CommandError(NO_SUCH_FIELDSET)

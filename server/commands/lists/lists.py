@@ -13,7 +13,6 @@ from headrace.compat.errors import (
     NOT_POSITIVE,
     NUMKEYS_BELOW_ONE,
     SYNTAX,
-    WRONGTYPE,
     CommandError,
     not_between,
     wrong_arity,
@@ -31,6 +30,7 @@ from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, PackedReplies
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.typed_keys import list_at, list_to_change
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
@@ -56,22 +56,6 @@ def pushed(right: bool) -> Event:
 def popped(right: bool) -> Event:
     """Elements were taken away at an end."""
     return POPPED_RIGHT if right else POPPED_LEFT
-
-
-def list_at(call: Call, key: bytes) -> List | None:
-    """The list of a key or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, List):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def list_to_change(call: Call, key: bytes) -> List | None:
-    """The list of a key or None, for a command that writes; raises WRONGTYPE."""
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, List):
-        return value
-    raise CommandError(WRONGTYPE)
 
 
 def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:

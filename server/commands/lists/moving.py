@@ -15,12 +15,12 @@ from headrace.server.commands.lists.lists import (
     Pop,
     is_right,
     limits,
-    list_to_change,
     popped,
     positive,
     pushed,
     report_pop,
 )
+from headrace.server.commands.typed_keys import list_to_change
 from headrace.server.dispatch.args import deadline_of_seconds
 from headrace.server.dispatch.call import Call
 from headrace.server.waiting import ElementOf, Parked

@@ -26,6 +26,7 @@ from headrace.server.commands.shared import (
     EMPTY_SCAN,
     LOOK_EVERY,
     ElementScan,
+    drop_empty,
     generator,
     scan_cursor,
 )
@@ -53,7 +54,6 @@ from headrace.server.commands.typed_keys import (
     NX,
     XX,
     Adding,
-    drop_if_empty,
     limits,
     new_sorted_set,
     put_together,
@@ -62,7 +62,7 @@ from headrace.server.commands.typed_keys import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet, pairs_of
 
 _OPTIONS: Final[dict[bytes, int]] = {
@@ -164,7 +164,7 @@ def zrem(call: Call) -> object:
             removed += 1
     if removed:
         call.changed(key, REMOVED, argv, removed)
-        drop_if_empty(call, key, value)
+        drop_empty(call, key, value)
     return removed
 
 
@@ -196,11 +196,10 @@ def _remove_range(call: Call, kind: int, event: Event) -> int:
     value.take(first, end)
     removed = int(end - first)
     call.changed(key, event, argv, removed)
-    drop_if_empty(call, key, value)
+    drop_empty(call, key, value)
     return removed
 
 
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
 _WITH_SCORE: Final = 4  # words of ZRANK with that option
 
 

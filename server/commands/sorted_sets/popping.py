@@ -14,13 +14,14 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NULL_ARRAY, Packed
+from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.sorted_sets.ranges import (
     GREATEST_POPPED,
     LEAST_POPPED,
     add_members,
     members_reply,
 )
-from headrace.server.commands.typed_keys import drop_if_empty, sorted_set_to_change
+from headrace.server.commands.typed_keys import sorted_set_to_change
 from headrace.server.dispatch.args import Args, deadline_of_seconds
 from headrace.server.dispatch.call import Call
 from headrace.server.waiting import ElementOf, Parked
@@ -58,7 +59,7 @@ class Popping:
             if counted:
                 record.append(b"%d" % count)
         call.changed(key, GREATEST_POPPED if self.greatest else LEAST_POPPED, record, count)
-        drop_if_empty(call, key, value)
+        drop_empty(call, key, value)
         return taken
 
 

@@ -337,26 +337,6 @@ def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
     return mode, ids
 
 
-def stream_at(call: Call, key: bytes) -> Stream | None:
-    """The stream at ``key`` for a command that writes; None when there is no key.
-
-    Raises:
-        CommandError: WRONGTYPE.
-    """
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, Stream):
-        return value
-    raise CommandError(errors.WRONGTYPE)
-
-
-def stream_to_read(call: Call, key: bytes) -> Stream | None:
-    """As ``stream_at``, for a command that reads."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, Stream):
-        return value
-    raise CommandError(errors.WRONGTYPE)
-
-
 def packed_entries(parts: list[Part], reverse: bool, resp3: bool) -> Packed:
     """The array of all entries of ``parts``."""
     out = Packer(resp3)

@@ -27,7 +27,6 @@ from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     add_entries,
     count_entries,
-    stream_to_read,
     strict_id,
     within,
 )
@@ -43,6 +42,7 @@ from headrace.server.commands.streams.groups import (
 from headrace.server.commands.streams.options import NO_CLAIM, ReadOptions, read_options_of
 from headrace.server.commands.streams.reading import GREATEST, parts_after
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
 from headrace.server.waiting import Parked
 from headrace.storage.stream.delivery import (
@@ -176,7 +176,7 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
     sources: list[_Source] = []
     for at in range(options.streams_at, options.streams_at + width):
         key = argv[at]
-        stream = stream_to_read(call, key)
+        stream = stream_at(call, key)
         group = None if stream is None else stream.groups.get(options.group)
         if stream is None or group is None:
             line = no_key_or_group(key, options.group)

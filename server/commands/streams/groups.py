@@ -50,12 +50,11 @@ from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     bound_id,
     integer,
-    stream_at,
-    stream_to_read,
     strict_id,
 )
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream, record_limits
+from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.gate import (
     LENGTHY_AT_WORK,
@@ -227,7 +226,7 @@ def _interest(waiter: Waiter) -> EntryForGroup:
 
 def group_to_use(call: Call, key: bytes, name: bytes) -> tuple[Stream, Group]:
     """The stream at ``key`` and its group; raises WRONGTYPE or NOGROUP."""
-    return group_of(stream_to_read(call, key), key, name)
+    return group_of(stream_at(call, key), key, name)
 
 
 def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Group]:
@@ -389,7 +388,7 @@ class PositionOptions:
 
 
 def _stream_of(call: Call, key: bytes) -> Stream:
-    stream = stream_at(call, key)
+    stream = stream_to_change(call, key)
     if stream is None:
         raise CommandError(XGROUP_NEEDS_KEY)
     return stream
@@ -411,7 +410,7 @@ def xgroup_create(call: Call) -> object:
     options.read(argv, True)
     key = argv[2]
     name = argv[3]
-    stream = stream_at(call, key)
+    stream = stream_to_change(call, key)
     if stream is None and not options.make_stream:
         raise CommandError(XGROUP_NEEDS_KEY)
     if len(argv) > 8:
@@ -524,7 +523,7 @@ def xgroup_setmode(call: Call) -> object:
     most = integer(argv[5])
     if most < 0:
         raise CommandError(MAX_PENDING_NEGATIVE)
-    stream = stream_at(call, key)
+    stream = stream_to_change(call, key)
     if stream is None:
         raise CommandError(XGROUP_NEEDS_KEY)
     group = stream.groups.get(argv[3])

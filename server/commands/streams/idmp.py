@@ -16,15 +16,10 @@ from headrace.compat.errors import CommandError
 from headrace.compat.glob import Glob
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK, Map
-from headrace.server.commands.streams.args import (
-    PRODUCERS_CHANGED,
-    integer,
-    stream_at,
-    stream_to_read,
-    strict_id,
-)
+from headrace.server.commands.streams.args import PRODUCERS_CHANGED, integer, strict_id
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import EVER, record_iid
+from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
@@ -90,14 +85,14 @@ class Limits:
 
 
 def _stream_to_write(call: Call, key: bytes) -> Stream:
-    stream = stream_at(call, key)
+    stream = stream_to_change(call, key)
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     return stream
 
 
 def _stream_to_read(call: Call, key: bytes) -> Stream:
-    stream = stream_to_read(call, key)
+    stream = stream_at(call, key)
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     return stream

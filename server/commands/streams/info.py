@@ -11,15 +11,11 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
 from headrace.protocol.packing import Constant, Packer
-from headrace.server.commands.streams.args import (
-    add_entries,
-    add_entries_array,
-    integer,
-    stream_to_read,
-)
+from headrace.server.commands.streams.args import add_entries, add_entries_array, integer
 from headrace.server.commands.streams.groups import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
 from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
+from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag
@@ -103,7 +99,7 @@ def xinfo_stream(call: Call) -> object:
 
 
 def _stream_of(call: Call) -> Stream:
-    stream = stream_to_read(call, call.argv[2])
+    stream = stream_at(call, call.argv[2])
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     return stream

@@ -34,8 +34,6 @@ from headrace.server.commands.streams.args import (
     option_name,
     range_end,
     range_start,
-    stream_at,
-    stream_to_read,
     strict_id,
     strict_ids,
 )
@@ -50,6 +48,7 @@ from headrace.server.commands.streams.groups import (
     refuse_elsewhere,
 )
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
@@ -83,7 +82,7 @@ def xack(call: Call) -> object:
     Source: xackCommand.
     """
     argv = call.argv
-    stream = stream_to_read(call, argv[1])
+    stream = stream_at(call, argv[1])
     group = None if stream is None else stream.groups.get(argv[2])
     if group is None:
         return 0
@@ -117,7 +116,7 @@ class _Acknowledgement(LengthyIds):
 
     def begin(self, call: Call) -> None:
         """Find the group."""
-        stream = stream_to_read(call, self.argv[1])
+        stream = stream_at(call, self.argv[1])
         if stream is not None:
             self._group = stream.groups.get(self.argv[2])
             if self._group is not None:
@@ -144,7 +143,7 @@ class _Acknowledgement(LengthyIds):
             call.changed(self.argv[1], PENDING_CHANGED, None, count=self._acknowledged, wakes=room)
             if group.places is not None:
                 shared_streams().note_acknowledged(
-                    call, self.argv[1], stream_at(call, self.argv[1]), group
+                    call, self.argv[1], stream_to_change(call, self.argv[1]), group
                 )
         return self._acknowledged
 
@@ -546,7 +545,7 @@ def xnack(call: Call) -> object:
     Reply: how many were released. Raises: NOGROUP.
     """
     argv = call.argv
-    stream, group = group_of(stream_at(call, argv[1]), argv[1], argv[2])
+    stream, group = group_of(stream_to_change(call, argv[1]), argv[1], argv[2])
     refuse_elsewhere(call, stream, group)
     options = _read(argv)
     released = 0
@@ -616,7 +615,7 @@ def xdelex(call: Call) -> object:
     Source: xdelexCommand.
     """
     argv = call.argv
-    stream = stream_at(call, argv[1])
+    stream = stream_to_change(call, argv[1])
     mode, texts = mode_and_ids(argv, 2)
     if stream is None:
         return [MISSING] * len(texts)
@@ -646,7 +645,7 @@ def xackdel(call: Call) -> object:
     Source: xackdelCommand.
     """
     argv = call.argv
-    stream = stream_to_read(call, argv[1])
+    stream = stream_at(call, argv[1])
     mode, texts = mode_and_ids(argv, 3)
     group = None if stream is None else stream.groups.get(argv[2])
     if stream is None or group is None:

@@ -35,7 +35,6 @@ from headrace.server.commands.streams.args import (
     packed_entries,
     range_end,
     range_start,
-    stream_to_read,
     strict_id,
     within,
 )
@@ -45,6 +44,7 @@ from headrace.server.commands.streams.options import (
     read_options_of,
 )
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import Interest, Line, Parked, Queue, SharedLine, Waiter
@@ -160,7 +160,7 @@ _LOOKS_AHEAD: Final = build_kind() == "compiled"  # as Python it takes longer th
 
 def xlen(call: Call) -> object:
     """Reply: the number of entries."""
-    stream = stream_to_read(call, call.argv[1])
+    stream = stream_at(call, call.argv[1])
     return 0 if stream is None else stream.length
 
 
@@ -176,7 +176,7 @@ def xrevrange(call: Call) -> object:
 
 def _range(call: Call, reverse: bool) -> object:
     start, end, count = _asked_for(call.argv, reverse)
-    stream = stream_to_read(call, call.argv[1])
+    stream = stream_at(call, call.argv[1])
     if stream is None:
         return []
     if count == 0:
@@ -271,7 +271,7 @@ def xread(call: Call) -> object:
     after: list[tuple[int, int]] = []
     bounds: list[tuple[int, int]] = []  # where only what is stable is wanted
     for number, key in enumerate(keys):
-        stream = stream_to_read(call, key)
+        stream = stream_at(call, key)
         streams.append(stream)
         text = argv[options.streams_at + width + number]
         if options.stable:
@@ -389,7 +389,7 @@ def xcount(call: Call) -> object:
     argv = call.argv
     start = range_start(argv[2])
     end = range_end(argv[3])
-    stream = stream_to_read(call, argv[1])
+    stream = stream_at(call, argv[1])
     return 0 if stream is None else count_between(stream, start, end)
 
 
@@ -415,7 +415,7 @@ def xsplit(call: Call) -> object:
         raise CommandError(errors.SYNTAX)
     size = _positive(argv[5])
     most = _positive(argv[7]) if len(argv) == 8 else 0
-    stream = stream_to_read(call, argv[1])
+    stream = stream_at(call, argv[1])
     if stream is None:
         return []
     if by_rows:

@@ -33,12 +33,12 @@ from headrace.server.commands.streams.args import (
     TrimOptions,
     integer,
     option_name,
-    stream_at,
     strict_id,
     strict_ids,
 )
 from headrace.server.commands.streams.options import AddOptions, add_options_of
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.typed_keys import stream_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
@@ -137,7 +137,7 @@ def xadd(call: Call) -> object:
     if not automatic:
         next_seq = _finds_seq(call, argv[at], ms, seq, next_seq)
     region = call.server.data.region
-    stream = stream_at(call, key)
+    stream = stream_to_change(call, key)
     created = stream is None
     if stream is None:
         if options is not None and not options.make_stream:
@@ -368,7 +368,7 @@ def xtrim(call: Call) -> object:
     if options.strategy == NO_TRIM:
         raise CommandError(errors.XTRIM_WITHOUT_STRATEGY)
     options.settle(call)
-    stream = stream_at(call, argv[1])
+    stream = stream_to_change(call, argv[1])
     if stream is None:
         return 0
     if call.server.data.region is not None:
@@ -388,7 +388,7 @@ def xtrim(call: Call) -> object:
 def xdel(call: Call) -> object:
     """Reply: how many entries were there. Source: xdelCommand."""
     argv = call.argv
-    stream = stream_at(call, argv[1])
+    stream = stream_to_change(call, argv[1])
     if stream is None:
         return 0
     ids = strict_ids(argv[2:])
@@ -413,7 +413,7 @@ class _Deletion(LengthyIds):
 
     def begin(self, call: Call) -> None:
         """Find the stream."""
-        self._stream = stream_at(call, self.argv[1])
+        self._stream = stream_to_change(call, self.argv[1])
 
     def change(self, call: Call, low: int, high: int) -> None:
         """Delete some."""
@@ -466,7 +466,7 @@ def xsetid(call: Call) -> object:
         else:
             raise CommandError(errors.SYNTAX)
         at += 2
-    stream = stream_at(call, argv[1])
+    stream = stream_to_change(call, argv[1])
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     if call.server.data.region is not None:

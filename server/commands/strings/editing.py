@@ -43,7 +43,8 @@ from headrace.server.commands.strings.strings import (
 from headrace.server.commands.typed_keys import check_length, in_place, lengthen, writable
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.storage.entry import NO_EXPIRY, Entry
+from headrace.storage.entry import Entry
+from headrace.storage.key_table import NO_EXPIRY
 from headrace.storage.string.string import string_bytes, string_length
 
 

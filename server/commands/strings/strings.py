@@ -45,7 +45,7 @@ from headrace.server.commands.typed_keys import string_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike, lengthy
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike, lengthy
 from headrace.storage.entry import Entry
 from headrace.storage.key_table import MOST_AHEAD
 from headrace.storage.string.string import string_bytes, string_length
@@ -235,10 +235,6 @@ def delex(call: Call) -> object:
     if not holds(found, condition, argv[3], CONDITION_NEEDS_STRING):
         return 0
     return 1 if call.delete(argv[1]) else 0
-
-
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
-UPDATE_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
 
 
 def get(call: Call) -> object:
