@@ -515,14 +515,4 @@ class _Count(Reader):
         return True
 
 
-_count: Final = _Count()
-
-
-@alike("BITCOUNT", of_any_key=True)
-def bitcount_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """All bits of strings that do not spell a number."""
-    if len(requests[first]) != _COUNT_WORDS:
-        return NONE_ALIKE, NO_REPLIES
-    return read_alike(call, requests, first, end, _count)
+read_alike("BITCOUNT", _Count(_COUNT_WORDS))

@@ -19,7 +19,7 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies, Status
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import NO_TOUCH
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Reader, Values
 from headrace.server.commands.typed_keys import buffer_at, in_place, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
@@ -288,6 +288,7 @@ class _Estimate(Reader):
     """Estimates that are known; a sketch that is asked for again is not looked at again."""
 
     def __init__(self) -> None:
+        super().__init__(_COUNT_WORDS)
         self._last: object = None
         self._number: int | None = None
 
@@ -312,6 +313,6 @@ def pfcount_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Estimates that single HyperLogLogs hold."""
-    if len(requests[first]) != _COUNT_WORDS or call.session.special & NO_TOUCH:
+    if call.session.special & NO_TOUCH:
         return NONE_ALIKE, NO_REPLIES
-    return read_alike(call, requests, first, end, _Estimate())
+    return _Estimate().run(call, requests, first, end)

@@ -565,24 +565,8 @@ class _SmallMembers(Reader):
         return True
 
 
-_is_member: Final = _IsMember()
-_small_members: Final = _SmallMembers()
-
-
-@alike("SISMEMBER", of_any_key=True)
-def sismember_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Members that are looked for in sets."""
-    return read_alike(call, requests, first, end, _is_member, 2)
-
-
-@alike("SMEMBERS", of_any_key=True)
-def smembers_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """All members of small sets."""
-    return read_alike(call, requests, first, end, _small_members)
+read_alike("SISMEMBER", _IsMember(element_at=2))
+read_alike("SMEMBERS", _SmallMembers())
 
 
 @alike("SRANDMEMBER", of_any_key=True)

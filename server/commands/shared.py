@@ -1,4 +1,4 @@
-"""What commands of several families share: deadlines, scans, random numbers, stored values."""
+"""What commands of several families share: deadlines, pops, scans, chance, stored values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Final
 from librt.random import randrange
 from mypy_extensions import i64
 
-from headrace.compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError
+from headrace.compat.errors import (
+    COUNT_BELOW_ONE,
+    INVALID_CURSOR,
+    NOVALUES_NOT_HERE,
+    NUMKEYS_BELOW_ONE,
+    SYNTAX,
+    CommandError,
+)
 from headrace.compat.glob import matches
-from headrace.compat.numbers import parse_unsigned
+from headrace.compat.numbers import parse_integer, parse_unsigned
+from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED, Event
 from headrace.server.clients.session import REPLAY
 from headrace.server.commands.shared_keys import shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
+from headrace.server.waiting import ElementOf, Parked
 from headrace.storage.collection import Collection
 from headrace.storage.faces import type_name
 from headrace.storage.keyspace import Keyspace
@@ -97,6 +106,57 @@ def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: obje
     call.changed_in(db, key, OVERWRITTEN, None, count=0)
     if type_name(old) != type_name(new):
         call.changed_in(db, key, TYPE_CHANGED, None, count=0)
+
+
+def positive(word: bytes) -> int:
+    """Return how many elements a request is about; at least one."""
+    count = parse_integer(word)
+    if count is None or count < 1:
+        raise CommandError(COUNT_BELOW_ONE)
+    return count
+
+
+class Pop:
+    """``numkeys key [key ...] LEFT|RIGHT [COUNT count]``, as LMPOP and ZMPOP have it.
+
+    Args:
+        at: where ``numkeys`` stands.
+        ends: the words for the two ends.
+
+    Attributes:
+        last: the second end is meant.
+
+    Raises: CommandError.
+    """
+
+    def __init__(self, argv: list[bytes], at: int, ends: tuple[bytes, bytes]) -> None:
+        args = Args(argv, at)
+        number = args.integer(NUMKEYS_BELOW_ONE)
+        if number < 1:
+            raise CommandError(NUMKEYS_BELOW_ONE)
+        if number >= args.left:
+            raise CommandError(SYNTAX)
+        self.keys: Final = argv[args.at : args.at + number]
+        args.at += number
+        end = args.option()
+        if end not in ends:
+            raise CommandError(SYNTAX)
+        self.last: Final = end == ends[1]
+        self.count = positive(args.word()) if args.flag(b"COUNT") else 1
+        args.end()
+
+
+def wait(
+    call: Call,
+    keys: list[bytes],
+    deadline_ms: int,
+    interest: ElementOf,
+    at_once: object = NULL_ARRAY,
+) -> object:
+    """Wait for an element of one of the keys, or answer ``at_once`` where that may not be."""
+    if not call.may_block:
+        return at_once
+    return Parked(keys, deadline_ms, call.argv, NULL_ARRAY, interest)
 
 
 _DEFAULT_COUNT: Final = 10

@@ -608,24 +608,8 @@ class _SmallHash(Reader):
         return True
 
 
-_field: Final = _Field()
-_small_hash: Final = _SmallHash()
-
-
-@alike("HGET", of_any_key=True)
-def hget_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Single fields of hashes of which no field expires."""
-    return read_alike(call, requests, first, end, _field, 2)
-
-
-@alike("HGETALL", of_any_key=True)
-def hgetall_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Small hashes of which no field expires."""
-    return read_alike(call, requests, first, end, _small_hash)
+read_alike("HGET", _Field(element_at=2))
+read_alike("HGETALL", _SmallHash())
 
 
 @alike("HSET", of_any_key=True)

@@ -1,4 +1,7 @@
-"""The commands on one list: pushes, pops, reads, and changes in the middle."""
+"""The commands on lists: pushes, pops, reads, changes in the middle, moves, and waiting.
+
+Those that wait for elements are recorded as what they did, by the command that does not wait.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from headrace.compat.errors import (
-    COUNT_BELOW_ONE,
     NO_SUCH_KEY,
     NOT_AN_INTEGER,
     NOT_POSITIVE,
-    NUMKEYS_BELOW_ONE,
     SYNTAX,
     CommandError,
     not_between,
@@ -28,13 +29,14 @@ from headrace.compat.type_errors import (
 from headrace.protocol.packing import ArraysOfStrings, Packer, packed_strings
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, PackedReplies
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import drop_empty
+from headrace.server.commands.shared import Pop, drop_empty, positive, wait
 from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.commands.typed_keys import list_at, list_to_change
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, deadline_of_seconds
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
-from headrace.storage.list.list import List
+from headrace.server.waiting import ElementOf
+from headrace.storage.list.list import LIST, List
 from headrace.storage.list.piece import NodeLimits
 
 # Whoever waits for a number of elements may have enough of them.
@@ -91,57 +93,23 @@ def report_pop(
 ) -> None:
     """Report that so many elements of an end have gone, and the key with the last of them."""
     call.changed(key, popped(right), record, count)
-    if value.is_empty():
-        drop_empty(call, key, value)
+    drop_empty(call, key, value)
 
 
-def positive(word: bytes) -> int:
-    """Return how many elements a request is about; at least one."""
-    count = parse_integer(word)
-    if count is None or count < 1:
-        raise CommandError(COUNT_BELOW_ONE)
-    return count
+_ENDS: Final = (b"LEFT", b"RIGHT")
 
 
-class Pop:
-    """``numkeys key [key ...] LEFT|RIGHT [COUNT count]``: what LMPOP and BLMPOP are to do.
-
-    Args:
-        at: where ``numkeys`` stands.
-
-    Raises: CommandError.
-    """
-
-    def __init__(self, argv: list[bytes], at: int) -> None:
-        args = Args(argv, at)
-        number = args.integer(NUMKEYS_BELOW_ONE)
-        if number < 1:
-            raise CommandError(NUMKEYS_BELOW_ONE)
-        if number >= args.left:
-            raise CommandError(SYNTAX)
-        self.keys = argv[args.at : args.at + number]
-        args.at += number
-        self.right = is_right(args.word())
-        self.count = 1
-        if args.flag(b"COUNT"):
-            self.count = positive(args.word())
-        args.end()
-
-    def run(self, call: Call) -> object:
-        """Pop from the first list there is.
-
-        Reply: [key, [element, ...]], or None where there is no list.
-        """
-        for key in self.keys:
-            value = list_to_change(call, key)
-            if value is None:
-                continue
-            count = min(self.count, value.size())
-            strings = value.pop_some(count, self.right, limits(call))
-            name = b"RPOP" if self.right else b"LPOP"
-            report_pop(call, key, value, self.right, [name, key, b"%d" % count], count)
+def _pop_first(call: Call, pop: Pop) -> object:
+    """Pop from the first list there is; None where there is none."""
+    for key in pop.keys:
+        value = list_to_change(call, key)
+        if value is not None:
+            count = min(pop.count, value.size())
+            strings = value.pop_some(count, pop.last, limits(call))
+            name = b"RPOP" if pop.last else b"LPOP"
+            report_pop(call, key, value, pop.last, [name, key, b"%d" % count], count)
             return [key, strings]
-        return None
+    return None
 
 
 def lpush(call: Call) -> object:
@@ -225,7 +193,7 @@ def lmpop(call: Call) -> object:
 
     Reply: [key, [element, ...]] of the first list there is, or nil.
     """
-    popped = Pop(call.argv, 1).run(call)
+    popped = _pop_first(call, Pop(call.argv, 1, _ENDS))
     return NULL_ARRAY if popped is None else popped
 
 
@@ -360,8 +328,7 @@ def lrem(call: Call) -> object:
     removed = value.remove(argv[3], most, count >= 0, limits(call))
     if removed:
         call.changed(argv[1], REMOVED, argv, removed)
-        if value.is_empty():
-            drop_empty(call, argv[1], value)
+        drop_empty(call, argv[1], value)
     return removed
 
 
@@ -379,20 +346,215 @@ def ltrim(call: Call) -> object:
     if value is None:
         return OK
     size = value.size()
-    if first < 0:
-        first = max(0, first + size)
-    if last < 0:
-        last += size
-    last = min(last, size - 1)
-    kept = max(0, last - first + 1)
+    start, count = range_of(first, last, size)
+    kept = int(count)
     if not kept:
         value.cut(size, 0, limits(call))
     elif kept < size:
-        value.cut(first, size - 1 - last, limits(call))
+        value.cut(int(start), size - int(start) - kept, limits(call))
     call.changed(argv[1], TRIMMED, argv if kept < size else None, size - kept)
-    if not kept:
-        drop_empty(call, argv[1], value)
+    drop_empty(call, argv[1], value)
     return OK
+
+
+def lmove(call: Call) -> object:
+    """Reply: the element, or nil without a source."""
+    argv = call.argv
+    return _move(call, is_right(argv[3]), is_right(argv[4]), argv)
+
+
+def rpoplpush(call: Call) -> object:
+    """Reply: the element, or nil without a source."""
+    return _move(call, True, False, call.argv)
+
+
+def _move(call: Call, from_right: bool, to_right: bool, record: list[bytes]) -> object:
+    """Move one element from the first key of a request to the second, which may be the same.
+
+    The push is reported before the pop, as Redis does.
+
+    Reply: the element, or None without a source.
+    """
+    key, target_key = call.argv[1], call.argv[2]
+    source = list_to_change(call, key)
+    if source is None:
+        return None
+    target = _target(call, target_key)
+    bounds = limits(call)
+    string = source.take(from_right)
+    target.push([string], 0, to_right, bounds)
+    source.shrink(bounds)
+    call.changed(target_key, pushed(to_right), record)
+    report_pop(call, key, source, from_right, None, 0)
+    return string
+
+
+def _target(call: Call, key: bytes) -> List:
+    """The list that elements are moved to, which may be a new one."""
+    target = list_to_change(call, key)
+    if target is None:
+        target = List()
+        call.put(key, target)
+    return target
+
+
+class Batch:
+    """``[COUNT|EXACTLY count OBO|BULK]``: how many elements are moved, and in which order.
+
+    Args:
+        at: where that stands.
+
+    Attributes:
+        one_by_one: each is pushed before the next one, so pushes at the left turn them round.
+
+    Raises: CommandError.
+    """
+
+    def __init__(self, argv: list[bytes], at: int) -> None:
+        self.count = 1
+        self.exactly = False
+        self.one_by_one = False
+        given = len(argv) - at
+        if not given:
+            return
+        if given != 3:
+            raise CommandError(SYNTAX)
+        option = argv[at].upper()
+        if option not in (b"COUNT", b"EXACTLY"):
+            raise CommandError(SYNTAX)
+        self.count = positive(argv[at + 1])
+        self.exactly = option == b"EXACTLY"
+        order = argv[at + 2].upper()
+        if order not in (b"OBO", b"BULK"):
+            raise CommandError(SYNTAX)
+        self.one_by_one = order == b"OBO"
+
+    def words(self, count: int) -> list[bytes]:
+        """Return what asks for as many as there were, in the same order."""
+        return [b"EXACTLY", b"%d" % count, b"OBO" if self.one_by_one else b"BULK"]
+
+
+def lmovem(call: Call) -> object:
+    """Reply: list of the elements in the order of the destination; nil if there are too few."""
+    argv = call.argv
+    from_right, to_right = is_right(argv[3]), is_right(argv[4])
+    moved = _move_some(call, from_right, to_right, Batch(argv, 5), False)
+    return NULL_ARRAY if moved is None else moved
+
+
+def _move_some(call: Call, from_right: bool, to_right: bool, batch: Batch, waited: bool) -> object:
+    """Move elements from the first key of a request to the second.
+
+    The push is reported before the pop, unless both are the same key.
+
+    Args:
+        waited: the request has a timeout, and is recorded as LMOVEM of as many as there were.
+
+    Reply: list of the elements in the order of the destination; None if there are too few.
+    """
+    argv = call.argv
+    key, target_key = argv[1], argv[2]
+    source = list_to_change(call, key)
+    if source is None or (batch.exactly and source.size() < batch.count):
+        return None
+    count = min(source.size(), batch.count)
+    target = _target(call, target_key)
+    bounds = limits(call)
+    strings = source.take_some(count, from_right)
+    if not batch.one_by_one and from_right == to_right:
+        strings.reverse()  # they keep their order
+    target.push(strings, 0, to_right, bounds)
+    source.shrink(bounds)
+    if not to_right:
+        strings.reverse()
+    record = [b"LMOVEM", *argv[1:5], *batch.words(count)] if waited else argv
+    if target is source:
+        call.changed(key, popped(from_right), record, count)
+        call.changed(key, pushed(to_right), None, 0)
+    else:
+        call.changed(target_key, pushed(to_right), record, count)
+        report_pop(call, key, source, from_right, None, 0)
+    return strings
+
+
+class ElementsOfList(ElementOf):
+    """So many elements of a list at least."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__(LIST, List, least)
+
+    def how_many(self, value: object) -> int:
+        """Return how long the list is."""
+        return value.size() if isinstance(value, List) else 0
+
+
+ELEMENT: Final = ElementsOfList(1)
+
+
+def blpop(call: Call) -> object:
+    """Reply: the key and the element; nil at the timeout."""
+    return _pop_or_wait(call, False)
+
+
+def brpop(call: Call) -> object:
+    """Reply: the key and the element; nil at the timeout."""
+    return _pop_or_wait(call, True)
+
+
+def _pop_or_wait(call: Call, right: bool) -> object:
+    argv = call.argv
+    deadline_ms = deadline_of_seconds(argv[-1], call.now_ms)
+    keys = argv[1:-1]
+    for key in keys:
+        value = list_to_change(call, key)
+        if value is not None:
+            string = value.pop(right, limits(call))
+            report_pop(call, key, value, right, [b"RPOP" if right else b"LPOP", key], 1)
+            return [key, string]
+    return wait(call, keys, deadline_ms, ELEMENT)
+
+
+def blmpop(call: Call) -> object:
+    """Reply: [key, [element, ...]] of the first list there is; nil at the timeout."""
+    pop = Pop(call.argv, 2, _ENDS)
+    deadline_ms = deadline_of_seconds(call.argv[1], call.now_ms)
+    popped = _pop_first(call, pop)
+    return wait(call, pop.keys, deadline_ms, ELEMENT) if popped is None else popped
+
+
+def blmove(call: Call) -> object:
+    """Reply: the element; nil at the timeout."""
+    argv = call.argv
+    from_right, to_right = is_right(argv[3]), is_right(argv[4])
+    deadline_ms = deadline_of_seconds(argv[5], call.now_ms)
+    return _move_or_wait(call, from_right, to_right, deadline_ms, [b"LMOVE", *argv[1:5]])
+
+
+def brpoplpush(call: Call) -> object:
+    """Reply: the element; nil at the timeout."""
+    argv = call.argv
+    deadline_ms = deadline_of_seconds(argv[3], call.now_ms)
+    return _move_or_wait(call, True, False, deadline_ms, [b"RPOPLPUSH", argv[1], argv[2]])
+
+
+def _move_or_wait(
+    call: Call, from_right: bool, to_right: bool, deadline_ms: int, record: list[bytes]
+) -> object:
+    moved = _move(call, from_right, to_right, record)
+    return wait(call, [call.argv[1]], deadline_ms, ELEMENT, None) if moved is None else moved
+
+
+def blmovem(call: Call) -> object:
+    """Reply: list of the elements in the order of the destination; nil at the timeout."""
+    argv = call.argv
+    from_right, to_right = is_right(argv[3]), is_right(argv[4])
+    deadline_ms = deadline_of_seconds(argv[5], call.now_ms)
+    batch = Batch(argv, 6)
+    moved = _move_some(call, from_right, to_right, batch, True)
+    if moved is not None:
+        return moved
+    interest = ElementsOfList(batch.count) if batch.exactly else ELEMENT
+    return wait(call, [argv[1]], deadline_ms, interest)
 
 
 _POP_WORDS: Final = 2  # without a count
@@ -516,15 +678,7 @@ class _Element(Reader):
         return True
 
 
-_element: Final = _Element()
-
-
-@alike("LINDEX", of_any_key=True)
-def lindex_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Single elements of lists."""
-    return read_alike(call, requests, first, end, _element)
+read_alike("LINDEX", _Element())
 
 
 @alike("LRANGE", of_any_key=True)
