@@ -106,8 +106,8 @@ def _pop_first(call: Call, pop: Pop) -> object:
         if value is not None:
             count = min(pop.count, value.size())
             strings = value.pop_some(count, pop.last, limits(call))
-            name = b"RPOP" if pop.last else b"LPOP"
-            report_pop(call, key, value, pop.last, [name, key, b"%d" % count], count)
+            record = [b"RPOP" if pop.last else b"LPOP", key, b"%d" % count]
+            report_pop(call, key, value, pop.last, record, count)
             return [key, strings]
     return None
 

@@ -361,7 +361,7 @@ def spop(call: Call) -> object:
     if value is None:
         return None
     member = value.take_random(random_bits())
-    call.changed(key, TAKEN, [b"SREM", key, member])
+    call.changed(key, TAKEN, [b"SREM", key, member] if call.recorded else None)
     drop_empty(call, key, value)
     return member
 
@@ -386,8 +386,9 @@ def _spop_some(call: Call) -> object:
         return reply
     taken = _take(call, value, count)
     call.changed(key, TAKEN, None, count=count)
-    for at in range(0, count, _REMOVED_AT_ONCE):
-        call.record([b"SREM", key, *taken[at : at + _REMOVED_AT_ONCE]])
+    if call.recorded:
+        for at in range(0, count, _REMOVED_AT_ONCE):
+            call.record([b"SREM", key, *taken[at : at + _REMOVED_AT_ONCE]])
     return members_reply(call, taken)
 
 

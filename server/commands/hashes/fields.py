@@ -319,7 +319,9 @@ def hincrbyfloat(call: Call) -> object:
     if total.infinite:
         raise CommandError(ADD_NOT_FINITE)
     text = long_double.text(total)
-    record = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text]
+    record: list[bytes] | None = None
+    if call.recorded:
+        record = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text]
     _after(call, value, text, FIELD_INCREASED_BY_FLOAT, record)
     return text
 
@@ -337,7 +339,9 @@ def _before(call: Call) -> tuple[Hash | None, bytes | None]:
     return value, old
 
 
-def _after(call: Call, value: Hash | None, text: bytes, event: Event, record: list[bytes]) -> None:
+def _after(
+    call: Call, value: Hash | None, text: bytes, event: Event, record: list[bytes] | None
+) -> None:
     """Set the field, and report it."""
     key, field = call.argv[1], call.argv[2]
     made(call, key, value).put(field, text, call.server.data.hash_limits, keeps=True)
