@@ -44,18 +44,8 @@ ESTIMATED: Final = Event(b"", EVENT_STRING, touches=True)  # the string holds it
 MADE_DENSE: Final = Event(b"", EVENT_STRING)
 
 
-def is_sketch_at(call: Call, key: bytes) -> bool:
-    """Whether there is the HyperLogLog of a key, for a command that reads; raises WRONGTYPE."""
-    return _readable(call, key) is not None
-
-
-def sketch_at(call: Call, key: bytes) -> bytes | None:
-    """The HyperLogLog of a key or None, for a command that reads; raises WRONGTYPE."""
-    value = _readable(call, key)
-    return None if value is None else bytes(value)
-
-
-def _readable(call: Call, key: bytes) -> bytes | bytearray | None:
+def sketch_at(call: Call, key: bytes) -> bytes | bytearray | None:
+    """The HyperLogLog of a key or None, only to be read; raises WRONGTYPE."""
     value = buffer_at(call, key)
     if value is not None and not is_sketch(value):
         raise CommandError(NOT_A_SKETCH)
@@ -115,7 +105,7 @@ def pfcount(call: Call) -> object:
 
 
 def _count_one(call: Call, key: bytes) -> int:
-    if not is_sketch_at(call, key):
+    if sketch_at(call, key) is None:
         return 0
     call.db.before_change(key)  # which is not done for a command that only reads
     sketch = sketch_to_change(call, key)
@@ -123,18 +113,18 @@ def _count_one(call: Call, key: bytes) -> int:
     number = known_estimate(sketch)
     if number is None:
         union = Union()
-        _take(union, bytes(sketch))
+        _take(union, sketch)
         number = union.estimate()
         keep_estimate(sketch, number)
         call.changed(key, ESTIMATED, call.argv)
     return number
 
 
-def _take(union: Union, sketch: bytes | None) -> None:
+def _take(union: Union, sketch: bytes | bytearray | None) -> None:
     if sketch is None:
         return
     try:
-        union.take(sketch)
+        union.take(bytes(sketch))
     except Corrupted:
         raise CommandError(CORRUPTED) from None
 

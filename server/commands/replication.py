@@ -254,8 +254,3 @@ def replicaof(call: Call) -> object:
     server.config.replicaof = b"%b %d" % (host, number)
     server.role.ready_following().follow(host, number)
     return OK
-
-
-def slaveof(call: Call) -> object:
-    """The older name of REPLICAOF."""
-    return replicaof(call)

@@ -53,7 +53,6 @@ from headrace.server.clients.session import (
     Tracking,
 )
 from headrace.server.commands.connection.connection import is_plain
-from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.args import Args, deadline_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import pause, unpause
@@ -322,11 +321,6 @@ def client_unblock(call: Call) -> object:
     else:
         call.server.end_wait(session, session.waiter.parked.timeout_reply)
     return 1
-
-
-def client_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
 
 
 def client_tracking(call: Call) -> object:

@@ -39,7 +39,7 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import lengthy
-from headrace.server.eviction import counted, counter_of, counts_uses, last_ms
+from headrace.server.eviction import counter_of, counts_uses, last_ms
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face, type_name
 from headrace.storage.keyspace import Keyspace
@@ -57,41 +57,12 @@ def counts_frequency(call: Call) -> bool:
     return counts_uses(call.server.config.maxmemory_policy)
 
 
-def frequency(call: Call, found: Entry) -> int:
-    """The counter of a key."""
-    return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
-
-
-def idle_s(call: Call, found: Entry) -> int:
-    """For how long nobody has used a key."""
-    return max(0, call.now_ms - last_ms(found.usage)) // 1000
-
-
-def use_as_counted(call: Call, key: bytes, counter: int) -> None:
-    """Give a key this counter."""
-    call.db.use(key, counted(counter, call.now_ms))
-
-
-def use_long_ago(call: Call, key: bytes, seconds: int) -> None:
-    """Let a key have been used so long ago."""
-    call.db.use(key, max(0, call.now_ms - 1000 * seconds))
-
-
 _NONE: Final = Status(b"none")
 _TYPE_STATUSES: Final[dict[bytes, Status]] = {}
 
 
 def del_(call: Call) -> object:
-    """Reply: how many were there."""
-    return _delete(call)
-
-
-def unlink(call: Call) -> object:
-    """As DEL; large values are always freed in the background."""
-    return _delete(call)
-
-
-def _delete(call: Call) -> object:
+    """Large values are always freed in the background, as by UNLINK. Reply: how many were there."""
     if in_region(call):
         return shared_keys().delete_named(call, call.name().upper())
     deleted = _delete_some(call, call.argv, 1, len(call.argv))
@@ -139,19 +110,10 @@ class _Deletion(Lengthy):
 
 
 @lengthy("DEL")
+@lengthy("UNLINK")
 def del_lengthy(call: Call) -> Lengthy | None:
     """Very many keys."""
-    if in_region(call):
-        return None
-    return _Deletion(call, b"DEL")
-
-
-@lengthy("UNLINK")
-def unlink_lengthy(call: Call) -> Lengthy | None:
-    """Very many keys."""
-    if in_region(call):
-        return None
-    return _Deletion(call, b"UNLINK")
+    return None if in_region(call) else _Deletion(call, call.name().upper())
 
 
 def exists(call: Call) -> object:
@@ -313,20 +275,17 @@ def object_idletime(call: Call) -> object:
         return None
     if counts_frequency(call):
         raise CommandError(NO_IDLE_TIME)
-    return idle_s(call, found)
+    return max(0, call.now_ms - last_ms(found.usage)) // 1000
 
 
 def object_freq(call: Call) -> object:
-    """Reply: a logarithmic counter of accesses, or nil.
-
-    See ``accesses``.
-    """
+    """Reply: a logarithmic counter of accesses, or nil; see ``eviction``."""
     found = _inspect(call)
     if found is None:
         return None
     if not counts_frequency(call):
         raise CommandError(NO_FREQUENCY)
-    return frequency(call, found)
+    return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
 
 
 def _inspect(call: Call) -> Entry | None:

@@ -34,8 +34,6 @@ from headrace.server.clients.session import source_address
 from headrace.server.commands.keys.keys import (
     RESTORED,
     counts_frequency,
-    use_as_counted,
-    use_long_ago,
 )
 from headrace.server.commands.shared import (
     expired_at_once,
@@ -49,7 +47,7 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import redacted
 from headrace.server.dispatch.rows import finds_keys
-from headrace.server.eviction import COUNTER_MAX
+from headrace.server.eviction import COUNTER_MAX, counted
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import frozen_key
 from headrace.storage.sharing import Replicated
@@ -125,9 +123,9 @@ def restore(call: Call) -> object:
         db.expire_at(key, moment_ms)
     if counts_frequency(call):
         if options.frequency >= 0:
-            use_as_counted(call, key, options.frequency)
+            db.use(key, counted(options.frequency, call.now_ms))
     elif options.idle_s >= 0:
-        use_long_ago(call, key, options.idle_s)
+        db.use(key, max(0, call.now_ms - 1000 * options.idle_s))
     _report(call, key, moment_ms, options, there)
     if replaced is not None:
         report_replaced(call, db, key, replaced, value)

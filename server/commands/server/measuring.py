@@ -15,7 +15,6 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map, Verbatim
-from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import TABLE, Command
@@ -103,11 +102,6 @@ def _named(words: list[bytes]) -> list[Command]:
     return rows
 
 
-def latency_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
-
-
 DEFAULT_COUNT: Final = 10
 
 
@@ -151,11 +145,6 @@ def slowlog_reset(call: Call) -> object:
     """Forget them. Reply: OK."""
     call.server.statistics.slowlog.commands.clear()
     return OK
-
-
-def slowlog_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
 
 
 def memory_usage(call: Call) -> object:
@@ -252,11 +241,6 @@ def memory_purge(call: Call) -> object:
     """Give memory that is free back to the system. Reply: OK."""
     give_back()
     return OK
-
-
-def memory_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
 
 
 _ANSWERS: Final = "headrace.server.commands.server.hotkeys_answers"
