@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.compat import errors
+from headrace.compat import errors, group_dialect
 from headrace.compat.errors import (
     BUSY_GROUP,
     ENTRIES_READ_NEGATIVE,
@@ -51,6 +51,7 @@ from headrace.server.commands.streams.args import (
     bound_id,
     integer,
     strict_id,
+    there,
 )
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream, record_limits
@@ -387,13 +388,6 @@ class PositionOptions:
                 raise CommandError(bad_subcommand(b"xgroup", argv[1]))
 
 
-def _stream_of(call: Call, key: bytes) -> Stream:
-    stream = stream_to_change(call, key)
-    if stream is None:
-        raise CommandError(XGROUP_NEEDS_KEY)
-    return stream
-
-
 def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
     group = stream.groups.get(name)
     if group is None:
@@ -444,7 +438,7 @@ def xgroup_setid(call: Call) -> object:
     options = PositionOptions()
     options.read(argv, False)
     key = argv[2]
-    stream = _stream_of(call, key)
+    stream = there(stream_to_change(call, key), XGROUP_NEEDS_KEY)
     group = _group_of(stream, key, argv[3])
     if len(argv) not in (5, 7):
         raise CommandError(bad_subcommand(b"xgroup", argv[1]))
@@ -465,7 +459,7 @@ def xgroup_setid(call: Call) -> object:
 def xgroup_destroy(call: Call) -> object:
     """Reply: 1, or 0 when there was no such group. What it held is freed later."""
     argv = call.argv
-    stream = _stream_of(call, argv[2])
+    stream = there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY)
     if call.server.data.region is not None:
         return shared_streams().destroy_group(call, stream)
     group = stream.groups.pop(argv[3], None)
@@ -480,7 +474,7 @@ def xgroup_destroy(call: Call) -> object:
 def xgroup_createconsumer(call: Call) -> object:
     """Reply: 1, or 0 when it is there."""
     argv = call.argv
-    group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
+    group = _group_of(there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY), argv[2], argv[3])
     if argv[4] in group.consumers:
         return 0
     group.create_consumer(argv[4], call.now_ms)
@@ -491,7 +485,7 @@ def xgroup_createconsumer(call: Call) -> object:
 def xgroup_delconsumer(call: Call) -> object:
     """Reply: how many entries the consumer held; they are pending no more, and freed later."""
     argv = call.argv
-    stream = _stream_of(call, argv[2])
+    stream = there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY)
     group = _group_of(stream, argv[2], argv[3])
     consumer = group.consumers.get(argv[4])
     if consumer is None:
@@ -523,18 +517,26 @@ def xgroup_setmode(call: Call) -> object:
     most = integer(argv[5])
     if most < 0:
         raise CommandError(MAX_PENDING_NEGATIVE)
-    stream = stream_to_change(call, key)
-    if stream is None:
-        raise CommandError(XGROUP_NEEDS_KEY)
-    group = stream.groups.get(argv[3])
-    if group is None:
-        raise CommandError(no_such_group(argv[3], key))
+    stream = there(stream_to_change(call, key), XGROUP_NEEDS_KEY)
+    group = _group_of(stream, key, argv[3])
     if call.server.data.region is not None and not call.replaying:
         shared_streams().set_mode(call, stream, argv[3], most)
         return OK
     group.max_pending = most
     call.changed(key, GROUP_MODE_SET, argv)
     return OK
+
+
+def xgroup_del(call: Call) -> object:
+    """Reply: 1 where there was such a group, else 0."""
+    call.argv = group_dialect.destroy(call.argv)
+    return xgroup_destroy(call)
+
+
+def xgroup_del_consumer(call: Call) -> object:
+    """Reply: how many entries it held."""
+    call.argv = group_dialect.delete_consumer(call.argv)
+    return xgroup_delconsumer(call)
 
 
 SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups cost as much as one

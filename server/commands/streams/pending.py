@@ -1,5 +1,8 @@
 """Pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM, XNACK, XDELEX, XACKDEL.
 
+Some have a first spelling besides, such as XGROUP CLAIM, which runs today's command on the request
+in today's words: see ``compat.group_dialect``.
+
 An entry that XNACK has released has no consumer, and is the first to be claimed, before all that is
 idle. XDELEX and XACKDEL delete entries with heed to the groups that refer to them.
 Source: t_stream.c; what differs from the public pages is decided by the code.
@@ -22,7 +25,7 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, Packed, PackedReplies
 from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     PENDING_RELEASED,
@@ -276,6 +279,28 @@ def pending_range(call: Call) -> list[Nack]:
     return pel.between(wanted.start, wanted.end, wanted.count, ANY_TIME_MS)
 
 
+def xgroup_pending(call: Call) -> object:
+    """Reply: the first and the last ID, and how many."""
+    group = group_to_use(call, call.argv[2], call.argv[3])[1]
+    first = group.pel.first()
+    last = group.pel.last()
+    if first is None or last is None:
+        return [None, None, 0]
+    return [format_id(first.ms, first.seq), format_id(last.ms, last.seq), group.pel.size]
+
+
+def xgroup_get_pending(call: Call) -> object:
+    """Reply: list of (ID, consumer, seconds idle, deliveries), in ID order."""
+    call.argv = group_dialect.get_pending(call.argv)
+    rows: list[object] = []
+    for nack in pending_range(call):
+        consumer = b"" if nack.consumer is None else nack.consumer.name
+        entry_id = format_id(nack.ms, nack.seq)
+        idle = idle_ms(nack, call.now_ms)
+        rows.append(group_dialect.pending_row(entry_id, consumer, idle, nack.count))
+    return rows
+
+
 def _summary(group: Group) -> object:
     first = group.pel.first()
     last = group.pel.last()
@@ -402,6 +427,21 @@ def xclaim(call: Call) -> object:
     if made:
         record_consumer(call, key, group, consumer)
     return _claimed_reply(call, stream, group, claimed if options.just_id else None, parts)
+
+
+def xgroup_claim(call: Call) -> object:
+    """Reply: the IDs claimed."""
+    call.argv = group_dialect.claim(call.argv)
+    return xclaim(call)
+
+
+def xgroup_pel(call: Call) -> object:
+    """Set one pending entry.
+
+    Reply: OK, or nil where the stream has no such entry.
+    """
+    call.argv = group_dialect.set_pending(call.argv)
+    return OK if group_dialect.was_set(xclaim(call)) else None
 
 
 def _ids_before_options(argv: list[bytes], at: int) -> list[tuple[int, int]]:

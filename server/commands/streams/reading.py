@@ -27,6 +27,7 @@ from headrace.protocol.packing import Packer, SizeLimit, StreamsReply
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
 from headrace.server.build import build_kind
 from headrace.server.commands.streams.args import (
+    ReadOptions,
     add_entries,
     add_entries_array,
     count_entries,
@@ -35,13 +36,10 @@ from headrace.server.commands.streams.args import (
     packed_entries,
     range_end,
     range_start,
-    strict_id,
-    within,
-)
-from headrace.server.commands.streams.options import (
-    ReadOptions,
     read_options_in_region,
     read_options_of,
+    strict_id,
+    within,
 )
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.typed_keys import stream_at
