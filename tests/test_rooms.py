@@ -25,6 +25,7 @@ FAMILIES = (
     "hyperloglog",
     "keys",
     "lists",
+    "migrate",
     "pubsub",
     "regions",
     "replication",

@@ -49,7 +49,6 @@ RENAMED_TO: Final = Event(b"rename_to", EVENT_GENERIC, touches=True, wakes=True)
 MOVED_FROM: Final = Event(b"move_from", EVENT_GENERIC, touches=True, wakes=True)
 MOVED_TO: Final = Event(b"move_to", EVENT_GENERIC, touches=True, wakes=True)
 COPIED_TO: Final = Event(b"copy_to", EVENT_GENERIC, touches=True, wakes=True)
-RESTORED: Final = Event(b"restore", EVENT_GENERIC, touches=True, wakes=True)
 
 
 def counts_frequency(call: Call) -> bool:

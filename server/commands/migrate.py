@@ -24,17 +24,15 @@ from headrace.compat.errors import (
     CommandError,
     target_replied,
 )
+from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.numbers import INT64_MAX
 from headrace.persistence.aof.rewrite import key_commands
 from headrace.persistence.forms.dumped import dump_value, load_value
 from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.client import request
 from headrace.protocol.replies import OK, Status
+from headrace.server.changes.events import Event
 from headrace.server.clients.session import source_address
-from headrace.server.commands.keys.keys import (
-    RESTORED,
-    counts_frequency,
-)
 from headrace.server.commands.shared import (
     expired_at_once,
     has_passed,
@@ -47,13 +45,16 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import redacted
 from headrace.server.dispatch.rows import finds_keys
-from headrace.server.eviction import COUNTER_MAX, counted
+from headrace.server.eviction import COUNTER_MAX, counted, counts_uses
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import frozen_key
 from headrace.storage.sharing import Replicated
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+
+RESTORED: Final = Event(b"restore", EVENT_GENERIC, touches=True, wakes=True)
 
 
 def dump(call: Call) -> object:
@@ -121,7 +122,7 @@ def restore(call: Call) -> object:
     db.put(key, value, call.now_ms)
     if moment_ms:
         db.expire_at(key, moment_ms)
-    if counts_frequency(call):
+    if counts_uses(call.server.config.maxmemory_policy):
         if options.frequency >= 0:
             db.use(key, counted(options.frequency, call.now_ms))
     elif options.idle_s >= 0:
