@@ -1,9 +1,8 @@
-"""What took long or takes much: LATENCY, SLOWLOG, MEMORY, HOTKEYS."""
+"""What took long or takes much: LATENCY, SLOWLOG, MEMORY."""
 
 from __future__ import annotations
 
 import gc
-import importlib
 from typing import Final
 
 from headrace.compat.errors import (
@@ -241,13 +240,3 @@ def memory_purge(call: Call) -> object:
     """Give memory that is free back to the system. Reply: OK."""
     give_back()
     return OK
-
-
-_ANSWERS: Final = "headrace.server.commands.server.hotkeys_answers"
-
-
-def answer(call: Call) -> object:
-    """Return what the subcommand answers."""
-    answers = importlib.import_module(_ANSWERS)  # late, because few servers are asked for them
-    reply: object = answers.ANSWERS[call.name()](call)
-    return reply
