@@ -10,7 +10,6 @@ from mypy_extensions import mypyc_attr
 from headrace.compat import glob, long_double
 from headrace.compat.errors import (
     NO_SUCH_KEY,
-    NOT_AN_INTEGER,
     SYNTAX,
     CommandError,
     wrong_arity,
@@ -36,7 +35,7 @@ from headrace.compat.type_errors import (
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import BigNumber, Map
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import drop_empty
+from headrace.server.commands.shared import drop_empty, integer
 from headrace.server.commands.typed_keys import array_at, array_to_change
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -209,9 +208,7 @@ def slots_of(mask: int, reverse: bool) -> list[int]:
 
 def limit_of(word: bytes) -> int:
     """Return how many elements LIMIT allows."""
-    limit = parse_integer(word)
-    if limit is None:
-        raise CommandError(NOT_AN_INTEGER)
+    limit = integer(word)
     if limit <= 0:
         raise CommandError(LIMIT_NOT_POSITIVE)
     return limit

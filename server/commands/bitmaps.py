@@ -24,7 +24,7 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import REPLAY
-from headrace.server.commands.shared import store
+from headrace.server.commands.shared import integer, store
 from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.commands.typed_keys import buffer_at, in_place, lengthen, writable
 from headrace.server.dispatch.call import Call
@@ -144,13 +144,6 @@ class _Range:
         return self.start <= self.end
 
 
-def _integer(word: bytes) -> int:
-    value = parse_integer(word)
-    if value is None:
-        raise CommandError(NOT_AN_INTEGER)
-    return value
-
-
 def _in_bits(unit: bytes) -> bool:
     unit = unit.upper()
     if unit not in (b"BIT", b"BYTE"):
@@ -165,7 +158,7 @@ def bitcount(call: Call) -> object:
         raise CommandError(SYNTAX)
     wanted = _Range()
     if len(argv) > 2:
-        wanted = _Range(_integer(argv[2]), _integer(argv[3]))
+        wanted = _Range(integer(argv[2]), integer(argv[3]))
         if len(argv) == 5:
             wanted.in_bits = _in_bits(argv[4])
     data = buffer_at(call, argv[1])
@@ -182,17 +175,17 @@ def bitpos(call: Call) -> object:
     Reply: the first bit that is as asked for, or -1.
     """
     argv = call.argv
-    bit = _integer(argv[2])
+    bit = integer(argv[2])
     if bit not in (0, 1):
         raise CommandError(BIT_ARGUMENT)
     if len(argv) > 6:
         raise CommandError(SYNTAX)
     wanted = _Range()
     if len(argv) > 3:
-        wanted.start = _integer(argv[3])
+        wanted.start = integer(argv[3])
         wanted.in_bits = len(argv) == 6 and _in_bits(argv[5])
         if len(argv) > 4:
-            wanted.end = _integer(argv[4])
+            wanted.end = integer(argv[4])
     data = buffer_at(call, argv[1])
     if data is None:
         return -1 if bit else 0

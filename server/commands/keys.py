@@ -13,7 +13,6 @@ from headrace.compat.errors import (
     NO_FREQUENCY,
     NO_IDLE_TIME,
     NO_SUCH_KEY,
-    NOT_AN_INTEGER,
     NOVALUES_NOT_HERE,
     SAME_OBJECT,
     SYNTAX,
@@ -23,13 +22,14 @@ from headrace.compat.errors import (
 )
 from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.glob import matches
-from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_unsigned
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_unsigned
 from headrace.protocol.replies import OK, Status
 from headrace.server.changes.events import DELETED, PERSISTED, Event
 from headrace.server.commands.shared import (
     delete_expired,
     generator,
     has_passed,
+    integer,
     is_replicated,
     report_replaced,
     set_deadline,
@@ -405,9 +405,7 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     """
     key = call.argv[1]
     conditions = _conditions(call.argv)
-    count = parse_integer(call.argv[2])
-    if count is None:
-        raise CommandError(NOT_AN_INTEGER)
+    count = integer(call.argv[2])
     moment_ms = count * unit_ms
     if moment_ms < INT64_MIN or moment_ms > INT64_MAX - base_ms:
         raise CommandError(invalid_expire(call.name()))

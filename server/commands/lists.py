@@ -11,7 +11,6 @@ from mypy_extensions import i64
 
 from headrace.compat.errors import (
     NO_SUCH_KEY,
-    NOT_AN_INTEGER,
     NOT_POSITIVE,
     SYNTAX,
     CommandError,
@@ -29,7 +28,7 @@ from headrace.compat.type_errors import (
 from headrace.protocol.packing import ArraysOfStrings, Packer, packed_strings
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, PackedReplies
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import Pop, drop_empty, positive, wait
+from headrace.server.commands.shared import Pop, drop_empty, integer, positive, wait
 from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.commands.typed_keys import list_at, list_to_change
 from headrace.server.dispatch.args import Args, deadline_of_seconds
@@ -208,9 +207,7 @@ def lindex(call: Call) -> object:
     value = list_at(call, call.argv[1])
     if value is None:
         return None
-    index = parse_integer(call.argv[2])
-    if index is None:
-        raise CommandError(NOT_AN_INTEGER)
+    index = integer(call.argv[2])
     size = value.size()
     if index < 0:
         index += size
@@ -222,10 +219,8 @@ def lrange(call: Call) -> object:
 
     Reply: list of the elements.
     """
-    first = parse_integer(call.argv[2])
-    last = parse_integer(call.argv[3])
-    if first is None or last is None:
-        raise CommandError(NOT_AN_INTEGER)
+    first = integer(call.argv[2])
+    last = integer(call.argv[3])
     value = list_at(call, call.argv[1])
     if value is None:
         return []
@@ -281,9 +276,7 @@ def lset(call: Call) -> object:
     value = list_to_change(call, argv[1])
     if value is None:
         raise CommandError(NO_SUCH_KEY)
-    index = parse_integer(argv[2])
-    if index is None:
-        raise CommandError(NOT_AN_INTEGER)
+    index = integer(argv[2])
     value.expect(argv[3], limits(call))
     size = value.size()
     if index < 0:
@@ -316,9 +309,7 @@ def linsert(call: Call) -> object:
 def lrem(call: Call) -> object:
     """Reply: how many were removed."""
     argv = call.argv
-    count = parse_integer(argv[2])
-    if count is None:
-        raise CommandError(NOT_AN_INTEGER)
+    count = integer(argv[2])
     if count == INT64_MIN:
         raise CommandError(not_between(-INT64_MAX, INT64_MAX))
     value = list_to_change(call, argv[1])
@@ -338,10 +329,8 @@ def ltrim(call: Call) -> object:
     Reply: OK.
     """
     argv = call.argv
-    first = parse_integer(argv[2])
-    last = parse_integer(argv[3])
-    if first is None or last is None:
-        raise CommandError(NOT_AN_INTEGER)
+    first = integer(argv[2])
+    last = integer(argv[3])
     value = list_to_change(call, argv[1])
     if value is None:
         return OK

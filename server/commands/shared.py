@@ -10,6 +10,7 @@ from mypy_extensions import i64
 from headrace.compat.errors import (
     COUNT_BELOW_ONE,
     INVALID_CURSOR,
+    NOT_AN_INTEGER,
     NOVALUES_NOT_HERE,
     NUMKEYS_BELOW_ONE,
     SYNTAX,
@@ -106,6 +107,14 @@ def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: obje
     call.changed_in(db, key, OVERWRITTEN, None, count=0)
     if type_name(old) != type_name(new):
         call.changed_in(db, key, TYPE_CHANGED, None, count=0)
+
+
+def integer(word: bytes) -> int:
+    """Return the signed 64-bit integer that a word spells; raises NOT_AN_INTEGER for none."""
+    number = parse_integer(word)
+    if number is None:
+        raise CommandError(NOT_AN_INTEGER)
+    return number
 
 
 def positive(word: bytes) -> int:

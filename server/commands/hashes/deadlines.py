@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.errors import NOT_AN_INTEGER, CommandError, invalid_expire, wrong_arity
+from headrace.compat.errors import CommandError, invalid_expire, wrong_arity
 from headrace.compat.numbers import INT32_MAX, parse_integer
 from headrace.compat.type_errors import (
     EXPIRE_TIME_MISSING,
@@ -41,7 +41,7 @@ from headrace.server.commands.hashes.fields import (
     report,
     report_expired,
 )
-from headrace.server.commands.shared import drop_empty
+from headrace.server.commands.shared import drop_empty, integer
 from headrace.server.commands.shared import has_passed as is_over
 from headrace.server.commands.typed_keys import hash_at, hash_to_change
 from headrace.server.dispatch.args import Args
@@ -85,9 +85,7 @@ def deadline_of(call: Call, word: bytes, unit_ms: int, from_now: bool) -> int:
     Args:
         unit_ms: how many milliseconds it counts; from_now: rather than from 1970.
     """
-    time = parse_integer(word)
-    if time is None:
-        raise CommandError(NOT_AN_INTEGER)
+    time = integer(word)
     if time < 0:
         raise CommandError(NEGATIVE_EXPIRE_TIME)
     moment_ms = time * unit_ms + (call.now_ms if from_now else 0)

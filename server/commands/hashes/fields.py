@@ -11,7 +11,6 @@ from headrace.compat.errors import (
     ADD_NOT_FINITE,
     ADD_OVERFLOW,
     NOT_A_FLOAT,
-    NOT_AN_INTEGER,
     SYNTAX,
     VALUE_OUT_OF_RANGE,
     CommandError,
@@ -37,6 +36,7 @@ from headrace.server.commands.shared import (
     ElementScan,
     drop_empty,
     generator,
+    integer,
     random_bits,
     scan_cursor,
     store,
@@ -285,9 +285,7 @@ def _length(call: Call) -> int:
 
 def hincrby(call: Call) -> object:
     """A missing field counts as 0; a deadline stays. Reply: the sum."""
-    operand = parse_integer(call.argv[3])
-    if operand is None:
-        raise CommandError(NOT_AN_INTEGER)
+    operand = integer(call.argv[3])
     value, old = _before(call)
     total = operand
     if old is not None:
@@ -444,9 +442,7 @@ def hrandfield(call: Call) -> object:
     if len(argv) == 2:
         value = _without_expired(call)
         return None if value is None else string_at(value.random(random_bits()), 0)
-    count = parse_integer(argv[2])
-    if count is None:
-        raise CommandError(NOT_AN_INTEGER)
+    count = integer(argv[2])
     if not count >= -INT64_MAX:
         raise CommandError(not_between(-INT64_MAX, INT64_MAX))
     what = FIELDS

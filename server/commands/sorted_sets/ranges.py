@@ -19,7 +19,7 @@ from headrace.compat.type_errors import (
 from headrace.protocol.packing import Packer, packed_strings
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import store_result
+from headrace.server.commands.shared import integer, store_result
 from headrace.server.commands.typed_keys import limits, sorted_set_at
 from headrace.server.dispatch.call import Call
 from headrace.storage.packed.strings import next_at
@@ -274,13 +274,6 @@ def _option(word: bytes) -> i64:
     return found
 
 
-def _number(word: bytes) -> int:
-    value = parse_integer(word)
-    if value is None:
-        raise CommandError(NOT_AN_INTEGER)
-    return value
-
-
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Range:
     """What a command of this module asks for: a key, bounds and options.
@@ -308,8 +301,8 @@ class Range:
             if option == _WITHSCORES and not stored:
                 self.scores = True
             elif option == _LIMIT and place + 2 <= count:
-                self._offset = _number(argv[place])
-                self._limit = _number(argv[place + 1])
+                self._offset = integer(argv[place])
+                self._limit = integer(argv[place + 1])
                 place += 2
             elif option == _REV and direction == _ANY:
                 direction = _REVERSE

@@ -18,6 +18,7 @@ from headrace.compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
 from headrace.protocol.packing import NOT_SHOWN, Packer, SizeLimit, entry_bytes
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
+from headrace.server.commands.shared import integer
 from headrace.server.dispatch.args import deadline_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
@@ -223,14 +224,6 @@ class TrimOptions:
         else:
             ms, seq = stream.first_id() if stream.length else (ID_MAX, ID_MAX)
             record[self.threshold_at] = format_id(ms, seq)
-
-
-def integer(text: bytes) -> int:
-    """A canonical signed 64-bit integer, or the error for what is none."""
-    number = parse_integer(text)
-    if number is None:
-        raise CommandError(errors.NOT_AN_INTEGER)
-    return number
 
 
 def stand_at(argv: list[bytes], at: i64, words: list[bytes]) -> bool:

@@ -39,6 +39,7 @@ from headrace.compat.errors import (
 )
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
     CONSUMER_DELETED,
@@ -49,7 +50,6 @@ from headrace.server.commands.streams.args import (
     GROUP_MODE_SET,
     PENDING_CHANGED,
     bound_id,
-    integer,
     strict_id,
     there,
 )

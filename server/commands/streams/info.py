@@ -11,7 +11,8 @@ from typing import Final
 from headrace.compat import group_dialect
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
 from headrace.protocol.packing import Constant, Packer
-from headrace.server.commands.streams.args import add_entries, add_entries_array, integer, there
+from headrace.server.commands.shared import integer
+from headrace.server.commands.streams.args import add_entries, add_entries_array, there
 from headrace.server.commands.streams.groups import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
 from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams

@@ -26,13 +26,13 @@ from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, Packed, PackedReplies
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     PENDING_RELEASED,
     XDELETED,
     LengthyIds,
     add_entries,
-    integer,
     mode_and_ids,
     option_name,
     range_end,

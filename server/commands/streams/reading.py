@@ -26,12 +26,12 @@ from headrace.compat.stream_ids import ID_MAX, format_id
 from headrace.protocol.packing import Packer, SizeLimit, StreamsReply
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
 from headrace.server.build import build_kind
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     ReadOptions,
     add_entries,
     add_entries_array,
     count_entries,
-    integer,
     option_name,
     packed_entries,
     range_end,

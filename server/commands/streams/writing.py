@@ -26,6 +26,7 @@ from headrace.persistence.forms.stream.rewriting import limits_command
 from headrace.protocol.packing import ids_in_sequence, packed_id
 from headrace.protocol.replies import NO_REPLIES, OK, Map, PackedReplies
 from headrace.protocol.sequences import STEP
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     LAST_ID_SET,
     NO_TRIM,
@@ -38,7 +39,6 @@ from headrace.server.commands.streams.args import (
     LengthyIds,
     TrimOptions,
     add_options_of,
-    integer,
     option_name,
     strict_id,
     strict_ids,

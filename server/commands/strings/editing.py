@@ -30,7 +30,7 @@ from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
-from headrace.server.commands.shared import delete_expired
+from headrace.server.commands.shared import delete_expired, integer
 from headrace.server.commands.strings.strings import (
     APPENDED,
     INCREASED,
@@ -60,22 +60,15 @@ def decr(call: Call) -> object:
 
 def incrby(call: Call) -> object:
     """Reply: the sum."""
-    return _add(call, _operand(call))
+    return _add(call, integer(call.argv[2]))
 
 
 def decrby(call: Call) -> object:
     """Reply: the difference."""
-    operand = _operand(call)
+    operand = integer(call.argv[2])
     if operand == INT64_MIN:
         raise CommandError(NEGATE_OVERFLOW)
     return _add(call, -operand)
-
-
-def _operand(call: Call) -> int:
-    value = parse_integer(call.argv[2])
-    if value is None:
-        raise CommandError(NOT_AN_INTEGER)
-    return value
 
 
 def _add(call: Call, operand: int) -> object:
@@ -155,9 +148,7 @@ def setrange(call: Call) -> object:
     """An empty value changes nothing. Reply: the length afterwards."""
     key = call.argv[1]
     value = call.argv[3]
-    offset = parse_integer(call.argv[2])
-    if offset is None:
-        raise CommandError(NOT_AN_INTEGER)
+    offset = integer(call.argv[2])
     if offset < 0:
         raise CommandError(NEGATIVE_OFFSET)
     found = writable(call, key)

@@ -38,6 +38,7 @@ from headrace.server.commands.shared import (
     delete_expired,
     expired_at_once,
     has_passed,
+    integer,
     set_deadline,
     store,
 )
@@ -430,10 +431,8 @@ def getrange(call: Call) -> object:
 
     Reply: the part, empty when there is none.
     """
-    start = parse_integer(call.argv[2])
-    end = parse_integer(call.argv[3])
-    if start is None or end is None:
-        raise CommandError(NOT_AN_INTEGER)
+    start = integer(call.argv[2])
+    end = integer(call.argv[3])
     value = call.lookup(call.argv[1])
     if value is None:
         return b""
