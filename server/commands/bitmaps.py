@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
@@ -206,8 +205,7 @@ def bitop(call: Call) -> object:
     """
     argv = call.argv
     name = argv[1].upper()
-    operation = _OPERATIONS.get(name)
-    if operation is None:
+    if name not in _FOLDED and name not in _OF_TWO and name not in _OTHERS:
         raise CommandError(SYNTAX)
     if name == b"NOT" and len(argv) != 4:
         raise CommandError(NOT_ONE_SOURCE)
@@ -222,10 +220,27 @@ def bitop(call: Call) -> object:
     # Written into on purpose: as in Redis, the result is ``raw`` whatever it spells.
     result = bytearray()
     for at in range(0, size, _PIECE_BYTES):
-        result += operation([piece(source, at, at + _PIECE_BYTES) for source in sources])
+        result += _combined(name, [piece(source, at, at + _PIECE_BYTES) for source in sources])
     store(call, target, result)
     call.changed(target, COMBINED, argv)
     return size
+
+
+def _combined(name: bytes, sources: list[bytes]) -> bytes:
+    """Return a piece of the result, made of the same piece of each source."""
+    first = sources[0]
+    if name == b"NOT":
+        return complement(first)
+    if name == b"ONE":
+        return _one(sources)
+    if name in _FOLDED:
+        return _folded(_FOLDED[name], sources)
+    others = _folded(OR, sources[1:])
+    if name == b"DIFF":  # what the first has and none of the others
+        return combine(AND_NOT, first, others)
+    if name == b"DIFF1":  # what one of the others has and not the first
+        return combine(AND_NOT, others, first)
+    return combine(AND, first, others)  # ANDOR: what the first has and one of the others
 
 
 def _folded(operation: int, sources: list[bytes]) -> bytes:
@@ -233,37 +248,6 @@ def _folded(operation: int, sources: list[bytes]) -> bytes:
     for source in sources[1:]:
         result = combine(operation, result, source)
     return result
-
-
-def _and(sources: list[bytes]) -> bytes:
-    return _folded(AND, sources)
-
-
-def _or(sources: list[bytes]) -> bytes:
-    return _folded(OR, sources)
-
-
-def _xor(sources: list[bytes]) -> bytes:
-    return _folded(XOR, sources)
-
-
-def _not(sources: list[bytes]) -> bytes:
-    return complement(sources[0])
-
-
-def _diff(sources: list[bytes]) -> bytes:
-    """Return what the first has and none of the others."""
-    return combine(AND_NOT, sources[0], _or(sources[1:]))
-
-
-def _diff1(sources: list[bytes]) -> bytes:
-    """Return what one of the others has and not the first."""
-    return combine(AND_NOT, _or(sources[1:]), sources[0])
-
-
-def _andor(sources: list[bytes]) -> bytes:
-    """Return what the first has and one of the others."""
-    return combine(AND, sources[0], _or(sources[1:]))
 
 
 def _one(sources: list[bytes]) -> bytes:
@@ -276,18 +260,10 @@ def _one(sources: list[bytes]) -> bytes:
     return combine(AND_NOT, any_has, several_have)
 
 
-_OPERATIONS: Final[dict[bytes, Callable[[list[bytes]], bytes]]] = {
-    b"AND": _and,
-    b"OR": _or,
-    b"XOR": _xor,
-    b"NOT": _not,
-    b"DIFF": _diff,
-    b"DIFF1": _diff1,
-    b"ANDOR": _andor,
-    b"ONE": _one,
-}
+_FOLDED: Final = {b"AND": AND, b"OR": OR, b"XOR": XOR}
 _PIECE_BYTES: Final = 1 << 15  # of each source: few enough to stay in the processor's caches
 _OF_TWO: Final = (b"DIFF", b"DIFF1", b"ANDOR")
+_OTHERS: Final = (b"NOT", b"ONE")
 
 
 _GET: Final = b"GET"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final
 
 from hiredis import ProtocolError, Reader, ReplyError
 
@@ -49,10 +49,6 @@ from headrace.server.eviction import COUNTER_MAX, counted, counts_uses
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import frozen_key
 from headrace.storage.sharing import Replicated
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
 
 RESTORED: Final = Event(b"restore", EVENT_GENERIC, touches=True, wakes=True)
 
@@ -166,7 +162,7 @@ _CHUNK_BYTES: Final = 4096
 
 
 class Peer:
-    """A connection, to be used in a ``with`` statement.
+    """A connection, which is to be closed.
 
     Args:
         timeout_ms: how long each step may take.
@@ -192,15 +188,8 @@ class Peer:
         self._socket.settimeout(timeout_ms / 1000)
         self._reader: Final = Reader()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._socket.close()
 
     def send(self, wire: bytes) -> None:
@@ -306,7 +295,7 @@ def migrate(call: Call) -> object:
     host, port = os.fsdecode(argv[1]), os.fsdecode(argv[2])
     source = source_address(call.server.config)
     call.server.host.lend_files()
-    with Peer(host, port, wanted.timeout_ms, source) as peer:
+    with contextlib.closing(Peer(host, port, wanted.timeout_ms, source)) as peer:
         peer.send(b"".join([request(words) for words in commands]))
         refusal = b""
         for number in range(len(commands)):

@@ -14,10 +14,12 @@ from headrace.compat.errors import (
     NOVALUES_NOT_HERE,
     NUMKEYS_BELOW_ONE,
     SYNTAX,
+    VALUE_OUT_OF_RANGE,
     CommandError,
+    not_between,
 )
 from headrace.compat.glob import matches
-from headrace.compat.numbers import parse_integer, parse_unsigned
+from headrace.compat.numbers import INT64_MAX, parse_integer, parse_unsigned
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED, Event
 from headrace.server.clients.session import REPLAY
@@ -225,7 +227,22 @@ class ElementScan:
 
 _GENERATORS: Final[list[Random]] = []  # one, as soon as somebody asks
 LOOK_EVERY: Final = 1024  # elements by chance, between two looks how long the reply has become
+_MOST_PAIRS: Final = INT64_MAX // 2
 _SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS
+
+
+def random_count(argv: list[bytes], option: bytes) -> tuple[int, bool]:
+    """Read ``count [option]`` of a command that draws at random; whether the option is there."""
+    count = integer(argv[2])
+    if count < -INT64_MAX:
+        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+    if len(argv) == 3:
+        return count, False
+    if len(argv) > 4 or argv[3].upper() != option:
+        raise CommandError(SYNTAX)
+    if not -_MOST_PAIRS <= count <= _MOST_PAIRS:
+        raise CommandError(VALUE_OUT_OF_RANGE)
+    return count, True
 
 
 def generator() -> Random:

@@ -11,10 +11,7 @@ from headrace.compat.errors import (
     ADD_NOT_FINITE,
     ADD_OVERFLOW,
     NOT_A_FLOAT,
-    SYNTAX,
-    VALUE_OUT_OF_RANGE,
     CommandError,
-    not_between,
     wrong_arity,
 )
 from headrace.compat.event_classes import EVENT_HASH
@@ -38,6 +35,7 @@ from headrace.server.commands.shared import (
     generator,
     integer,
     random_bits,
+    random_count,
     scan_cursor,
     store,
 )
@@ -442,16 +440,8 @@ def hrandfield(call: Call) -> object:
     if len(argv) == 2:
         value = _without_expired(call)
         return None if value is None else string_at(value.random(random_bits()), 0)
-    count = integer(argv[2])
-    if not count >= -INT64_MAX:
-        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
-    what = FIELDS
-    if len(argv) > 3:
-        if len(argv) > 4 or argv[3].upper() != b"WITHVALUES":
-            raise CommandError(SYNTAX)
-        what = BOTH
-        if not -(INT64_MAX // 2) <= count <= INT64_MAX // 2:
-            raise CommandError(VALUE_OUT_OF_RANGE)
+    count, with_values = random_count(argv, b"WITHVALUES")
+    what = BOTH if with_values else FIELDS
     value = _without_expired(call)
     if value is None or not count:
         return []

@@ -11,13 +11,11 @@ from mypy_extensions import i64
 from headrace.compat.errors import (
     NOT_A_FLOAT,
     NOT_POSITIVE,
-    OUT_OF_RANGE,
     SYNTAX,
     CommandError,
-    not_between,
     wrong_arity,
 )
-from headrace.compat.numbers import INT64_MAX, parse_double, parse_integer
+from headrace.compat.numbers import parse_double, parse_integer
 from headrace.compat.type_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
@@ -30,6 +28,7 @@ from headrace.server.commands.shared import (
     Pop,
     drop_empty,
     generator,
+    random_count,
     scan_cursor,
     wait,
 )
@@ -65,7 +64,7 @@ from headrace.server.commands.typed_keys import (
     sorted_set_at,
     sorted_set_to_change,
 )
-from headrace.server.dispatch.args import Args, deadline_of_seconds
+from headrace.server.dispatch.args import deadline_of_seconds
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import ElementOf
@@ -406,26 +405,13 @@ def _rank(call: Call, reverse: bool) -> object:
     return [rank, score] if scored else rank
 
 
-_MOST_WORDS: Final = 4  # of ZRANDMEMBER
-
-
 def zrandmember(call: Call) -> object:
     """Reply: a member or nil; with a count so many, with their scores if they are asked for."""
     argv = call.argv
     if len(argv) == 2:
         value = sorted_set_at(call, argv[1])
         return None if value is None else _pair(value, generator().randrange(value.size()))[0]
-    args = Args(argv, 2)
-    count = args.integer()
-    if count < -INT64_MAX:
-        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
-    scores = False
-    if len(argv) >= _MOST_WORDS:
-        if len(argv) > _MOST_WORDS or args.option() != b"WITHSCORES":
-            raise CommandError(SYNTAX)
-        scores = True
-        if not -INT64_MAX // 2 <= count <= INT64_MAX // 2:
-            raise CommandError(OUT_OF_RANGE)
+    count, scores = random_count(argv, b"WITHSCORES")
     value = sorted_set_at(call, argv[1])
     if value is None or not count:
         return []

@@ -562,9 +562,9 @@ class ReadOptions:
             elif word == b"count" and more:
                 self.count = max(0, integer(argv[at + 1]))
             elif word == b"maxcount" and more:
-                self.max_count = _positive(argv[at + 1], errors.MAXCOUNT_NOT_POSITIVE)
+                self.max_count = positive_of(argv[at + 1], errors.MAXCOUNT_NOT_POSITIVE)
             elif word == b"maxsize" and more:
-                self.max_size = _positive(argv[at + 1], errors.MAXSIZE_NOT_POSITIVE)
+                self.max_size = positive_of(argv[at + 1], errors.MAXSIZE_NOT_POSITIVE)
             elif word == b"noack" or (word == b"claim" and more) or (word == b"group" and more > 1):
                 if not self.for_group:
                     raise CommandError(errors.only_for_groups(word.upper()))
@@ -667,7 +667,8 @@ def read_options_in_region(argv: list[bytes], now_ms: int) -> ReadOptions:
     return _last_read_in_region.read(argv, now_ms)
 
 
-def _positive(text: bytes, refusal: bytes) -> int:
+def positive_of(text: bytes, refusal: bytes) -> int:
+    """Return a number that is at least 1; raises ``refusal`` for a lower one."""
     number = integer(text)
     if number <= 0:
         raise CommandError(refusal)

@@ -34,6 +34,7 @@ from headrace.server.commands.streams.args import (
     count_entries,
     option_name,
     packed_entries,
+    positive_of,
     range_end,
     range_start,
     read_options_in_region,
@@ -411,21 +412,14 @@ def xsplit(call: Call) -> object:
         fits = len(argv) == 6 and words[0].lower() == b"parts"
     if not fits:
         raise CommandError(errors.SYNTAX)
-    size = _positive(argv[5])
-    most = _positive(argv[7]) if len(argv) == 8 else 0
+    size = positive_of(argv[5], errors.NOT_POSITIVE)
+    most = positive_of(argv[7], errors.NOT_POSITIVE) if len(argv) == 8 else 0
     stream = stream_at(call, argv[1])
     if stream is None:
         return []
     if by_rows:
         return _reply(share_by_rows(stream, start, end, size, most))
     return _reply(share_evenly(stream, start, end, size))
-
-
-def _positive(text: bytes) -> int:
-    number = integer(text)
-    if number <= 0:
-        raise CommandError(errors.NOT_POSITIVE)
-    return number
 
 
 def _reply(shares: list[Share]) -> object:
