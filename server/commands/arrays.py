@@ -484,7 +484,6 @@ class Text(Predicate):
         self._ignore_case: Final = ignore_case
 
     def holds(self, string: bytes) -> bool:
-        """The text is the element, or within it."""
         if self._ignore_case:
             string = string.lower()
         return string == self._text if self._whole else self._text in string
@@ -497,7 +496,6 @@ class Glob(Predicate):
         self._glob: Final[glob.Glob] = glob.compiled(pattern, ignore_case)
 
     def holds(self, string: bytes) -> bool:
-        """The pattern takes the element."""
         return self._glob.matches(string)
 
 
@@ -517,7 +515,6 @@ class Expression(Predicate):
             raise CommandError(bad_regex(error.text)) from None
 
     def holds(self, string: bytes) -> bool:
-        """It fits somewhere in the element."""
         return self._regex.fits(string)
 
 

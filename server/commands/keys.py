@@ -92,17 +92,14 @@ class _Deletion(Lengthy):
         self._deleted = 0
 
     def prepare(self, call: Call, low: int, high: int) -> None:
-        """Note the keys."""
         for key in self.argv[low:high]:
             self.keys.add(key)
 
     def change(self, call: Call, low: int, high: int) -> None:
-        """Delete some."""
         self._deleted += _delete_some(call, self.argv, low, high)
         self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
-        """Return how many were there."""
         if self._deleted:
             self.record(call, self._name)
         return self._deleted

@@ -6,6 +6,7 @@ Source: t_stream.c, streamParseAddOrTrimArgsOrReply and xreadCommand.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -269,10 +270,19 @@ class LengthyIds(Lengthy):
 
     Args:
         first: where the IDs begin; what stands before them belongs to the record.
+
+    Attributes:
+        taken: how many of them were there.
     """
 
     def __init__(self, argv: list[bytes], first: int) -> None:
         super().__init__(argv, first, 1)
+        self.taken = 0
+
+    @abstractmethod
+    def take(self, ms: int, seq: int) -> bool:
+        """Do what is asked for to one entry; return whether it was there."""
+        raise NotImplementedError
 
     def prepare(self, call: Call, low: int, high: int) -> None:
         """Refuse them all where one is no ID."""
@@ -281,6 +291,14 @@ class LengthyIds(Lengthy):
             self.note(call, self.argv[1:low])
         for text in self.argv[low:high]:
             strict_id(text)
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        call.db.before_change(self.argv[1])
+        for text in self.argv[low:high]:
+            ms, seq = strict_id(text)
+            if self.take(ms, seq):
+                self.taken += 1
+        self.note(call, self.argv[low:high])
 
 
 def range_start(text: bytes) -> tuple[int, int]:

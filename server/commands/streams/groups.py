@@ -99,7 +99,6 @@ class EntryForGroup(Interest):
         self.claim_ms: Final = claim_ms
 
     def new_line(self, queue: Queue) -> Line:
-        """A line at a key where nobody waits for this yet."""
         return GroupReaders(queue, self)
 
 
@@ -127,7 +126,6 @@ class GroupReaders(ExclusiveLine):
             same.add(waiter)
 
     def remove(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter go, if it stands here."""
         if not self._arrivals.remove(waiter) or self._claimers is None:
             return
         claim_ms = _interest(waiter).claim_ms
@@ -141,11 +139,9 @@ class GroupReaders(ExclusiveLine):
                     alarm.is_set = False
 
     def is_empty(self) -> bool:
-        """Return whether nobody waits."""
         return not self._arrivals.waiters
 
     def waiters(self) -> list[Waiter]:
-        """All of them."""
         return list(self._arrivals.waiters.values())
 
     def consumers(self) -> set[bytes]:
@@ -204,7 +200,6 @@ class GroupReaders(ExclusiveLine):
         return found
 
     def rang(self, alarm: Alarm) -> None:
-        """One of the alarms has come, and is not set any more."""
         del self._alarms[alarm.number]
 
 

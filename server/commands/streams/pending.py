@@ -114,41 +114,28 @@ class _Acknowledgement(LengthyIds):
 
     def __init__(self, argv: list[bytes]) -> None:
         super().__init__(argv, 3)
+        self._stream: Stream | None = None
         self._group: Group | None = None
-        self._acknowledged = 0
 
     def begin(self, call: Call) -> None:
-        """Find the group."""
-        stream = stream_at(call, self.argv[1])
-        if stream is not None:
-            self._group = stream.groups.get(self.argv[2])
+        self._stream = stream_at(call, self.argv[1])
+        if self._stream is not None:
+            self._group = self._stream.groups.get(self.argv[2])
             if self._group is not None:
-                refuse_elsewhere(call, stream, self._group)
+                refuse_elsewhere(call, self._stream, self._group)
 
-    def change(self, call: Call, low: int, high: int) -> None:
-        """Acknowledge some."""
-        group = self._group
-        if group is None:
-            return
-        call.db.before_change(self.argv[1])
-        for text in self.argv[low:high]:
-            ms, seq = strict_id(text)
-            if group.ack(ms, seq):
-                self._acknowledged += 1
-        self.note(call, self.argv[low:high])
+    def take(self, ms: int, seq: int) -> bool:
+        return self._group is not None and self._group.ack(ms, seq)
 
     def finish(self, call: Call) -> object:
-        """Return how many were pending."""
         group = self._group
-        if group is not None and self._acknowledged:
+        if group is not None and self.taken:
             room = group.max_pending != 0
             self.record(call, b"XACK")
-            call.changed(self.argv[1], PENDING_CHANGED, None, count=self._acknowledged, wakes=room)
+            call.changed(self.argv[1], PENDING_CHANGED, None, count=self.taken, wakes=room)
             if group.places is not None:
-                shared_streams().note_acknowledged(
-                    call, self.argv[1], stream_to_change(call, self.argv[1]), group
-                )
-        return self._acknowledged
+                shared_streams().note_acknowledged(call, self.argv[1], self._stream, group)
+        return self.taken
 
 
 @lengthy("XACK")

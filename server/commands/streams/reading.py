@@ -73,7 +73,6 @@ class EntryAfter(Interest):
         self.after: Final = after
 
     def new_line(self, queue: Queue) -> Line:
-        """A line at a key where nobody waits for this yet."""
         return Readers(queue, self)
 
 
@@ -118,11 +117,9 @@ class Readers(SharedLine):
                     self._order = None
 
     def is_empty(self) -> bool:
-        """Return whether nobody waits."""
         return not self.by_id
 
     def waiters(self) -> list[Waiter]:
-        """All of them."""
         return [waiter for same in self.by_id.values() for waiter in same.values()]
 
     def candidates(self, value: object | None) -> list[Waiter]:

@@ -422,30 +422,18 @@ class _Deletion(LengthyIds):
     def __init__(self, argv: list[bytes]) -> None:
         super().__init__(argv, 2)
         self._stream: Stream | None = None
-        self._deleted = 0
 
     def begin(self, call: Call) -> None:
-        """Find the stream."""
         self._stream = stream_to_change(call, self.argv[1])
 
-    def change(self, call: Call, low: int, high: int) -> None:
-        """Delete some."""
-        stream = self._stream
-        if stream is None:
-            return
-        call.db.before_change(self.argv[1])
-        for text in self.argv[low:high]:
-            ms, seq = strict_id(text)
-            if stream.delete(ms, seq):
-                self._deleted += 1
-        self.note(call, self.argv[low:high])
+    def take(self, ms: int, seq: int) -> bool:
+        return self._stream is not None and self._stream.delete(ms, seq)
 
     def finish(self, call: Call) -> object:
-        """Return how many were there."""
-        if self._deleted:
+        if self.taken:
             self.record(call, b"XDEL")
-            call.changed(self.argv[1], XDELETED, None, count=self._deleted)
-        return self._deleted
+            call.changed(self.argv[1], XDELETED, None, count=self.taken)
+        return self.taken
 
 
 @lengthy("XDEL")

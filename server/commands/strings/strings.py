@@ -491,12 +491,10 @@ class _Setting(Lengthy):
     """MSET of very many pairs."""
 
     def prepare(self, call: Call, low: int, high: int) -> None:
-        """Note the keys."""
         for key in self.argv[low:high:2]:
             self.keys.add(key)
 
     def change(self, call: Call, low: int, high: int) -> None:
-        """Set some."""
         if call.server.data.guarded:
             for key in self.argv[low:high:2]:
                 call.db.before_change(key)
@@ -504,7 +502,6 @@ class _Setting(Lengthy):
         self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
-        """OK."""
         self.record(call, b"MSET")
         return OK
 
