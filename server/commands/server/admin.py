@@ -1,9 +1,7 @@
-"""The server as a whole: INFO, CONFIG, MONITOR, FLUSHALL, SWAPDB, SAVE, WAIT, SHUTDOWN, TIME.
+"""The server as a whole: INFO, CONFIG, MONITOR, FLUSHALL, SWAPDB, SAVE, WAIT, SHUTDOWN, MODULE.
 
-MODULE: there are no modules, and none can be loaded.
-
-LOAD, LOADEX and UNLOAD are refused as a Redis refuses them whose ``enable-module-command`` is
-``no``, its default. That parameter changes nothing here.
+There are no modules. LOAD, LOADEX and UNLOAD are refused as a Redis refuses them whose
+``enable-module-command`` is ``no``, its default. That parameter changes nothing here.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """DEBUG: what tests and the curious ask of a server; ``enable-debug-command`` allows it.
 
-DEBUG DIGEST: a fingerprint of the data, the same that Redis computes for the same data.
-
-The order of keys does not matter, while that of a stream's entries does: see ``storage.digest``.
-Source: debug.c, computeDatasetDigest and xorObjectDigest.
-
-DEBUG LISTPACK, QUICKLIST and HTSTATS-KEY: how a value is laid out in memory.
-
-The first two print it on the standard output, as in Redis.
+DIGEST is a fingerprint of the data, the same that Redis computes for the same data. The order of
+keys does not matter, while that of a stream's entries does: see ``storage.digest``. LISTPACK,
+QUICKLIST and HTSTATS-KEY show how a value is laid out in memory. The first two print it on the
+standard output, as in Redis. Source: debug.c, computeDatasetDigest and xorObjectDigest.
 """
 
 from __future__ import annotations

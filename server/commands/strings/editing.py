@@ -1,7 +1,6 @@
-"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin, INCREX.
+"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin, and INCREX.
 
-INCREX: a counter with bounds and an expiry, in one step.
-
+INCREX is a counter with bounds and an expiry, in one step.
 Source: redis.io/commands/increx (8.8), redis pull requests 15045 and 15237 with their tests.
 """
 

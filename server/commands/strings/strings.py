@@ -1,9 +1,8 @@
 """Reading, setting and comparing strings: GET, SET, MGET, MSET, DELEX, LCS and their kin.
 
-Comparing before changing: DIGEST, DELEX and the conditions that SET shares with it.
-
-A digest is the XXH3 hash of a string, 64 bits in 16 hexadecimal digits, so that a client can make
-sure of a long value without sending it. Source: redis.io/commands/delex (8.4) and digest (8.4).
+The conditions of SET and DELEX may compare digests. A digest is the XXH3 hash of a string, 64 bits
+in 16 hexadecimal digits, so that a client can make sure of a long value without sending it.
+Source: redis.io/commands/delex (8.4) and digest (8.4).
 """
 
 from __future__ import annotations
