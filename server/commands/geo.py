@@ -44,7 +44,6 @@ from headrace.server.commands.typed_keys import (
     NX,
     XX,
     Adding,
-    limits,
     new_sorted_set,
     put_together,
     sorted_set_at,
@@ -144,7 +143,7 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
     if value is None:
         value = new_sorted_set(call, 1, len(member))
         call.put(key, value)
-    became = value.put(member, float(score), limits(call))
+    became = value.put(member, float(score), call.server.data.sorted_set_limits)
     if became != SAME:
         call.changed(key, ADDED, [b"zadd", key, b"%d" % score, member] if call.recorded else None)
     return 1 if became == NEW else 0
@@ -457,7 +456,7 @@ def _run(call: Call, kind: int, may_store: bool) -> object:
     key = search.store_key
     if key is None:
         return search.reply(call.session.resp3, results)
-    made = sorted_set_of(search.stored(results), limits(call))
+    made = sorted_set_of(search.stored(results), call.server.data.sorted_set_limits)
     event = SEARCH_STORED if kind == _SEARCH else RADIUS_STORED
     store_result(call, key, made, event, call.argv)
     return len(results)

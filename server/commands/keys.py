@@ -51,11 +51,6 @@ MOVED_TO: Final = Event(b"move_to", EVENT_GENERIC, touches=True, wakes=True)
 COPIED_TO: Final = Event(b"copy_to", EVENT_GENERIC, touches=True, wakes=True)
 
 
-def counts_frequency(call: Call) -> bool:
-    """Return whether the policy of eviction asks how often keys are used, and not when."""
-    return counts_uses(call.server.config.maxmemory_policy)
-
-
 _NONE: Final = Status(b"none")
 _TYPE_STATUSES: Final[dict[bytes, Status]] = {}
 
@@ -269,7 +264,7 @@ def object_idletime(call: Call) -> object:
     found = _inspect(call)
     if found is None:
         return None
-    if counts_frequency(call):
+    if counts_uses(call.server.config.maxmemory_policy):
         raise CommandError(NO_IDLE_TIME)
     return max(0, call.now_ms - last_ms(found.usage)) // 1000
 
@@ -279,7 +274,7 @@ def object_freq(call: Call) -> object:
     found = _inspect(call)
     if found is None:
         return None
-    if not counts_frequency(call):
+    if not counts_uses(call.server.config.maxmemory_policy):
         raise CommandError(NO_FREQUENCY)
     return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
 

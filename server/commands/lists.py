@@ -36,7 +36,6 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import ElementOf
 from headrace.storage.list.list import LIST, List
-from headrace.storage.list.piece import NodeLimits
 
 # Whoever waits for a number of elements may have enough of them.
 PUSHED_LEFT: Final = Event(b"lpush", EVENT_LIST, touches=True, wakes=True)
@@ -72,11 +71,6 @@ def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:
     return first, last - first + 1 if first <= last else 0
 
 
-def limits(call: Call) -> NodeLimits:
-    """Return how large a node of Redis's may become."""
-    return call.server.data.list_limits
-
-
 def is_right(word: bytes) -> bool:
     """Return whether LEFT or RIGHT is RIGHT; raises a syntax error for anything else."""
     end = word.upper()
@@ -104,7 +98,7 @@ def _pop_first(call: Call, pop: Pop) -> object:
         value = list_to_change(call, key)
         if value is not None:
             count = min(pop.count, value.size())
-            strings = value.pop_some(count, pop.last, limits(call))
+            strings = value.pop_some(count, pop.last, call.server.data.list_limits)
             record = [b"RPOP" if pop.last else b"LPOP", key, b"%d" % count]
             report_pop(call, key, value, pop.last, record, count)
             return [key, strings]
@@ -182,7 +176,7 @@ def _pop_some(call: Call, right: bool) -> object:
     count = min(count, value.size())
     if not count:
         return []
-    strings = value.pop_some(count, right, limits(call))
+    strings = value.pop_some(count, right, call.server.data.list_limits)
     report_pop(call, argv[1], value, right, argv, count)
     return strings
 
@@ -277,13 +271,13 @@ def lset(call: Call) -> object:
     if value is None:
         raise CommandError(NO_SUCH_KEY)
     index = integer(argv[2])
-    value.expect(argv[3], limits(call))
+    value.expect(argv[3], call.server.data.list_limits)
     size = value.size()
     if index < 0:
         index += size
     if not 0 <= index < size:
         raise CommandError(NO_SUCH_INDEX)
-    value.set(index, argv[3], limits(call))
+    value.set(index, argv[3], call.server.data.list_limits)
     call.changed(argv[1], SET, argv)
     return OK
 
@@ -297,11 +291,11 @@ def linsert(call: Call) -> object:
     value = list_to_change(call, argv[1])
     if value is None:
         return 0
-    value.expect(argv[4], limits(call))
+    value.expect(argv[4], call.server.data.list_limits)
     found = value.positions(argv[3], value.size(), True, 1, 1)
     if not found:
         return -1
-    value.insert(found[0], argv[4], where == b"AFTER", limits(call))
+    value.insert(found[0], argv[4], where == b"AFTER", call.server.data.list_limits)
     call.changed(argv[1], INSERTED, argv)
     return value.size()
 
@@ -316,7 +310,7 @@ def lrem(call: Call) -> object:
     if value is None:
         return 0
     most = min(abs(count), value.size())
-    removed = value.remove(argv[3], most, count >= 0, limits(call))
+    removed = value.remove(argv[3], most, count >= 0, call.server.data.list_limits)
     if removed:
         call.changed(argv[1], REMOVED, argv, removed)
         drop_empty(call, argv[1], value)
@@ -338,9 +332,9 @@ def ltrim(call: Call) -> object:
     start, count = range_of(first, last, size)
     kept = int(count)
     if not kept:
-        value.cut(size, 0, limits(call))
+        value.cut(size, 0, call.server.data.list_limits)
     elif kept < size:
-        value.cut(int(start), size - int(start) - kept, limits(call))
+        value.cut(int(start), size - int(start) - kept, call.server.data.list_limits)
     call.changed(argv[1], TRIMMED, argv if kept < size else None, size - kept)
     drop_empty(call, argv[1], value)
     return OK
@@ -369,7 +363,7 @@ def _move(call: Call, from_right: bool, to_right: bool, record: list[bytes]) -> 
     if source is None:
         return None
     target = _target(call, target_key)
-    bounds = limits(call)
+    bounds = call.server.data.list_limits
     string = source.take(from_right)
     target.push([string], 0, to_right, bounds)
     source.shrink(bounds)
@@ -448,7 +442,7 @@ def _move_some(call: Call, from_right: bool, to_right: bool, batch: Batch, waite
         return None
     count = min(source.size(), batch.count)
     target = _target(call, target_key)
-    bounds = limits(call)
+    bounds = call.server.data.list_limits
     strings = source.take_some(count, from_right)
     if not batch.one_by_one and from_right == to_right:
         strings.reverse()  # they keep their order
@@ -497,7 +491,7 @@ def _pop_or_wait(call: Call, right: bool) -> object:
     for key in keys:
         value = list_to_change(call, key)
         if value is not None:
-            string = value.pop(right, limits(call))
+            string = value.pop(right, call.server.data.list_limits)
             report_pop(call, key, value, right, [b"RPOP" if right else b"LPOP", key], 1)
             return [key, string]
     return wait(call, keys, deadline_ms, ELEMENT)

@@ -21,7 +21,6 @@ from headrace.server.clients.session import REPLAY
 from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.storage.array import Array
-from headrace.storage.collection import SmallLimits
 from headrace.storage.entry import Entry
 from headrace.storage.hash.hash import Hash
 from headrace.storage.list.list import List
@@ -168,15 +167,10 @@ CH: Final[i64] = 16
 INCR: Final[i64] = 32
 
 
-def limits(call: Call) -> SmallLimits:
-    """Up to which size sorted sets are small."""
-    return call.server.data.sorted_set_limits
-
-
 def new_sorted_set(call: Call, members: int, first_bytes: int) -> SortedSet:
     """An empty set that is to have so many members at most, the first one of this length."""
     made = SortedSet()
-    bounds = limits(call)
+    bounds = call.server.data.sorted_set_limits
     if members > bounds.elements or first_bytes > bounds.element_bytes:
         made.make_large()
     return made
@@ -202,7 +196,7 @@ def put_together(
     Returns: up to where they were run.
     """
     values = Values(call, requests, first + len(scores), writes=True)
-    bounds = limits(call)
+    bounds = call.server.data.sorted_set_limits
     end = first + len(scores)
     at = first
     while at < end:
@@ -282,7 +276,7 @@ class Adding:
                 return
             value = new_sorted_set(call, len(members), len(members[0]))
             call.put(self.key, value)
-        bounds = limits(call)
+        bounds = call.server.data.sorted_set_limits
         if len(members) > bounds.elements:
             value.make_large()
         for at, member in enumerate(members):

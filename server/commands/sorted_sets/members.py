@@ -58,7 +58,6 @@ from headrace.server.commands.typed_keys import (
     NX,
     XX,
     Adding,
-    limits,
     new_sorted_set,
     put_together,
     sorted_set_at,
@@ -143,7 +142,7 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
     if value is None:
         value = new_sorted_set(call, 1, len(argv[3]))
         call.put(key, value)
-    became = value.put(argv[3], score, limits(call))
+    became = value.put(argv[3], score, call.server.data.sorted_set_limits)
     if became != SAME:
         call.changed(key, ADDED, argv)
     return 1 if became == NEW else 0
@@ -516,7 +515,9 @@ def zincrby_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Members that are there."""
-    if not call.needs_no_events_of_any() or not limits(call).elements:  # then small ones turn large
+    if (
+        not call.needs_no_events_of_any() or not call.server.data.sorted_set_limits.elements
+    ):  # then small ones turn large
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True, element_at=3)
     out = Packer(call.session.resp3)
