@@ -20,11 +20,11 @@ from headrace.compat.type_errors import (
     too_few_sources,
 )
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.protocol.replies import NO_REPLIES
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import REPLAY
 from headrace.server.commands.shared import integer, store
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import buffer_at, in_place, lengthen, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
@@ -409,9 +409,7 @@ _COUNT_WORDS: Final = 2  # of all of a string
 
 
 @alike("SETBIT", of_any_key=True)
-def setbit_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def setbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Bits of strings that were written into before, and are long enough."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -443,9 +441,7 @@ def setbit_alike(
 
 
 @alike("GETBIT", of_any_key=True)
-def getbit_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def getbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Bits of strings that do not spell a number; there are zeros behind the end."""
     values = Values(call, requests, end)
     most_bytes = call.server.config.proto_max_bulk_len

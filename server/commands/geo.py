@@ -35,19 +35,19 @@ from headrace.compat.type_errors import (
     stored_with_more,
 )
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.protocol.replies import NO_REPLIES
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import store_result
+from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import (
     ADDED,
     CH,
     NX,
     XX,
     Adding,
-    new_sorted_set,
+    put_one,
     put_together,
     sorted_set_at,
-    sorted_set_to_change,
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -139,11 +139,7 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
     score = score_of(longitude, latitude)
     key = argv[1]
     member = argv[4]
-    value = sorted_set_to_change(call, key)
-    if value is None:
-        value = new_sorted_set(call, 1, len(member))
-        call.put(key, value)
-    became = value.put(member, float(score), call.server.data.sorted_set_limits)
+    became = put_one(call, key, float(score), member)
     if became != SAME:
         call.changed(key, ADDED, [b"zadd", key, b"%d" % score, member] if call.recorded else None)
     return 1 if became == NEW else 0
@@ -506,9 +502,7 @@ def geosearchstore(call: Call) -> object:
 
 
 @alike("GEOADD", of_any_key=True)
-def geoadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def geoadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Single members of sorted sets that are there, or are made; recorded as ZADD."""
     if len(requests[first]) != ONE_PLACE or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES

@@ -16,10 +16,10 @@ from headrace.compat.type_errors import (
     unknown_debug,
 )
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies, Status
+from headrace.protocol.replies import NO_REPLIES, OK, Status
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import NO_TOUCH
-from headrace.server.commands.together import Reader, Values
+from headrace.server.commands.together import Ran, Reader, Requests, Values
 from headrace.server.commands.typed_keys import buffer_at, in_place, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
@@ -235,9 +235,7 @@ _COUNT_WORDS: Final = 2  # of one key
 
 
 @alike("PFADD", of_any_key=True)
-def pfadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def pfadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements of HyperLogLogs that are there, and were written into before."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -299,9 +297,7 @@ class _Estimate(Reader):
 
 
 @alike("PFCOUNT", of_any_key=True)
-def pfcount_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def pfcount_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Estimates that single HyperLogLogs hold."""
     if call.session.special & NO_TOUCH:
         return NONE_ALIKE, NO_REPLIES

@@ -26,10 +26,10 @@ from headrace.compat.type_errors import (
     RANK_ZERO,
 )
 from headrace.protocol.packing import ArraysOfStrings, Packer, packed_strings
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import Pop, drop_empty, integer, positive, wait
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import list_at, list_to_change
 from headrace.server.dispatch.args import Args, deadline_of_seconds
 from headrace.server.dispatch.call import Call
@@ -544,24 +544,18 @@ _POP_WORDS: Final = 2  # without a count
 
 
 @alike("LPUSH", of_any_key=True)
-def lpush_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def lpush_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements in front of lists that are there, or are made."""
     return _push_alike(call, requests, first, end, False)
 
 
 @alike("RPUSH", of_any_key=True)
-def rpush_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def rpush_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements behind lists that are there, or are made."""
     return _push_alike(call, requests, first, end, True)
 
 
-def _push_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int, right: bool
-) -> tuple[int, PackedReplies]:
+def _push_alike(call: Call, requests: Requests, first: int, end: int, right: bool) -> Ran:
     server = call.server
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -588,24 +582,18 @@ def _push_alike(
 
 
 @alike("LPOP", of_any_key=True)
-def lpop_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def lpop_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """First elements of lists, which go with their last one."""
     return _pop_alike(call, requests, first, end, False)
 
 
 @alike("RPOP", of_any_key=True)
-def rpop_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def rpop_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Last elements of lists, which go with their last one."""
     return _pop_alike(call, requests, first, end, True)
 
 
-def _pop_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int, right: bool
-) -> tuple[int, PackedReplies]:
+def _pop_alike(call: Call, requests: Requests, first: int, end: int, right: bool) -> Ran:
     """A request for a key that is not there is answered as well, but leaves no record."""
     server = call.server
     if len(requests[first]) != _POP_WORDS or not call.needs_no_events_of_any():
@@ -665,9 +653,7 @@ read_alike("LINDEX", _Element())
 
 
 @alike("LRANGE", of_any_key=True)
-def lrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def lrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements of lists, put together in one go."""
     values = Values(call, requests, end)
     out = ArraysOfStrings()

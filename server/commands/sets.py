@@ -11,7 +11,7 @@ from headrace.compat.event_classes import EVENT_SET
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.type_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, Packed
 from headrace.server.changes.events import DELETED, Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
@@ -24,7 +24,7 @@ from headrace.server.commands.shared import (
     scan_cursor,
     store_result,
 )
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import set_at, set_to_change
 from headrace.server.config.config import Config
 from headrace.server.dispatch.args import Args
@@ -458,9 +458,7 @@ def _different(value: Set, count: int) -> list[bytes]:
 
 
 @alike("SADD", of_any_key=True)
-def sadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def sadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Members that join sets that are there, or are made."""
     if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
@@ -503,9 +501,7 @@ def sadd_alike(
 
 
 @alike("SREM", of_any_key=True)
-def srem_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def srem_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Members that leave sets, up to the request that may leave nothing of one."""
     if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
@@ -571,9 +567,7 @@ read_alike("SMEMBERS", _SmallMembers())
 
 
 @alike("SRANDMEMBER", of_any_key=True)
-def srandmember_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def srandmember_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """One member by chance for each request."""
     if len(requests[first]) > 2:
         return NONE_ALIKE, NO_REPLIES

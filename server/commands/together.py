@@ -16,6 +16,9 @@ from headrace.storage.collection import Collection
 from headrace.storage.key_table import MOST_AHEAD
 from headrace.storage.packed.table import Table
 
+Requests = list[list[bytes]]
+Ran = tuple[int, PackedReplies]  # how many requests were run, and their replies
+
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
 
 
@@ -36,7 +39,7 @@ class Values:
     def __init__(
         self,
         call: Call,
-        requests: list[list[bytes]],
+        requests: Requests,
         end: i64,
         writes: bool = False,
         element_at: i64 = 0,
@@ -126,9 +129,7 @@ class Reader:
         """Answer a request for a key with this value; False where it is to be run by itself."""
         raise NotImplementedError
 
-    def run(
-        self, call: Call, requests: list[list[bytes]], first: int, end: int
-    ) -> tuple[int, PackedReplies]:
+    def run(self, call: Call, requests: Requests, first: int, end: int) -> Ran:
         """Run requests up to one out of the ordinary, and count hits and misses; see ``alike``."""
         if self._words and len(requests[first]) != self._words:
             return NONE_ALIKE, NO_REPLIES

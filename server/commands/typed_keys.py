@@ -176,6 +176,15 @@ def new_sorted_set(call: Call, members: int, first_bytes: int) -> SortedSet:
     return made
 
 
+def put_one(call: Call, key: bytes, score: float, member: bytes) -> i64:
+    """Put a member into a set that is there, or is made; ``NEW``, ``SAME`` or neither."""
+    value = sorted_set_to_change(call, key)
+    if value is None:
+        value = new_sorted_set(call, 1, len(member))
+        call.put(key, value)
+    return value.put(member, score, call.server.data.sorted_set_limits)
+
+
 def put_together(
     call: Call,
     requests: list[list[bytes]],

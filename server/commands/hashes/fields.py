@@ -25,7 +25,7 @@ from headrace.compat.type_errors import (
     VALUE_COUNT_MISMATCH,
 )
 from headrace.protocol.packing import Packer, packed_pairs
-from headrace.protocol.replies import NO_REPLIES, OK, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, OK, Packed
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
@@ -39,7 +39,7 @@ from headrace.server.commands.shared import (
     scan_cursor,
     store,
 )
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import hash_at, hash_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
@@ -603,9 +603,7 @@ read_alike("HGETALL", _SmallHash())
 
 
 @alike("HSET", of_any_key=True)
-def hset_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def hset_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Fields of hashes of which no field expires, or that are made."""
     server = call.server
     width: i64 = len(requests[first])
@@ -641,9 +639,7 @@ def hset_alike(
 
 
 @alike("HINCRBY", of_any_key=True)
-def hincrby_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def hincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Numbers in hashes that are there, of which no field expires."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES

@@ -19,7 +19,7 @@ from headrace.compat.numbers import parse_double, parse_integer
 from headrace.compat.type_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, Packed
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
@@ -48,7 +48,7 @@ from headrace.server.commands.sorted_sets.ranges import (
     any_range,
     members_reply,
 )
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import (
     ADDED,
     CH,
@@ -58,7 +58,7 @@ from headrace.server.commands.typed_keys import (
     NX,
     XX,
     Adding,
-    new_sorted_set,
+    put_one,
     put_together,
     sorted_set_at,
     sorted_set_to_change,
@@ -137,14 +137,9 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
     score = parse_double(argv[2])
     if isnan(score):
         raise CommandError(NOT_A_FLOAT)
-    key = argv[1]
-    value = sorted_set_to_change(call, key)
-    if value is None:
-        value = new_sorted_set(call, 1, len(argv[3]))
-        call.put(key, value)
-    became = value.put(argv[3], score, call.server.data.sorted_set_limits)
+    became = put_one(call, argv[1], score, argv[3])
     if became != SAME:
-        call.changed(key, ADDED, argv)
+        call.changed(argv[1], ADDED, argv)
     return 1 if became == NEW else 0
 
 
@@ -485,9 +480,7 @@ _RANK_WORDS: Final = 3  # of ZRANK without one
 
 
 @alike("ZADD", of_any_key=True)
-def zadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def zadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Single members of sorted sets that are there, or are made."""
     if len(requests[first]) != _PAIR_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -511,9 +504,7 @@ def zadd_alike(
 
 
 @alike("ZINCRBY", of_any_key=True)
-def zincrby_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def zincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Members that are there."""
     if (
         not call.needs_no_events_of_any() or not call.server.data.sorted_set_limits.elements
@@ -573,9 +564,7 @@ read_alike("ZRANK", _Place(True, _RANK_WORDS))
 
 
 @alike("ZRANGE", of_any_key=True)
-def zrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def zrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Ranges of members."""
     resp3 = call.session.resp3
     values = Values(call, requests, end)

@@ -25,7 +25,7 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, Packed
 from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
@@ -51,6 +51,7 @@ from headrace.server.commands.streams.groups import (
     refuse_elsewhere,
 )
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
@@ -148,9 +149,7 @@ def xack_lengthy(call: Call) -> Lengthy | None:
 
 
 @alike("XACK")
-def xack_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xack_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Several entries of one group, each with a request of its own."""
     words = requests[first]
     if len(words) != 4 or not call.needs_no_events():

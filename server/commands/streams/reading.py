@@ -24,7 +24,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import ID_MAX, format_id
 from headrace.protocol.packing import Packer, SizeLimit, StreamsReply
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY
 from headrace.server.build import build_kind
 from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
@@ -43,6 +43,7 @@ from headrace.server.commands.streams.args import (
     within,
 )
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
@@ -199,24 +200,18 @@ def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple
 
 
 @alike("XRANGE")
-def xrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Several ranges of one stream, written into one buffer."""
     return _ranges_alike(call, requests[first:end], False)
 
 
 @alike("XREVRANGE")
-def xrevrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xrevrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """As ``xrange_alike``, newest first."""
     return _ranges_alike(call, requests[first:end], True)
 
 
-def _ranges_alike(
-    call: Call, requests: list[list[bytes]], reverse: bool
-) -> tuple[int, PackedReplies]:
+def _ranges_alike(call: Call, requests: Requests, reverse: bool) -> Ran:
     stream = call.db.value_of(requests[0][1], call.now_ms)
     if not isinstance(stream, Stream):
         return NONE_ALIKE, NO_REPLIES

@@ -24,7 +24,7 @@ from headrace.compat.glob import Glob
 from headrace.compat.stream_ids import format_id, parse_id
 from headrace.persistence.forms.stream.rewriting import limits_command
 from headrace.protocol.packing import ids_in_sequence, packed_id
-from headrace.protocol.replies import NO_REPLIES, OK, Map, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, OK, Map
 from headrace.protocol.sequences import STEP
 from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
@@ -45,6 +45,7 @@ from headrace.server.commands.streams.args import (
     there,
 )
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -273,9 +274,7 @@ def _trim_and_report(
 
 
 @alike("XADD")
-def xadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Append several entries at once, each ``XADD key [MAXLEN ~ n] * field value ...``.
 
     They have the options of the first, and get IDs in sequence, as entries of one millisecond do.

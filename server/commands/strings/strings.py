@@ -30,7 +30,7 @@ from headrace.compat.errors import (
 from headrace.compat.event_classes import EVENT_STRING
 from headrace.compat.numbers import INT32_MAX, INT64_MAX, encode_string, parse_integer
 from headrace.protocol.packing import Packer, repeated
-from headrace.protocol.replies import NO_REPLIES, OK, Map, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, OK, Map
 from headrace.server.changes.events import DEADLINE_SET, PERSISTED, Event
 from headrace.server.clients.session import NO_TOUCH, TRACKED
 from headrace.server.commands.shared import (
@@ -41,6 +41,7 @@ from headrace.server.commands.shared import (
     set_deadline,
     store,
 )
+from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import string_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -618,9 +619,7 @@ _SET_WORDS: Final = 3  # without options
 
 
 @alike("GET", of_any_key=True, remembers=True)
-def get_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def get_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Values of strings, written into one buffer."""
     db = call.db
     table = db.table
@@ -669,9 +668,7 @@ def get_alike(
 
 
 @alike("SET", of_any_key=True, replaces=True)
-def set_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def set_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Values of keys that hold strings or are not there."""
     db = call.db
     if len(requests[first]) != _SET_WORDS or not call.needs_no_events_of_any():
