@@ -13,7 +13,6 @@ from headrace.compat.errors import (
     NO_FREQUENCY,
     NO_IDLE_TIME,
     NO_SUCH_KEY,
-    NOVALUES_NOT_HERE,
     SAME_OBJECT,
     SYNTAX,
     CommandError,
@@ -26,6 +25,7 @@ from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_unsigned
 from headrace.protocol.replies import OK, Status
 from headrace.server.changes.events import DELETED, PERSISTED, Event
 from headrace.server.commands.shared import (
+    ScanOptions,
     delete_expired,
     generator,
     has_passed,
@@ -289,9 +289,6 @@ def _inspect(call: Call) -> Entry | None:
     return found
 
 
-_DEFAULT_COUNT: Final = 10
-
-
 def scan(call: Call) -> object:
     """See ``storage.keyspace``.
 
@@ -300,43 +297,17 @@ def scan(call: Call) -> object:
     cursor = parse_unsigned(call.argv[1])
     if cursor is None:
         raise CommandError(INVALID_CURSOR)
-    options = _ScanOptions(Args(call.argv, 2))
+    options = ScanOptions(call, 2, keys=True)
     cursor, entries = call.db.scan(cursor, options.count)
     keys: list[object] = []
     for entry in entries:
         key = entry.key
-        if not matches(options.pattern, key) or call.db.entry(key, call.now_ms) is None:
+        if not options.takes(key) or call.db.entry(key, call.now_ms) is None:
             continue
         if options.kind is None or type_name(entry.value) == options.kind:
             keys.append(key)
     call.report_expired_apart()
     return [b"%d" % cursor, keys]
-
-
-class _ScanOptions:
-    def __init__(self, args: Args) -> None:
-        self.count = _DEFAULT_COUNT
-        self.pattern = b"*"
-        self.kind: bytes | None = None  # any; of one that does not exist there is no key
-        while args.left:
-            option = args.option()
-            if option == b"NOVALUES":
-                raise CommandError(NOVALUES_NOT_HERE)
-            if not args.left:
-                raise CommandError(SYNTAX)
-            self._take(option, args)
-
-    def _take(self, option: bytes, args: Args) -> None:
-        if option == b"COUNT":
-            self.count = args.integer()
-            if self.count < 1:
-                raise CommandError(SYNTAX)
-        elif option == b"MATCH":
-            self.pattern = args.word()
-        elif option == b"TYPE":
-            self.kind = args.word().lower()
-        else:
-            raise CommandError(SYNTAX)
 
 
 def keys(call: Call) -> object:

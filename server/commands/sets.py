@@ -16,7 +16,7 @@ from headrace.server.changes.events import DELETED, Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
     LOOK_EVERY,
-    ElementScan,
+    ScanOptions,
     deletion,
     drop_empty,
     generator,
@@ -202,7 +202,7 @@ def sscan(call: Call) -> object:
     value = set_at(call, call.argv[1])
     if value is None:
         return EMPTY_SCAN
-    scan = ElementScan(call, False)
+    scan = ScanOptions(call, 3)
     pieces: list[bytes] = []
     cursor = value.scan(cursor, scan.count, pieces)
     found: list[object] = []

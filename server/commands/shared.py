@@ -184,25 +184,29 @@ def scan_cursor(call: Call) -> int:
     return cursor & _CURSOR_BITS
 
 
-class ElementScan:
-    """The options of the request; they are looked at behind the key.
+class ScanOptions:
+    """The options of SCAN and its kin; where there is a key, they are looked at behind it.
 
     Args:
+        at: where they begin.
         hash_: NOVALUES is one of them.
+        keys: TYPE is one of them.
 
     Attributes:
         count: about how many elements are asked for.
         values: the values of fields, too.
+        kind: the type of the keys; None is any, and of one that does not exist there is no key.
 
     Raises:
         CommandError: they are not well formed.
     """
 
-    def __init__(self, call: Call, hash_: bool) -> None:
+    def __init__(self, call: Call, at: int, hash_: bool = False, keys: bool = False) -> None:
         self.count = _DEFAULT_COUNT
         self.values = True
+        self.kind: bytes | None = None
         self._pattern = b"*"
-        args = Args(call.argv, 3)
+        args = Args(call.argv, at)
         while args.left:
             option = args.option()
             if option == b"COUNT" and args.left:
@@ -212,6 +216,8 @@ class ElementScan:
                 self.count = min(self.count, _COUNT_MOST)
             elif option == b"MATCH" and args.left:
                 self._pattern = args.word()
+            elif option == b"TYPE" and args.left and keys:
+                self.kind = args.word().lower()
             elif option == b"NOVALUES":
                 if not hash_:
                     raise CommandError(NOVALUES_NOT_HERE)
@@ -221,7 +227,7 @@ class ElementScan:
         self.all: Final = self._pattern == b"*"
 
     def takes(self, element: bytes) -> bool:
-        """Return whether an element, or a field, fits the pattern."""
+        """Return whether a key, an element or a field fits the pattern."""
         return self.all or matches(self._pattern, element)
 
 

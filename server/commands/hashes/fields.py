@@ -30,7 +30,7 @@ from headrace.server.changes.events import Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
     LOOK_EVERY,
-    ElementScan,
+    ScanOptions,
     drop_empty,
     generator,
     integer,
@@ -401,7 +401,7 @@ def hscan(call: Call) -> object:
     value = hash_at(call, call.argv[1])
     if value is None:
         return EMPTY_SCAN
-    scan = ElementScan(call, True)
+    scan = ScanOptions(call, 3, hash_=True)
     fields = 0
     out = Packer(call.session.resp3)
     cursor, found = value.scan(cursor, scan.count, _time(call))
@@ -415,7 +415,7 @@ def hscan(call: Call) -> object:
     return answer.packed()
 
 
-def _add_matching(out: Packer, pairs: bytes, scan: ElementScan) -> int:
+def _add_matching(out: Packer, pairs: bytes, scan: ScanOptions) -> int:
     """Add those of packed pairs whose fields match; how many."""
     count = 0
     at: i64 = 0

@@ -142,16 +142,9 @@ _LISTPACKS: Final = (b"listpack", b"listpackex")
 _HEAD_BYTES: Final = EMPTY_BYTES - 1  # of a _listpack, before its first entry
 
 
-def _value(call: Call) -> object:
-    found = call.db.peek(call.argv[2])
-    if found is None:
-        raise CommandError(NO_SUCH_KEY)
-    return found.value
-
-
 def _listpack(call: Call) -> object:
     """Print the entries of the listpack that Redis has in the place of a small value."""
-    value = _value(call)
+    value = _entry(call, call.argv[2]).value
     if face(value).encoding(call.argv[2]) not in _LISTPACKS:
         raise CommandError(NOT_A_LISTPACK)
     texts = _texts(value)
@@ -189,7 +182,7 @@ def _nodes(call: Call) -> object:
 
     ``DEBUG QUICKLIST key 1`` also prints the elements.
     """
-    value = _value(call)
+    value = _entry(call, call.argv[2]).value
     rep = value.rep if isinstance(value, List) else None
     if not isinstance(rep, Row) or rep.is_listpack:
         raise CommandError(NOT_A_QUICKLIST)
@@ -209,7 +202,7 @@ def _nodes(call: Call) -> object:
 
 def _table_statistics(call: Call) -> object:
     """Tell how a large value is spread over the buckets of its table; FULL looks at them all."""
-    value = _value(call)
+    value = _entry(call, call.argv[2]).value
     table = _table(value)
     if table is None:
         raise CommandError(NOT_A_HASH_TABLE)

@@ -24,8 +24,8 @@ from headrace.server.changes.events import Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
     LOOK_EVERY,
-    ElementScan,
     Pop,
+    ScanOptions,
     drop_empty,
     generator,
     random_count,
@@ -464,7 +464,7 @@ def zscan(call: Call) -> object:
     value = sorted_set_at(call, call.argv[1])
     if value is None:
         return EMPTY_SCAN
-    wanted = ElementScan(call, False)
+    wanted = ScanOptions(call, 3)
     large = value.is_large()
     cursor, pairs = value.scan(cursor, wanted.count)
     found: list[object] = []
