@@ -207,9 +207,7 @@ def hsetnx(call: Call) -> object:
     value = made(call, key, value)
     value.put(field, text, call.server.data.hash_limits)
     note_deadlines(call, key, value)
-    call.changed(key, FIELDS_SET, argv)
-    if call.listened:
-        call.name_parts([field])
+    report(call, key, FIELDS_SET, argv, [field])
     return 1
 
 
