@@ -129,7 +129,7 @@ LINE_ENDS: dict[str, str] = {
     "compat/errors.py": "an unknown option is shown without those at its end",
     "compat/server_errors.py": "an error of a script has none at its end",
     "server/config/files.py": "lines of a configuration file are read",
-    "server/commands/server/cluster_answers.py": "CLUSTER INFO is one text of many lines",
+    "server/commands/server/cluster.py": "CLUSTER INFO is one text of many lines",
     "server/info/sections.py": "INFO is one text of many lines",
     "persistence/aof/reader.py": "looks for the beginning of a command in a damaged file",
     "persistence/forms/form.py": "a comment in a file of commands, which nobody sends",

@@ -19,7 +19,8 @@ from headrace.regions.exchange.effects import (
 )
 from headrace.server.changes.events import DELETED
 from headrace.server.clients.session import IN_MULTI
-from headrace.server.commands.keys.keys import COPIED_TO, RENAMED_FROM, RENAMED_TO, RESTORED
+from headrace.server.commands.keys import COPIED_TO, RENAMED_FROM, RENAMED_TO
+from headrace.server.commands.migrate import RESTORED
 from headrace.server.commands.shared import is_replicated, remove_everywhere
 from headrace.server.commands.shared_keys import SharedKeys, shares_keys
 from headrace.server.dispatch.call import Call

@@ -37,10 +37,11 @@ from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     REFERENCE_MODES,
     XADDED,
+    AddOptions,
+    ReadOptions,
     TrimOptions,
     strict_id,
 )
-from headrace.server.commands.streams.options import AddOptions, ReadOptions
 from headrace.server.commands.streams.reading import EntryAfter, Readers
 from headrace.server.commands.streams.shared import SharedStreams, shares_streams
 from headrace.server.dispatch.call import Call

@@ -1,1 +1,1 @@
-"""The commands, a folder for each family; a command is declared, then it is a function."""
+"""The commands, a module or a folder for each family: one is declared, then it is a function."""

@@ -34,7 +34,6 @@ from headrace.server.acl.user import Selector, User
 from headrace.server.acl.users import DEFAULT_USER, UsersError, rendered
 from headrace.server.clients.clients import channels_left, loses_channels, put_out, settle_all
 from headrace.server.clients.session import OF_REGION, Session
-from headrace.server.commands.documentation import show_help
 from headrace.server.config.files import replace_file
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -90,11 +89,6 @@ def acl_dryrun(call: Call) -> object:
     if not row.arity_fits(len(argv)):
         raise CommandError(wrong_arity(row.name))
     return explained(user, row, argv) or OK
-
-
-def acl_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
 
 
 _USUAL_COUNT: Final = 10

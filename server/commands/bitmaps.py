@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
@@ -21,11 +20,11 @@ from headrace.compat.type_errors import (
     too_few_sources,
 )
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.protocol.replies import NO_REPLIES
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import REPLAY
-from headrace.server.commands.shared import store
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.shared import integer, store
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import buffer_at, in_place, lengthen, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
@@ -144,13 +143,6 @@ class _Range:
         return self.start <= self.end
 
 
-def _integer(word: bytes) -> int:
-    value = parse_integer(word)
-    if value is None:
-        raise CommandError(NOT_AN_INTEGER)
-    return value
-
-
 def _in_bits(unit: bytes) -> bool:
     unit = unit.upper()
     if unit not in (b"BIT", b"BYTE"):
@@ -165,7 +157,7 @@ def bitcount(call: Call) -> object:
         raise CommandError(SYNTAX)
     wanted = _Range()
     if len(argv) > 2:
-        wanted = _Range(_integer(argv[2]), _integer(argv[3]))
+        wanted = _Range(integer(argv[2]), integer(argv[3]))
         if len(argv) == 5:
             wanted.in_bits = _in_bits(argv[4])
     data = buffer_at(call, argv[1])
@@ -182,17 +174,17 @@ def bitpos(call: Call) -> object:
     Reply: the first bit that is as asked for, or -1.
     """
     argv = call.argv
-    bit = _integer(argv[2])
+    bit = integer(argv[2])
     if bit not in (0, 1):
         raise CommandError(BIT_ARGUMENT)
     if len(argv) > 6:
         raise CommandError(SYNTAX)
     wanted = _Range()
     if len(argv) > 3:
-        wanted.start = _integer(argv[3])
+        wanted.start = integer(argv[3])
         wanted.in_bits = len(argv) == 6 and _in_bits(argv[5])
         if len(argv) > 4:
-            wanted.end = _integer(argv[4])
+            wanted.end = integer(argv[4])
     data = buffer_at(call, argv[1])
     if data is None:
         return -1 if bit else 0
@@ -213,8 +205,7 @@ def bitop(call: Call) -> object:
     """
     argv = call.argv
     name = argv[1].upper()
-    operation = _OPERATIONS.get(name)
-    if operation is None:
+    if name not in _FOLDED and name not in _OF_TWO and name not in _OTHERS:
         raise CommandError(SYNTAX)
     if name == b"NOT" and len(argv) != 4:
         raise CommandError(NOT_ONE_SOURCE)
@@ -229,10 +220,27 @@ def bitop(call: Call) -> object:
     # Written into on purpose: as in Redis, the result is ``raw`` whatever it spells.
     result = bytearray()
     for at in range(0, size, _PIECE_BYTES):
-        result += operation([piece(source, at, at + _PIECE_BYTES) for source in sources])
+        result += _combined(name, [piece(source, at, at + _PIECE_BYTES) for source in sources])
     store(call, target, result)
     call.changed(target, COMBINED, argv)
     return size
+
+
+def _combined(name: bytes, sources: list[bytes]) -> bytes:
+    """Return a piece of the result, made of the same piece of each source."""
+    first = sources[0]
+    if name == b"NOT":
+        return complement(first)
+    if name == b"ONE":
+        return _one(sources)
+    if name in _FOLDED:
+        return _folded(_FOLDED[name], sources)
+    others = _folded(OR, sources[1:])
+    if name == b"DIFF":  # what the first has and none of the others
+        return combine(AND_NOT, first, others)
+    if name == b"DIFF1":  # what one of the others has and not the first
+        return combine(AND_NOT, others, first)
+    return combine(AND, first, others)  # ANDOR: what the first has and one of the others
 
 
 def _folded(operation: int, sources: list[bytes]) -> bytes:
@@ -240,37 +248,6 @@ def _folded(operation: int, sources: list[bytes]) -> bytes:
     for source in sources[1:]:
         result = combine(operation, result, source)
     return result
-
-
-def _and(sources: list[bytes]) -> bytes:
-    return _folded(AND, sources)
-
-
-def _or(sources: list[bytes]) -> bytes:
-    return _folded(OR, sources)
-
-
-def _xor(sources: list[bytes]) -> bytes:
-    return _folded(XOR, sources)
-
-
-def _not(sources: list[bytes]) -> bytes:
-    return complement(sources[0])
-
-
-def _diff(sources: list[bytes]) -> bytes:
-    """Return what the first has and none of the others."""
-    return combine(AND_NOT, sources[0], _or(sources[1:]))
-
-
-def _diff1(sources: list[bytes]) -> bytes:
-    """Return what one of the others has and not the first."""
-    return combine(AND_NOT, _or(sources[1:]), sources[0])
-
-
-def _andor(sources: list[bytes]) -> bytes:
-    """Return what the first has and one of the others."""
-    return combine(AND, sources[0], _or(sources[1:]))
 
 
 def _one(sources: list[bytes]) -> bytes:
@@ -283,18 +260,10 @@ def _one(sources: list[bytes]) -> bytes:
     return combine(AND_NOT, any_has, several_have)
 
 
-_OPERATIONS: Final[dict[bytes, Callable[[list[bytes]], bytes]]] = {
-    b"AND": _and,
-    b"OR": _or,
-    b"XOR": _xor,
-    b"NOT": _not,
-    b"DIFF": _diff,
-    b"DIFF1": _diff1,
-    b"ANDOR": _andor,
-    b"ONE": _one,
-}
+_FOLDED: Final = {b"AND": AND, b"OR": OR, b"XOR": XOR}
 _PIECE_BYTES: Final = 1 << 15  # of each source: few enough to stay in the processor's caches
 _OF_TWO: Final = (b"DIFF", b"DIFF1", b"ANDOR")
+_OTHERS: Final = (b"NOT", b"ONE")
 
 
 _GET: Final = b"GET"
@@ -440,9 +409,7 @@ _COUNT_WORDS: Final = 2  # of all of a string
 
 
 @alike("SETBIT", of_any_key=True)
-def setbit_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def setbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Bits of strings that were written into before, and are long enough."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -474,9 +441,7 @@ def setbit_alike(
 
 
 @alike("GETBIT", of_any_key=True)
-def getbit_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def getbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Bits of strings that do not spell a number; there are zeros behind the end."""
     values = Values(call, requests, end)
     most_bytes = call.server.config.proto_max_bulk_len
@@ -515,14 +480,4 @@ class _Count(Reader):
         return True
 
 
-_count: Final = _Count()
-
-
-@alike("BITCOUNT", of_any_key=True)
-def bitcount_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """All bits of strings that do not spell a number."""
-    if len(requests[first]) != _COUNT_WORDS:
-        return NONE_ALIKE, NO_REPLIES
-    return read_alike(call, requests, first, end, _count)
+read_alike("BITCOUNT", _Count(_COUNT_WORDS))

@@ -1,9 +1,8 @@
-"""The documentation of every command, as COMMAND DOCS and the HELP of containers show it.
+"""The documentation of commands, as COMMAND DOCS and the HELP of containers show it.
 
-The documentation of every command, by its lower-case name (``container|subcommand``).
-
-It stands in the tables of ``server.commands``, below the line that declares a command. Their
-text is there from the start, and is looked into when documentation is first asked for:
+It stands in the tables of ``server.commands``, below the line that declares a command, and is kept
+by lower-case names (``container|subcommand``). The text is there from the start, and is looked into
+when documentation is first asked for:
 
 - what the command does, one sentence;
 - its arguments, in the notation of ``compat.doc_notation``; no line where it has none;

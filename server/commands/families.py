@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import Final
 
 from headrace.server.commands.documentation import show_help
+from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import MODULES, Command, Handler, TableError, every_row
+
+# Modules that are imported when one of their commands is called, because few servers are asked.
+LATE: Final = ("headrace.server.commands.server.cluster", "headrace.server.commands.server.hotkeys")
+
+
+class Late:
+    """Runs a command of such a module for the first time."""
+
+    def __init__(self, row: Command) -> None:
+        self._row: Final = row
+
+    def run(self, call: Call) -> object:
+        """Import the module, and run its function."""
+        run = function_of(self._row)
+        assert run is not None
+        self._row.run = run
+        return run(call)
 
 
 def bind() -> None:
@@ -16,15 +35,19 @@ def bind() -> None:
         TableError: a command has no function.
     """
     for name in MODULES:
-        import_module(name)
+        if name not in LATE:
+            import_module(name)
     for row in every_row():
-        if row.run is None:
-            row.run = _function_of(row)
+        if row.run is None and row.place.partition(":")[0] in LATE:
+            row.run = None if row.subcommands else Late(row).run
+        elif row.run is None:
+            row.run = function_of(row)
             if row.run is None and not row.subcommands:
                 raise TableError(f"{row.name.decode()} has no function in {row.place}")
 
 
-def _function_of(row: Command) -> Handler | None:
+def function_of(row: Command) -> Handler | None:
+    """Return the function that a row names, if there is one; its module is imported."""
     place, _, name = row.place.partition(":")
     module = import_module(place)
     if name:

@@ -35,24 +35,23 @@ from headrace.compat.type_errors import (
     stored_with_more,
 )
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.protocol.replies import NO_REPLIES
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import store_result
+from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import (
     ADDED,
     CH,
     NX,
     XX,
     Adding,
-    limits,
-    new_sorted_set,
+    put_one,
     put_together,
     sorted_set_at,
-    sorted_set_to_change,
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import NONE_ALIKE, KeySpec, alike, finds_keys
+from headrace.server.dispatch.rows import NONE_ALIKE, alike, finds_keys
 from headrace.storage.packed.strings import next_at, string_at
 from headrace.storage.sorted_set.runs import place_of as place_in
 from headrace.storage.sorted_set.runs import score_at
@@ -97,7 +96,6 @@ def distance_text(value: float) -> bytes:
     return b"%d.%04d" % divmod(round(value * 10000.0), 10000)
 
 
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
 _OPTIONS: Final[dict[bytes, int]] = {b"NX": int(NX), b"XX": int(XX), b"CH": int(CH)}
 _OPTION_BYTES: Final = 2
 _FIRST_PLACE: Final = 2
@@ -141,11 +139,7 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
     score = score_of(longitude, latitude)
     key = argv[1]
     member = argv[4]
-    value = sorted_set_to_change(call, key)
-    if value is None:
-        value = new_sorted_set(call, 1, len(member))
-        call.put(key, value)
-    became = value.put(member, float(score), limits(call))
+    became = put_one(call, key, float(score), member)
     if became != SAME:
         call.changed(key, ADDED, [b"zadd", key, b"%d" % score, member] if call.recorded else None)
     return 1 if became == NEW else 0
@@ -458,7 +452,7 @@ def _run(call: Call, kind: int, may_store: bool) -> object:
     key = search.store_key
     if key is None:
         return search.reply(call.session.resp3, results)
-    made = sorted_set_of(search.stored(results), limits(call))
+    made = sorted_set_of(search.stored(results), call.server.data.sorted_set_limits)
     event = SEARCH_STORED if kind == _SEARCH else RADIUS_STORED
     store_result(call, key, made, event, call.argv)
     return len(results)
@@ -508,9 +502,7 @@ def geosearchstore(call: Call) -> object:
 
 
 @alike("GEOADD", of_any_key=True)
-def geoadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def geoadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Single members of sorted sets that are there, or are made; recorded as ZADD."""
     if len(requests[first]) != ONE_PLACE or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES

@@ -16,10 +16,10 @@ from headrace.compat.type_errors import (
     unknown_debug,
 )
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies, Status
+from headrace.protocol.replies import NO_REPLIES, OK, Status
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import NO_TOUCH
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values
 from headrace.server.commands.typed_keys import buffer_at, in_place, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
@@ -44,25 +44,15 @@ ESTIMATED: Final = Event(b"", EVENT_STRING, touches=True)  # the string holds it
 MADE_DENSE: Final = Event(b"", EVENT_STRING)
 
 
-def is_sketch_at(call: Call, key: bytes) -> bool:
-    """Whether there is the HyperLogLog of a key, for a command that reads; raises WRONGTYPE."""
-    return _readable(call, key) is not None
-
-
-def sketch_at(call: Call, key: bytes) -> bytes | None:
-    """The HyperLogLog of a key or None, for a command that reads; raises WRONGTYPE."""
-    value = _readable(call, key)
-    return None if value is None else bytes(value)
-
-
-def _readable(call: Call, key: bytes) -> bytes | bytearray | None:
+def sketch_at(call: Call, key: bytes) -> bytes | bytearray | None:
+    """The HyperLogLog of a key or None, only to be read; raises WRONGTYPE."""
     value = buffer_at(call, key)
     if value is not None and not is_sketch(value):
         raise CommandError(NOT_A_SKETCH)
     return value
 
 
-def changing(call: Call, key: bytes) -> bytearray | None:
+def sketch_to_change(call: Call, key: bytes) -> bytearray | None:
     """The HyperLogLog of a key that is about to change, or None; raises WRONGTYPE."""
     found = writable(call, key)
     if found is None:
@@ -85,7 +75,7 @@ def pfadd(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     changed = 0
-    sketch = changing(call, key)
+    sketch = sketch_to_change(call, key)
     if sketch is None:
         sketch = created(call, key)
         forget_estimate(sketch)
@@ -115,26 +105,26 @@ def pfcount(call: Call) -> object:
 
 
 def _count_one(call: Call, key: bytes) -> int:
-    if not is_sketch_at(call, key):
+    if sketch_at(call, key) is None:
         return 0
     call.db.before_change(key)  # which is not done for a command that only reads
-    sketch = changing(call, key)
+    sketch = sketch_to_change(call, key)
     assert sketch is not None
     number = known_estimate(sketch)
     if number is None:
         union = Union()
-        _take(union, bytes(sketch))
+        _take(union, sketch)
         number = union.estimate()
         keep_estimate(sketch, number)
         call.changed(key, ESTIMATED, call.argv)
     return number
 
 
-def _take(union: Union, sketch: bytes | None) -> None:
+def _take(union: Union, sketch: bytes | bytearray | None) -> None:
     if sketch is None:
         return
     try:
-        union.take(sketch)
+        union.take(bytes(sketch))
     except Corrupted:
         raise CommandError(CORRUPTED) from None
 
@@ -146,7 +136,7 @@ def pfmerge(call: Call) -> object:
     union = Union()
     for key in argv[1:]:
         _take(union, sketch_at(call, key))
-    sketch = changing(call, target)
+    sketch = sketch_to_change(call, target)
     if sketch is None:
         sketch = created(call, target)
     union.write(sketch, call.server.config.hll_sparse_max_bytes)
@@ -170,7 +160,7 @@ def pfdebug(call: Call) -> object:
     name = word.upper()
     if name == b"SIMD":
         return _switched(key)
-    sketch = changing(call, key)
+    sketch = sketch_to_change(call, key)
     if sketch is None:
         raise CommandError(NO_KEY_TO_DEBUG)
     if name == b"ENCODING":
@@ -245,9 +235,7 @@ _COUNT_WORDS: Final = 2  # of one key
 
 
 @alike("PFADD", of_any_key=True)
-def pfadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def pfadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements of HyperLogLogs that are there, and were written into before."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -288,6 +276,7 @@ class _Estimate(Reader):
     """Estimates that are known; a sketch that is asked for again is not looked at again."""
 
     def __init__(self) -> None:
+        super().__init__(_COUNT_WORDS)
         self._last: object = None
         self._number: int | None = None
 
@@ -308,10 +297,8 @@ class _Estimate(Reader):
 
 
 @alike("PFCOUNT", of_any_key=True)
-def pfcount_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def pfcount_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Estimates that single HyperLogLogs hold."""
-    if len(requests[first]) != _COUNT_WORDS or call.session.special & NO_TOUCH:
+    if call.session.special & NO_TOUCH:
         return NONE_ALIKE, NO_REPLIES
-    return read_alike(call, requests, first, end, _Estimate())
+    return _Estimate().run(call, requests, first, end)

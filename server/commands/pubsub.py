@@ -6,29 +6,26 @@ other in form, but in the place of the reply, inside EXEC too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from headrace.compat.errors import SSUBSCRIBE_IN_MULTI, CommandError, bad_subcommand
 from headrace.compat.glob import Glob
 from headrace.protocol.replies import Push, Replies
 from headrace.server.clients.session import IN_MULTI, Session
 from headrace.server.dispatch.call import Call
 
+_OF_SHARDS: Final = (b"ssubscribe", b"sunsubscribe")
+
 
 def subscribe(call: Call) -> object:
     """Reply: for each channel (subscribe, channel, subscriptions)."""
-    replies: list[object] = []
-    for channel in call.argv[1:]:
-        call.server.clients.pubsub.subscribe(call.session, channel)
-        replies.append(Push([b"subscribe", channel, call.session.subscriptions]))
-    return Replies(replies)
+    return _each(call, b"subscribe", call.argv[1:], call.server.clients.pubsub.subscribe)
 
 
 def psubscribe(call: Call) -> object:
     """Reply: for each pattern (psubscribe, pattern, subscriptions)."""
-    replies: list[object] = []
-    for pattern in call.argv[1:]:
-        call.server.clients.pubsub.subscribe_pattern(call.session, pattern)
-        replies.append(Push([b"psubscribe", pattern, call.session.subscriptions]))
-    return Replies(replies)
+    return _each(call, b"psubscribe", call.argv[1:], call.server.clients.pubsub.subscribe_pattern)
 
 
 def ssubscribe(call: Call) -> object:
@@ -38,11 +35,7 @@ def ssubscribe(call: Call) -> object:
     """
     if call.session.special & IN_MULTI:
         raise CommandError(SSUBSCRIBE_IN_MULTI)
-    replies: list[object] = []
-    for channel in call.argv[1:]:
-        call.server.clients.pubsub.subscribe_shard(call.session, channel)
-        replies.append(Push([b"ssubscribe", channel, len(call.session.shard_channels)]))
-    return Replies(replies)
+    return _each(call, b"ssubscribe", call.argv[1:], call.server.clients.pubsub.subscribe_shard)
 
 
 def unsubscribe(call: Call) -> object:
@@ -51,32 +44,36 @@ def unsubscribe(call: Call) -> object:
     Reply: for each channel (unsubscribe, channel, subscriptions left); one with a nil channel when
         there was nothing to leave.
     """
-    session = call.session
-    replies: list[object] = []
-    for channel in call.argv[1:] or list(session.channels):
-        call.server.clients.pubsub.unsubscribe(session, channel)
-        replies.append(Push([b"unsubscribe", channel, session.subscriptions]))
-    return Replies(replies or [Push([b"unsubscribe", None, session.subscriptions])])
+    left = call.argv[1:] or list(call.session.channels)
+    return _each(call, b"unsubscribe", left, call.server.clients.pubsub.unsubscribe)
 
 
 def punsubscribe(call: Call) -> object:
     """As UNSUBSCRIBE, for patterns."""
-    session = call.session
-    replies: list[object] = []
-    for pattern in call.argv[1:] or list(session.patterns):
-        call.server.clients.pubsub.unsubscribe_pattern(session, pattern)
-        replies.append(Push([b"punsubscribe", pattern, session.subscriptions]))
-    return Replies(replies or [Push([b"punsubscribe", None, session.subscriptions])])
+    left = call.argv[1:] or list(call.session.patterns)
+    return _each(call, b"punsubscribe", left, call.server.clients.pubsub.unsubscribe_pattern)
 
 
 def sunsubscribe(call: Call) -> object:
     """As UNSUBSCRIBE, for shard channels."""
-    session = call.session
+    left = call.argv[1:] or list(call.session.shard_channels)
+    return _each(call, b"sunsubscribe", left, call.server.clients.pubsub.unsubscribe_shard)
+
+
+def _each(
+    call: Call, kind: bytes, names: list[bytes], change: Callable[[Session, bytes], object]
+) -> Replies:
+    """Change subscriptions one by one; the messages that say so, one without a name for none."""
     replies: list[object] = []
-    for channel in call.argv[1:] or list(session.shard_channels):
-        call.server.clients.pubsub.unsubscribe_shard(session, channel)
-        replies.append(Push([b"sunsubscribe", channel, len(session.shard_channels)]))
-    return Replies(replies or [Push([b"sunsubscribe", None, len(session.shard_channels)])])
+    for name in names:
+        change(call.session, name)
+        replies.append(_message(call.session, kind, name))
+    return Replies(replies or [_message(call.session, kind, None)])
+
+
+def _message(session: Session, kind: bytes, name: bytes | None) -> Push:
+    of_shards = kind in _OF_SHARDS
+    return Push([kind, name, len(session.shard_channels) if of_shards else session.subscriptions])
 
 
 def publish(call: Call) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from headrace.compat import errors
@@ -17,6 +16,7 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Status
 from headrace.server.clients.session import REPLICA, ReplicaFacts
+from headrace.server.commands.shared import integer
 from headrace.server.dispatch.admission import drop_replica
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -128,12 +128,10 @@ def replconf(call: Call) -> object:
         option = argv[at].lower()
         if option in (b"ack", b"getack"):  # this client is no replica
             return NO_REPLY
-        take = _OPTIONS.get(option)
-        if take is None:
-            raise CommandError(errors.unknown_replconf(argv[at]))
         if call.session.facts is None:
             call.session.facts = ReplicaFacts()
-        take(call.session.facts, argv[at + 1])
+        if not _take(call.session.facts, option, argv[at + 1]):
+            raise CommandError(errors.unknown_replconf(argv[at]))
     return OK
 
 
@@ -154,36 +152,29 @@ def _take_from_replica(call: Call) -> None:
         replicas.acknowledge(call.session, offset, on_disk)
 
 
-def _take_port(facts: ReplicaFacts, word: bytes) -> None:
-    facts.port = Args([b"", word]).integer()
-
-
-def _take_address(facts: ReplicaFacts, word: bytes) -> None:
-    if len(word) > _LONGEST_ADDRESS:
-        raise CommandError(errors.REPLCONF_LONG_ADDRESS)
-    facts.address = word
-
-
-def _take_ability(facts: ReplicaFacts, word: bytes) -> None:
-    """All others are passed over, as Redis does."""
-    name = word.lower()
-    if name == b"psync2":
-        facts.psync2 = True
-    elif name == b"eof":
-        facts.knows_end = True
-
-
-def _take_version(facts: ReplicaFacts, word: bytes) -> None:
-    facts.is_valkey = True
-
-
-def _take_rdb_only(facts: ReplicaFacts, word: bytes) -> None:
-    facts.rdb_only = _bit(word)
-
-
-def _take_channel(facts: ReplicaFacts, word: bytes) -> None:
-    """A second connection for the snapshot is not used, whatever a replica can."""
-    _bit(word)
+def _take(facts: ReplicaFacts, option: bytes, word: bytes) -> bool:
+    """Note what a replica says of itself; False where the option is not known."""
+    if option == b"listening-port":
+        facts.port = integer(word)
+    elif option == b"ip-address":
+        if len(word) > _LONGEST_ADDRESS:
+            raise CommandError(errors.REPLCONF_LONG_ADDRESS)
+        facts.address = word
+    elif option == b"capa":  # all others are passed over, as Redis does
+        name = word.lower()
+        facts.psync2 = facts.psync2 or name == b"psync2"
+        facts.knows_end = facts.knows_end or name == b"eof"
+    elif option == b"version":
+        facts.is_valkey = True
+    elif option == b"rdb-only":
+        facts.rdb_only = _bit(word)
+    elif option == b"rdb-filter-only":
+        _take_filter(facts, word)
+    elif option == b"rdb-channel":
+        _bit(word)  # a second connection for the snapshot is not used, whatever a replica can
+    else:
+        return False
+    return True
 
 
 def _take_filter(facts: ReplicaFacts, word: bytes) -> None:
@@ -198,21 +189,10 @@ def _take_filter(facts: ReplicaFacts, word: bytes) -> None:
 
 
 def _bit(word: bytes) -> bool:
-    number = Args([b"", word]).integer()
+    number = integer(word)
     if not 0 <= number <= 1:
         raise CommandError(errors.REPLCONF_NO_BIT)
     return number == 1
-
-
-_OPTIONS: Final[dict[bytes, Callable[[ReplicaFacts, bytes], None]]] = {
-    b"listening-port": _take_port,
-    b"ip-address": _take_address,
-    b"capa": _take_ability,
-    b"version": _take_version,
-    b"rdb-only": _take_rdb_only,
-    b"rdb-filter-only": _take_filter,
-    b"rdb-channel": _take_channel,
-}
 
 
 def role(call: Call) -> object:
@@ -254,8 +234,3 @@ def replicaof(call: Call) -> object:
     server.config.replicaof = b"%b %d" % (host, number)
     server.role.ready_following().follow(host, number)
     return OK
-
-
-def slaveof(call: Call) -> object:
-    """The older name of REPLICAOF."""
-    return replicaof(call)

@@ -6,17 +6,17 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat.errors import NOT_POSITIVE, SYNTAX, WRONGTYPE, CommandError, not_between
+from headrace.compat.errors import NOT_POSITIVE, SYNTAX, CommandError, not_between
 from headrace.compat.event_classes import EVENT_SET
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.type_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, Packed
 from headrace.server.changes.events import DELETED, Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
     LOOK_EVERY,
-    ElementScan,
+    ScanOptions,
     deletion,
     drop_empty,
     generator,
@@ -24,11 +24,12 @@ from headrace.server.commands.shared import (
     scan_cursor,
     store_result,
 )
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
+from headrace.server.commands.typed_keys import set_at, set_to_change
 from headrace.server.config.config import Config
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.packed.strings import pack, unpack
 from headrace.storage.set.set import (
     HASHTABLE,
@@ -50,25 +51,6 @@ TAKEN: Final = Event(b"spop", EVENT_SET, touches=True)
 INTERSECTION_STORED: Final = Event(b"sinterstore", EVENT_SET, touches=True)
 UNION_STORED: Final = Event(b"sunionstore", EVENT_SET, touches=True)
 DIFFERENCE_STORED: Final = Event(b"sdiffstore", EVENT_SET, touches=True)
-
-
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
-
-
-def set_at(call: Call, key: bytes) -> Set | None:
-    """The set of a key, or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, Set):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def changeable(call: Call, key: bytes) -> Set | None:
-    """The set of a key that may be about to change, or None; raises WRONGTYPE."""
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, Set):
-        return value
-    raise CommandError(WRONGTYPE)
 
 
 class _Limits:
@@ -123,7 +105,7 @@ def sadd(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     limits = set_limits(call.server.config)
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None:
         value = new_set(argv[2], len(argv) - 2, limits)
         call.put(key, value)
@@ -142,7 +124,7 @@ def srem(call: Call) -> object:
     """Reply: how many members are gone."""
     argv = call.argv
     key = argv[1]
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None:
         return 0
     removed = 0
@@ -162,10 +144,10 @@ def smove(call: Call) -> object:
     Source: t_set.c, smoveCommand.
     """
     _, key, target_key, member = call.argv
-    source = changeable(call, key)
+    source = set_to_change(call, key)
     if source is None:
         return 0
-    target = changeable(call, target_key)
+    target = set_to_change(call, target_key)
     if source is target:
         return 1 if source.has(member) else 0
     if target is None and call.server.data.region is not None:
@@ -220,7 +202,7 @@ def sscan(call: Call) -> object:
     value = set_at(call, call.argv[1])
     if value is None:
         return EMPTY_SCAN
-    scan = ElementScan(call, False)
+    scan = ScanOptions(call, 3)
     pieces: list[bytes] = []
     cursor = value.scan(cursor, scan.count, pieces)
     found: list[object] = []
@@ -375,11 +357,11 @@ def spop(call: Call) -> object:
     key = argv[1]
     if len(argv) > 2:
         return _spop_some(call)
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None:
         return None
     member = value.take_random(random_bits())
-    call.changed(key, TAKEN, [b"SREM", key, member])
+    call.changed(key, TAKEN, [b"SREM", key, member] if call.recorded else None)
     drop_empty(call, key, value)
     return member
 
@@ -391,7 +373,7 @@ def _spop_some(call: Call) -> object:
     count = parse_integer(call.argv[2])
     if count is None or count < 0:
         raise CommandError(NOT_POSITIVE)
-    value = changeable(call, key)
+    value = set_to_change(call, key)
     if value is None or not count:
         return members_reply(call, [])
     size = value.size()
@@ -404,8 +386,9 @@ def _spop_some(call: Call) -> object:
         return reply
     taken = _take(call, value, count)
     call.changed(key, TAKEN, None, count=count)
-    for at in range(0, count, _REMOVED_AT_ONCE):
-        call.record([b"SREM", key, *taken[at : at + _REMOVED_AT_ONCE]])
+    if call.recorded:
+        for at in range(0, count, _REMOVED_AT_ONCE):
+            call.record([b"SREM", key, *taken[at : at + _REMOVED_AT_ONCE]])
     return members_reply(call, taken)
 
 
@@ -475,9 +458,7 @@ def _different(value: Set, count: int) -> list[bytes]:
 
 
 @alike("SADD", of_any_key=True)
-def sadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def sadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Members that join sets that are there, or are made."""
     if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
@@ -520,9 +501,7 @@ def sadd_alike(
 
 
 @alike("SREM", of_any_key=True)
-def srem_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def srem_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Members that leave sets, up to the request that may leave nothing of one."""
     if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
@@ -583,30 +562,12 @@ class _SmallMembers(Reader):
         return True
 
 
-_is_member: Final = _IsMember()
-_small_members: Final = _SmallMembers()
-
-
-@alike("SISMEMBER", of_any_key=True)
-def sismember_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Members that are looked for in sets."""
-    return read_alike(call, requests, first, end, _is_member, 2)
-
-
-@alike("SMEMBERS", of_any_key=True)
-def smembers_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """All members of small sets."""
-    return read_alike(call, requests, first, end, _small_members)
+read_alike("SISMEMBER", _IsMember(element_at=2))
+read_alike("SMEMBERS", _SmallMembers())
 
 
 @alike("SRANDMEMBER", of_any_key=True)
-def srandmember_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def srandmember_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """One member by chance for each request."""
     if len(requests[first]) > 2:
         return NONE_ALIKE, NO_REPLIES

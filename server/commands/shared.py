@@ -1,4 +1,4 @@
-"""What commands of several families share: deadlines, scans, random numbers, stored values."""
+"""What commands of several families share: deadlines, pops, scans, chance, stored values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING, Final
 from librt.random import randrange
 from mypy_extensions import i64
 
-from headrace.compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError
+from headrace.compat.errors import (
+    COUNT_BELOW_ONE,
+    INVALID_CURSOR,
+    NOT_AN_INTEGER,
+    NOVALUES_NOT_HERE,
+    NUMKEYS_BELOW_ONE,
+    SYNTAX,
+    VALUE_OUT_OF_RANGE,
+    CommandError,
+    not_between,
+)
 from headrace.compat.glob import matches
-from headrace.compat.numbers import parse_unsigned
+from headrace.compat.numbers import INT64_MAX, parse_integer, parse_unsigned
+from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED, Event
 from headrace.server.clients.session import REPLAY
 from headrace.server.commands.shared_keys import shared_keys
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
+from headrace.server.waiting import ElementOf, Parked
 from headrace.storage.collection import Collection
 from headrace.storage.faces import type_name
 from headrace.storage.keyspace import Keyspace
@@ -99,6 +111,65 @@ def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: obje
         call.changed_in(db, key, TYPE_CHANGED, None, count=0)
 
 
+def integer(word: bytes) -> int:
+    """Return the signed 64-bit integer that a word spells; raises NOT_AN_INTEGER for none."""
+    number = parse_integer(word)
+    if number is None:
+        raise CommandError(NOT_AN_INTEGER)
+    return number
+
+
+def positive(word: bytes) -> int:
+    """Return how many elements a request is about; at least one."""
+    count = parse_integer(word)
+    if count is None or count < 1:
+        raise CommandError(COUNT_BELOW_ONE)
+    return count
+
+
+class Pop:
+    """``numkeys key [key ...] LEFT|RIGHT [COUNT count]``, as LMPOP and ZMPOP have it.
+
+    Args:
+        at: where ``numkeys`` stands.
+        ends: the words for the two ends.
+
+    Attributes:
+        last: the second end is meant.
+
+    Raises: CommandError.
+    """
+
+    def __init__(self, argv: list[bytes], at: int, ends: tuple[bytes, bytes]) -> None:
+        args = Args(argv, at)
+        number = args.integer(NUMKEYS_BELOW_ONE)
+        if number < 1:
+            raise CommandError(NUMKEYS_BELOW_ONE)
+        if number >= args.left:
+            raise CommandError(SYNTAX)
+        self.keys: Final = argv[args.at : args.at + number]
+        args.at += number
+        end = args.option()
+        if end not in ends:
+            raise CommandError(SYNTAX)
+        self.last: Final = end == ends[1]
+        self.count = positive(args.word()) if args.flag(b"COUNT") else 1
+        args.end()
+
+
+def wait(
+    call: Call,
+    keys: list[bytes],
+    deadline_ms: int,
+    interest: ElementOf,
+    at_once: object = NULL_ARRAY,
+) -> object:
+    """Wait for an element of one of the keys, or answer ``at_once`` where that may not be."""
+    if not call.may_block:
+        return at_once
+    return Parked(keys, deadline_ms, call.argv, NULL_ARRAY, interest)
+
+
 _DEFAULT_COUNT: Final = 10
 _COUNT_MOST: Final = 1 << 40  # no collection has as many elements
 _CURSOR_BITS: Final = (1 << 32) - 1  # of a table; the others are ignored, as in Redis
@@ -113,25 +184,29 @@ def scan_cursor(call: Call) -> int:
     return cursor & _CURSOR_BITS
 
 
-class ElementScan:
-    """The options of the request; they are looked at behind the key.
+class ScanOptions:
+    """The options of SCAN and its kin; where there is a key, they are looked at behind it.
 
     Args:
+        at: where they begin.
         hash_: NOVALUES is one of them.
+        keys: TYPE is one of them.
 
     Attributes:
         count: about how many elements are asked for.
         values: the values of fields, too.
+        kind: the type of the keys; None is any, and of one that does not exist there is no key.
 
     Raises:
         CommandError: they are not well formed.
     """
 
-    def __init__(self, call: Call, hash_: bool) -> None:
+    def __init__(self, call: Call, at: int, hash_: bool = False, keys: bool = False) -> None:
         self.count = _DEFAULT_COUNT
         self.values = True
+        self.kind: bytes | None = None
         self._pattern = b"*"
-        args = Args(call.argv, 3)
+        args = Args(call.argv, at)
         while args.left:
             option = args.option()
             if option == b"COUNT" and args.left:
@@ -141,6 +216,8 @@ class ElementScan:
                 self.count = min(self.count, _COUNT_MOST)
             elif option == b"MATCH" and args.left:
                 self._pattern = args.word()
+            elif option == b"TYPE" and args.left and keys:
+                self.kind = args.word().lower()
             elif option == b"NOVALUES":
                 if not hash_:
                     raise CommandError(NOVALUES_NOT_HERE)
@@ -150,13 +227,28 @@ class ElementScan:
         self.all: Final = self._pattern == b"*"
 
     def takes(self, element: bytes) -> bool:
-        """Return whether an element, or a field, fits the pattern."""
+        """Return whether a key, an element or a field fits the pattern."""
         return self.all or matches(self._pattern, element)
 
 
 _GENERATORS: Final[list[Random]] = []  # one, as soon as somebody asks
 LOOK_EVERY: Final = 1024  # elements by chance, between two looks how long the reply has become
+_MOST_PAIRS: Final = INT64_MAX // 2
 _SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS
+
+
+def random_count(argv: list[bytes], option: bytes) -> tuple[int, bool]:
+    """Read ``count [option]`` of a command that draws at random; whether the option is there."""
+    count = integer(argv[2])
+    if count < -INT64_MAX:
+        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+    if len(argv) == 3:
+        return count, False
+    if len(argv) > 4 or argv[3].upper() != option:
+        raise CommandError(SYNTAX)
+    if not -_MOST_PAIRS <= count <= _MOST_PAIRS:
+        raise CommandError(VALUE_OUT_OF_RANGE)
+    return count, True
 
 
 def generator() -> Random:

@@ -8,13 +8,16 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import PackedReplies
+from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.clients.session import NO_TOUCH
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ALIKE_BYTES
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.collection import Collection
 from headrace.storage.key_table import MOST_AHEAD
 from headrace.storage.packed.table import Table
+
+Requests = list[list[bytes]]
+Ran = tuple[int, PackedReplies]  # how many requests were run, and their replies
 
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
 
@@ -36,7 +39,7 @@ class Values:
     def __init__(
         self,
         call: Call,
-        requests: list[list[bytes]],
+        requests: Requests,
         end: i64,
         writes: bool = False,
         element_at: i64 = 0,
@@ -105,7 +108,16 @@ class Values:
 
 
 class Reader:
-    """Answers requests that read one key each; ``read_alike`` asks it for one after another."""
+    """Answers requests that read one key each, one after another.
+
+    Args:
+        words: how many words such a request has; 0: as many as the command takes.
+        element_at: see ``Values``.
+    """
+
+    def __init__(self, words: i64 = 0, element_at: i64 = 0) -> None:
+        self._words: Final[i64] = words
+        self._element_at: Final[i64] = element_at
 
     @abstractmethod
     def absent(self, out: Packer) -> None:
@@ -117,39 +129,32 @@ class Reader:
         """Answer a request for a key with this value; False where it is to be run by itself."""
         raise NotImplementedError
 
-
-def read_alike(
-    call: Call,
-    requests: list[list[bytes]],
-    first: int,
-    end: int,
-    reader: Reader,
-    element_at: int = 0,
-) -> tuple[int, PackedReplies]:
-    """Run requests that read, up to one out of the ordinary, and count hits and misses.
-
-    Args:
-        element_at: see ``Values``.
-
-    Returns: as a function that is declared by ``alike``.
-    """
-    values = Values(call, requests, end, element_at=element_at)
-    out = Packer(call.session.resp3)
-    hits: i64 = 0
-    at: i64 = first
-    until: i64 = end
-    while at < until:
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
+    def run(self, call: Call, requests: Requests, first: int, end: int) -> Ran:
+        """Run requests up to one out of the ordinary, and count hits and misses; see ``alike``."""
+        if self._words and len(requests[first]) != self._words:
+            return NONE_ALIKE, NO_REPLIES
+        values = Values(call, requests, end, element_at=self._element_at)
+        out = Packer(call.session.resp3)
+        hits: i64 = 0
+        at: i64 = first
+        until: i64 = end
+        while at < until:
+            value = values.of(at)
+            if value is None:
+                if call.reports_misses():
+                    break
+                self.absent(out)
+            else:
+                if not self.read(out, value, requests[at]):
+                    break
+                hits += 1
+            at += 1
+            if out.wire_bytes() >= ALIKE_BYTES:
                 break
-            reader.absent(out)
-        else:
-            if not reader.read(out, value, requests[at]):
-                break
-            hits += 1
-        at += 1
-        if out.wire_bytes() >= ALIKE_BYTES:
-            break
-    call.count_reads(hits, at - first - hits)
-    return int(at) - first, out.replies()
+        call.count_reads(hits, at - first - hits)
+        return int(at) - first, out.replies()
+
+
+def read_alike(name: str, reader: Reader) -> None:
+    """Declare who answers requests of a command that are run at once, whatever keys they name."""
+    alike(name, of_any_key=True)(reader.run)

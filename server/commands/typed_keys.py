@@ -1,4 +1,8 @@
-"""Keys that hold sorted sets or strings: how commands of several families find and change them."""
+"""Keys by the type of their values: how commands find one, and how several families change it.
+
+A function ``..._at`` is for a command that reads, and counts a hit or a miss; ``..._to_change`` is
+for one that writes. Both return None without a key, and raise WRONGTYPE for another type.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,143 @@ from headrace.compat.type_errors import SCORE_IS_NAN
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import REPLAY
-from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
-from headrace.storage.collection import SmallLimits
+from headrace.storage.array import Array
 from headrace.storage.entry import Entry
+from headrace.storage.hash.hash import Hash
+from headrace.storage.list.list import List
+from headrace.storage.set.set import Set
 from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet
+from headrace.storage.stream.stream import Stream
 from headrace.storage.string.string import string_bytes
+
+
+def array_at(call: Call, key: bytes) -> Array | None:
+    """Return the array of a key, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, Array):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def array_to_change(call: Call, key: bytes) -> Array | None:
+    """Return the array of a key, for a command that writes."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, Array):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def hash_at(call: Call, key: bytes) -> Hash | None:
+    """Return the hash of a key, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, Hash):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def hash_to_change(call: Call, key: bytes) -> Hash | None:
+    """Return the hash of a key, for a command that writes."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, Hash):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def list_at(call: Call, key: bytes) -> List | None:
+    """Return the list of a key, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, List):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def list_to_change(call: Call, key: bytes) -> List | None:
+    """Return the list of a key, for a command that writes."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, List):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def set_at(call: Call, key: bytes) -> Set | None:
+    """Return the set of a key, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, Set):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def set_to_change(call: Call, key: bytes) -> Set | None:
+    """Return the set of a key, for a command that writes."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, Set):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def sorted_set_at(call: Call, key: bytes) -> SortedSet | None:
+    """Return the sorted set of a key, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, SortedSet):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def sorted_set_to_change(call: Call, key: bytes) -> SortedSet | None:
+    """Return the sorted set of a key, for a command that writes."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, SortedSet):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def stream_at(call: Call, key: bytes) -> Stream | None:
+    """Return the stream of a key, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, Stream):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def stream_to_change(call: Call, key: bytes) -> Stream | None:
+    """Return the stream of a key, for a command that writes."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, Stream):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def string_at(call: Call, key: bytes) -> bytes | None:
+    """The bytes of a string or None, for a command that reads; raises WRONGTYPE."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, bytes):
+        return value
+    text = string_bytes(value)
+    if text is None:
+        raise CommandError(WRONGTYPE)
+    return text
+
+
+def buffer_at(call: Call, key: bytes) -> bytes | bytearray | None:
+    """As ``string_at``, without a copy of a string that is written into; it is only to be read."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, (bytes, bytearray)):
+        return value
+    text = string_bytes(value)
+    if text is None:
+        raise CommandError(WRONGTYPE)
+    return text
+
+
+def writable(call: Call, key: bytes) -> Entry | None:
+    """The entry of a string that is about to change, or None; raises WRONGTYPE."""
+    found = call.db.entry(key, call.now_ms)
+    if found is None or isinstance(found.value, (bytes, int, bytearray)):
+        return found
+    raise CommandError(WRONGTYPE)
+
 
 ADDED: Final = Event(b"zadd", EVENT_ZSET, touches=True)
 
@@ -33,40 +167,22 @@ CH: Final[i64] = 16
 INCR: Final[i64] = 32
 
 
-def sorted_set_at(call: Call, key: bytes) -> SortedSet | None:
-    """The sorted set of a key or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, SortedSet):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def sorted_set_to_change(call: Call, key: bytes) -> SortedSet | None:
-    """The sorted set of a key or None, for a command that writes; raises WRONGTYPE."""
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, SortedSet):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def limits(call: Call) -> SmallLimits:
-    """Up to which size sorted sets are small."""
-    return call.server.data.sorted_set_limits
-
-
 def new_sorted_set(call: Call, members: int, first_bytes: int) -> SortedSet:
     """An empty set that is to have so many members at most, the first one of this length."""
     made = SortedSet()
-    bounds = limits(call)
+    bounds = call.server.data.sorted_set_limits
     if members > bounds.elements or first_bytes > bounds.element_bytes:
         made.make_large()
     return made
 
 
-def drop_if_empty(call: Call, key: bytes, value: SortedSet) -> None:
-    """Remove a key that has lost its last member; see ``drop_empty``."""
-    if value.is_empty():
-        drop_empty(call, key, value)
+def put_one(call: Call, key: bytes, score: float, member: bytes) -> i64:
+    """Put a member into a set that is there, or is made; ``NEW``, ``SAME`` or neither."""
+    value = sorted_set_to_change(call, key)
+    if value is None:
+        value = new_sorted_set(call, 1, len(member))
+        call.put(key, value)
+    return value.put(member, score, call.server.data.sorted_set_limits)
 
 
 def put_together(
@@ -89,7 +205,7 @@ def put_together(
     Returns: up to where they were run.
     """
     values = Values(call, requests, first + len(scores), writes=True)
-    bounds = limits(call)
+    bounds = call.server.data.sorted_set_limits
     end = first + len(scores)
     at = first
     while at < end:
@@ -169,7 +285,7 @@ class Adding:
                 return
             value = new_sorted_set(call, len(members), len(members[0]))
             call.put(self.key, value)
-        bounds = limits(call)
+        bounds = call.server.data.sorted_set_limits
         if len(members) > bounds.elements:
             value.make_large()
         for at, member in enumerate(members):
@@ -197,36 +313,6 @@ class Adding:
 
 
 _ZEROS: Final = bytes(1 << 16)
-
-
-def string_at(call: Call, key: bytes) -> bytes | None:
-    """The bytes of a string or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, bytes):
-        return value
-    text = string_bytes(value)
-    if text is None:
-        raise CommandError(WRONGTYPE)
-    return text
-
-
-def buffer_at(call: Call, key: bytes) -> bytes | bytearray | None:
-    """As ``string_at``, without a copy of a string that is written into; it is only to be read."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, (bytes, bytearray)):
-        return value
-    text = string_bytes(value)
-    if text is None:
-        raise CommandError(WRONGTYPE)
-    return text
-
-
-def writable(call: Call, key: bytes) -> Entry | None:
-    """The entry of a string that is about to change, or None; raises WRONGTYPE."""
-    found = call.db.entry(key, call.now_ms)
-    if found is None or isinstance(found.value, (bytes, int, bytearray)):
-        return found
-    raise CommandError(WRONGTYPE)
 
 
 def in_place(call: Call, found: Entry) -> bytearray:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from headrace.compat.errors import NOT_AN_INTEGER, CommandError, invalid_expire, wrong_arity
+from headrace.compat.errors import CommandError, invalid_expire, wrong_arity
 from headrace.compat.numbers import INT32_MAX, parse_integer
 from headrace.compat.type_errors import (
     EXPIRE_TIME_MISSING,
@@ -31,12 +30,10 @@ from headrace.server.commands.hashes.fields import (
     FIELDS_DELETED,
     FIELDS_PERSISTED,
     FIELDS_SET,
-    changeable,
     delete_fields,
     drop_expired,
     has_expired,
     has_same_deadline,
-    hash_at,
     living,
     made,
     note_deadlines,
@@ -44,8 +41,9 @@ from headrace.server.commands.hashes.fields import (
     report,
     report_expired,
 )
-from headrace.server.commands.shared import drop_empty
+from headrace.server.commands.shared import drop_empty, integer
 from headrace.server.commands.shared import has_passed as is_over
+from headrace.server.commands.typed_keys import hash_at, hash_to_change
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.hash.hash import Hash
@@ -76,15 +74,18 @@ def counted_fields(call: Call, at: int) -> list[bytes]:
     return fields
 
 
+def counted(fields: list[bytes]) -> list[bytes]:
+    """Return ``FIELDS n field ...`` of these."""
+    return [b"FIELDS", b"%d" % len(fields), *fields]
+
+
 def deadline_of(call: Call, word: bytes, unit_ms: int, from_now: bool) -> int:
     """The moment that a time means.
 
     Args:
         unit_ms: how many milliseconds it counts; from_now: rather than from 1970.
     """
-    time = parse_integer(word)
-    if time is None:
-        raise CommandError(NOT_AN_INTEGER)
+    time = integer(word)
     if time < 0:
         raise CommandError(NEGATIVE_EXPIRE_TIME)
     moment_ms = time * unit_ms + (call.now_ms if from_now else 0)
@@ -158,34 +159,34 @@ _SECOND_MS: Final = 1000
 
 
 def hexpire(call: Call) -> object:
-    """See ``_expire``."""
-    return _expire(call, _SECOND_MS, True)
-
-
-def hpexpire(call: Call) -> object:
-    """See ``_expire``."""
-    return _expire(call, 1, True)
-
-
-def hexpireat(call: Call) -> object:
-    """See ``_expire``."""
-    return _expire(call, _SECOND_MS, False)
-
-
-def hpexpireat(call: Call) -> object:
-    """See ``_expire``."""
-    return _expire(call, 1, False)
-
-
-def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
-    """``key time [NX|XX|GT|LT] FIELDS n field ...``. Recorded as absolute, of the fields set.
+    """Recorded as absolute, of the fields set.
 
     Reply: for each field -2 where there is none, 0 where the condition is not met, 1 where the
     deadline was set, 2 where the field went at once because that moment is over.
     """
+    return _expire(call, _SECOND_MS, True)
+
+
+def hpexpire(call: Call) -> object:
+    """Reply: as HEXPIRE."""
+    return _expire(call, 1, True)
+
+
+def hexpireat(call: Call) -> object:
+    """Reply: as HEXPIRE."""
+    return _expire(call, _SECOND_MS, False)
+
+
+def hpexpireat(call: Call) -> object:
+    """Reply: as HEXPIRE."""
+    return _expire(call, 1, False)
+
+
+def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
+    """``key time [NX|XX|GT|LT] FIELDS n field ...``."""
     argv = call.argv
     key = argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     moment_ms = deadline_of(call, argv[2], unit_ms, from_now)
     condition, fields = _condition_and_fields(argv)
     if value is None:
@@ -232,10 +233,12 @@ def report_deadlines(
     Args:
         recorded: the fields that the record names: those, and maybe some that are not there.
     """
-    record = [b"HPEXPIREAT", key, b"%d" % moment_ms]
-    if condition:
-        record.append(condition)
-    record += [b"FIELDS", b"%d" % len(recorded), *recorded]
+    record: list[bytes] | None = None
+    if call.recorded:
+        record = [b"HPEXPIREAT", key, b"%d" % moment_ms]
+        if condition:
+            record.append(condition)
+        record += counted(recorded)
     report(call, key, FIELD_DEADLINES_SET, record, fields)
     note_deadlines(call, key, value)
 
@@ -288,14 +291,11 @@ def _is_met(condition: bytes, old_ms: int, new_ms: int) -> bool:
     return condition == b"XX"
 
 
-def _ask(call: Call, answer: Callable[[int, int], int]) -> object:
-    """``key FIELDS n field ...``: for each field -2 without it, -1 without a deadline.
+def _deadlines(call: Call, unit_ms: int, base_ms: int) -> object:
+    """``key FIELDS n field ...``: how many units, begun ones included, each has after ``base_ms``.
 
     In the last millisecond of a field's life, a small hash says -2; a large one answers, as in
     Redis.
-
-    Args:
-        answer: what to say to a deadline, and the time now.
     """
     value = hash_at(call, call.argv[1])
     fields = counted_fields(call, 2)
@@ -310,50 +310,34 @@ def _ask(call: Call, answer: Callable[[int, int], int]) -> object:
         elif deadline_ms == NEVER:
             replies.append(NO_DEADLINE)
         else:
-            replies.append(answer(deadline_ms, call.now_ms))
+            replies.append((deadline_ms - base_ms + unit_ms - 1) // unit_ms)
     return replies
 
 
-def _seconds_left(deadline_ms: int, now_ms: int) -> int:
-    return (deadline_ms - now_ms + _SECOND_MS - 1) // _SECOND_MS
-
-
-def _milliseconds_left(deadline_ms: int, now_ms: int) -> int:
-    return deadline_ms - now_ms
-
-
-def _second(deadline_ms: int, now_ms: int) -> int:
-    return (deadline_ms + _SECOND_MS - 1) // _SECOND_MS
-
-
-def _millisecond(deadline_ms: int, now_ms: int) -> int:
-    return deadline_ms
-
-
 def httl(call: Call) -> object:
-    """Reply: the seconds that each field has left; see ``_ask``."""
-    return _ask(call, _seconds_left)
+    """Reply: the seconds that each field has left; -1 without a deadline, -2 without the field."""
+    return _deadlines(call, _SECOND_MS, call.now_ms)
 
 
 def hpttl(call: Call) -> object:
-    """Reply: the milliseconds that each field has left; see ``_ask``."""
-    return _ask(call, _milliseconds_left)
+    """Reply: as HTTL, in milliseconds."""
+    return _deadlines(call, 1, call.now_ms)
 
 
 def hexpiretime(call: Call) -> object:
-    """Reply: the deadline of each field in seconds; see ``_ask``."""
-    return _ask(call, _second)
+    """Reply: as HTTL, in seconds since 1970."""
+    return _deadlines(call, _SECOND_MS, 0)
 
 
 def hpexpiretime(call: Call) -> object:
-    """Reply: the deadline of each field in milliseconds; see ``_ask``."""
-    return _ask(call, _millisecond)
+    """Reply: as HTTL, in milliseconds since 1970."""
+    return _deadlines(call, 1, 0)
 
 
 def hpersist(call: Call) -> object:
     """Reply: for each field -2 where there is none, -1 where it has no deadline, else 1."""
     key = call.argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     fields = counted_fields(call, 2)
     if value is None:
         return [NO_FIELD] * len(fields)
@@ -374,7 +358,7 @@ def hpersist(call: Call) -> object:
 
 
 def report_persisted(
-    call: Call, key: bytes, value: Hash, fields: list[bytes], record: list[bytes]
+    call: Call, key: bytes, value: Hash, fields: list[bytes], record: list[bytes] | None
 ) -> None:
     """Report that fields have lost their deadlines."""
     report(call, key, FIELDS_PERSISTED, record, fields)
@@ -390,7 +374,7 @@ def hgetex(call: Call) -> object:
     Reply: the value of each field, or nil.
     """
     key = call.argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     options = FieldOptions(1, b"PERSIST", ONE_EXPIRY_OR_PERSIST)
     args = Args(call.argv, 2)
     while args.left:
@@ -431,7 +415,7 @@ def hgetex(call: Call) -> object:
         call.server.changes.expired_parts += len(gone)
         _end(call, key, value, list(gone), chosen)
     elif options.has_alone:
-        record = [b"HPERSIST", key, b"FIELDS", b"%d" % len(fields), *fields]
+        record = [b"HPERSIST", key, *counted(fields)] if call.recorded else None
         report_persisted(call, key, value, chosen, record)
     else:
         report_deadlines(call, key, value, chosen, fields, options.moment_ms)
@@ -479,7 +463,7 @@ def hsetex(call: Call) -> object:
             options.take(call, args, option, word)
     if not options.words:
         raise CommandError(wrong_arity(call.name()))
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     if existence:
         if existence == b"FXX" and value is None:
             return 0
@@ -516,25 +500,30 @@ def _set(call: Call, value: Hash, options: FieldOptions, existence: bytes) -> No
         return
     for at in range(0, len(words), 2):
         value.put(words[at], words[at + 1], limits, keeps=options.has_alone)
-    record = [b"HSETEX", key]
+    if moment_ms >= 0:
+        timed = value.be_timed()
+        for field in fields:
+            timed.expire_at(field, max(1, moment_ms))
+    report(call, key, FIELDS_SET, _record(call, options, existence), fields)
+    if moment_ms >= 0:
+        call.changed(key, FIELD_DEADLINES_SET, None, count=0)
+        if call.listened:
+            call.name_parts(fields)
+    note_deadlines(call, key, value)
+
+
+def _record(call: Call, options: FieldOptions, existence: bytes) -> list[bytes] | None:
+    """Return the HSETEX that repeats one, its deadline absolute; None where none is taken."""
+    if not call.recorded:
+        return None
+    record = [b"HSETEX", call.argv[1]]
     if existence:
         record.append(existence)
     if options.has_alone:
         record.append(b"KEEPTTL")
-    if moment_ms < 0:
-        record += [b"FIELDS", b"%d" % len(fields), *words]
-        report(call, key, FIELDS_SET, record, fields)
-        note_deadlines(call, key, value)
-        return
-    timed = value.be_timed()
-    for field in fields:
-        timed.expire_at(field, max(1, moment_ms))
-    record += [b"PXAT", b"%d" % moment_ms, b"FIELDS", b"%d" % len(fields), *words]
-    report(call, key, FIELDS_SET, record, fields)
-    call.changed(key, FIELD_DEADLINES_SET, None, count=0)
-    if call.listened:
-        call.name_parts(fields)
-    note_deadlines(call, key, value)
+    if options.moment_ms >= 0:
+        record += [b"PXAT", b"%d" % options.moment_ms]
+    return [*record, b"FIELDS", b"%d" % (len(options.words) // 2), *options.words]
 
 
 def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions) -> None:
@@ -555,8 +544,8 @@ def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions)
         else:
             value.remove(field)
             gone[field] = None
-    record = None
-    if staying:
+    record: list[bytes] | None = None
+    if staying and call.recorded:
         record = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"%d" % (len(staying) // 2), *staying]
     report(call, key, FIELDS_SET, record, words[::2])
     call.server.changes.expired_parts += len(gone)
@@ -574,7 +563,7 @@ def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions)
 def hgetdel(call: Call) -> object:
     """``key FIELDS n field ...``. Reply: the value of each field, or nil; they are gone."""
     key = call.argv[1]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     fields = counted_fields(call, 2)
     if value is None:
         return _nothing(call, len(fields))
@@ -590,7 +579,8 @@ def hgetdel(call: Call) -> object:
             out.text(found)
             gone[field] = None
     if not drop_expired(call, key, value, expired):
-        delete_fields(call, key, value, list(gone), [b"HDEL", key, *fields])
+        record = [b"HDEL", key, *fields] if call.recorded else None
+        delete_fields(call, key, value, list(gone), record)
     return out.packed()
 
 

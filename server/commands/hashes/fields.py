@@ -11,12 +11,7 @@ from headrace.compat.errors import (
     ADD_NOT_FINITE,
     ADD_OVERFLOW,
     NOT_A_FLOAT,
-    NOT_AN_INTEGER,
-    SYNTAX,
-    VALUE_OUT_OF_RANGE,
-    WRONGTYPE,
     CommandError,
-    not_between,
     wrong_arity,
 )
 from headrace.compat.event_classes import EVENT_HASH
@@ -30,21 +25,24 @@ from headrace.compat.type_errors import (
     VALUE_COUNT_MISMATCH,
 )
 from headrace.protocol.packing import Packer, packed_pairs
-from headrace.protocol.replies import NO_REPLIES, OK, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, OK, Packed
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
     LOOK_EVERY,
-    ElementScan,
+    ScanOptions,
     drop_empty,
     generator,
+    integer,
     random_bits,
+    random_count,
     scan_cursor,
     store,
 )
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
+from headrace.server.commands.typed_keys import hash_at, hash_to_change
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import NONE_ALIKE, KeySpec, alike
+from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.small import BOTH, FIELDS, HEAD, VALUES, count_of
 from headrace.storage.hash.timed import NEVER, has_passed
@@ -57,26 +55,6 @@ FIELD_INCREASED: Final = Event(b"hincrby", EVENT_HASH, touches=True)
 FIELD_INCREASED_BY_FLOAT: Final = Event(b"hincrbyfloat", EVENT_HASH, touches=True)
 FIELD_DEADLINES_SET: Final = Event(b"hexpire", EVENT_HASH, touches=True)
 FIELDS_PERSISTED: Final = Event(b"hpersist", EVENT_HASH, touches=True)
-
-
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
-UPDATE_KEY: Final = (KeySpec("RW UPDATE"),)
-
-
-def hash_at(call: Call, key: bytes) -> Hash | None:
-    """The hash of a key, or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, Hash):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def changeable(call: Call, key: bytes) -> Hash | None:
-    """The hash of a key that may be about to change, or None; raises WRONGTYPE."""
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, Hash):
-        return value
-    raise CommandError(WRONGTYPE)
 
 
 def made(call: Call, key: bytes, found: Hash | None) -> Hash:
@@ -201,7 +179,7 @@ def _set_all(call: Call) -> int:
     if len(argv) % 2:
         raise CommandError(wrong_arity(call.name()))
     key = argv[1]
-    value = made(call, key, changeable(call, key))
+    value = made(call, key, hash_to_change(call, key))
     limits = call.server.data.hash_limits
     value.fit(argv, 2, limits)
     added = 0
@@ -219,7 +197,7 @@ def hsetnx(call: Call) -> object:
     """Reply: 1 when the field was set, 0 when it was there."""
     argv = call.argv
     _, key, field, text = argv
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     if value is not None:
         expired: dict[bytes, None] = {}
         if living(call, value, field, expired) is not None:
@@ -229,9 +207,7 @@ def hsetnx(call: Call) -> object:
     value = made(call, key, value)
     value.put(field, text, call.server.data.hash_limits)
     note_deadlines(call, key, value)
-    call.changed(key, FIELDS_SET, argv)
-    if call.listened:
-        call.name_parts([field])
+    report(call, key, FIELDS_SET, argv, [field])
     return 1
 
 
@@ -270,7 +246,7 @@ def hmget(call: Call) -> object:
 def hdel(call: Call) -> object:
     """Reply: how many fields were there."""
     argv = call.argv
-    value = changeable(call, argv[1])
+    value = hash_to_change(call, argv[1])
     return 0 if value is None else len(delete_fields(call, argv[1], value, argv[2:], argv))
 
 
@@ -305,9 +281,7 @@ def _length(call: Call) -> int:
 
 def hincrby(call: Call) -> object:
     """A missing field counts as 0; a deadline stays. Reply: the sum."""
-    operand = parse_integer(call.argv[3])
-    if operand is None:
-        raise CommandError(NOT_AN_INTEGER)
+    operand = integer(call.argv[3])
     value, old = _before(call)
     total = operand
     if old is not None:
@@ -339,7 +313,9 @@ def hincrbyfloat(call: Call) -> object:
     if total.infinite:
         raise CommandError(ADD_NOT_FINITE)
     text = long_double.text(total)
-    record = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text]
+    record: list[bytes] | None = None
+    if call.recorded:
+        record = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, text]
     _after(call, value, text, FIELD_INCREASED_BY_FLOAT, record)
     return text
 
@@ -347,7 +323,7 @@ def hincrbyfloat(call: Call) -> object:
 def _before(call: Call) -> tuple[Hash | None, bytes | None]:
     """The hash and the value of the field to be counted up, if they are there."""
     key, field = call.argv[1], call.argv[2]
-    value = changeable(call, key)
+    value = hash_to_change(call, key)
     if value is None:
         return None, None
     expired: dict[bytes, None] = {}
@@ -357,7 +333,9 @@ def _before(call: Call) -> tuple[Hash | None, bytes | None]:
     return value, old
 
 
-def _after(call: Call, value: Hash | None, text: bytes, event: Event, record: list[bytes]) -> None:
+def _after(
+    call: Call, value: Hash | None, text: bytes, event: Event, record: list[bytes] | None
+) -> None:
     """Set the field, and report it."""
     key, field = call.argv[1], call.argv[2]
     made(call, key, value).put(field, text, call.server.data.hash_limits, keeps=True)
@@ -421,7 +399,7 @@ def hscan(call: Call) -> object:
     value = hash_at(call, call.argv[1])
     if value is None:
         return EMPTY_SCAN
-    scan = ElementScan(call, True)
+    scan = ScanOptions(call, 3, hash_=True)
     fields = 0
     out = Packer(call.session.resp3)
     cursor, found = value.scan(cursor, scan.count, _time(call))
@@ -435,7 +413,7 @@ def hscan(call: Call) -> object:
     return answer.packed()
 
 
-def _add_matching(out: Packer, pairs: bytes, scan: ElementScan) -> int:
+def _add_matching(out: Packer, pairs: bytes, scan: ScanOptions) -> int:
     """Add those of packed pairs whose fields match; how many."""
     count = 0
     at: i64 = 0
@@ -460,18 +438,8 @@ def hrandfield(call: Call) -> object:
     if len(argv) == 2:
         value = _without_expired(call)
         return None if value is None else string_at(value.random(random_bits()), 0)
-    count = parse_integer(argv[2])
-    if count is None:
-        raise CommandError(NOT_AN_INTEGER)
-    if not count >= -INT64_MAX:
-        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
-    what = FIELDS
-    if len(argv) > 3:
-        if len(argv) > 4 or argv[3].upper() != b"WITHVALUES":
-            raise CommandError(SYNTAX)
-        what = BOTH
-        if not -(INT64_MAX // 2) <= count <= INT64_MAX // 2:
-            raise CommandError(VALUE_OUT_OF_RANGE)
+    count, with_values = random_count(argv, b"WITHVALUES")
+    what = BOTH if with_values else FIELDS
     value = _without_expired(call)
     if value is None or not count:
         return []
@@ -555,7 +523,7 @@ def himport_set(call: Call) -> object:
     """Make a hash of named fields, in the place of one that is there. Reply: OK."""
     argv = call.argv
     key = argv[2]
-    old = changeable(call, key)
+    old = hash_to_change(call, key)
     fields = call.session.fieldsets.get(argv[3])
     if fields is None:
         raise CommandError(NO_SUCH_FIELDSET)
@@ -628,30 +596,12 @@ class _SmallHash(Reader):
         return True
 
 
-_field: Final = _Field()
-_small_hash: Final = _SmallHash()
-
-
-@alike("HGET", of_any_key=True)
-def hget_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Single fields of hashes of which no field expires."""
-    return read_alike(call, requests, first, end, _field, 2)
-
-
-@alike("HGETALL", of_any_key=True)
-def hgetall_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Small hashes of which no field expires."""
-    return read_alike(call, requests, first, end, _small_hash)
+read_alike("HGET", _Field(element_at=2))
+read_alike("HGETALL", _SmallHash())
 
 
 @alike("HSET", of_any_key=True)
-def hset_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def hset_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Fields of hashes of which no field expires, or that are made."""
     server = call.server
     width: i64 = len(requests[first])
@@ -687,9 +637,7 @@ def hset_alike(
 
 
 @alike("HINCRBY", of_any_key=True)
-def hincrby_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def hincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Numbers in hashes that are there, of which no field expires."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES

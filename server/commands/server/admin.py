@@ -1,9 +1,7 @@
-"""The server as a whole: INFO, CONFIG, MONITOR, FLUSHALL, SWAPDB, SAVE, WAIT, SHUTDOWN, TIME.
+"""The server as a whole: INFO, CONFIG, MONITOR, FLUSHALL, SWAPDB, SAVE, WAIT, SHUTDOWN, MODULE.
 
-MODULE: there are no modules, and none can be loaded.
-
-LOAD, LOADEX and UNLOAD are refused as a Redis refuses them whose ``enable-module-command`` is
-``no``, its default. That parameter changes nothing here.
+There are no modules. LOAD, LOADEX and UNLOAD are refused as a Redis refuses them whose
+``enable-module-command`` is ``no``, its default. That parameter changes nothing here.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Map, Status, Verbatim
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING, Session, allowed_by
-from headrace.server.commands.documentation import show_help
 from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.config.files import rewrite
 from headrace.server.config.parameters import is_sensitive
@@ -399,11 +396,6 @@ def config_rewrite(call: Call) -> object:
         raise CommandError(config_rewrite_failed(reason.encode())) from None
     log.info("CONFIG REWRITE executed with success.")
     return OK
-
-
-def config_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
 
 
 def _redacted(argv: list[bytes]) -> list[bytes]:

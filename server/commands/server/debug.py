@@ -1,13 +1,9 @@
 """DEBUG: what tests and the curious ask of a server; ``enable-debug-command`` allows it.
 
-DEBUG DIGEST: a fingerprint of the data, the same that Redis computes for the same data.
-
-The order of keys does not matter, while that of a stream's entries does: see ``storage.digest``.
-Source: debug.c, computeDatasetDigest and xorObjectDigest.
-
-DEBUG LISTPACK, QUICKLIST and HTSTATS-KEY: how a value is laid out in memory.
-
-The first two print it on the standard output, as in Redis.
+DIGEST is a fingerprint of the data, the same that Redis computes for the same data. The order of
+keys does not matter, while that of a stream's entries does: see ``storage.digest``. LISTPACK,
+QUICKLIST and HTSTATS-KEY show how a value is laid out in memory. The first two print it on the
+standard output, as in Redis. Source: debug.c, computeDatasetDigest and xorObjectDigest.
 """
 
 from __future__ import annotations
@@ -146,16 +142,9 @@ _LISTPACKS: Final = (b"listpack", b"listpackex")
 _HEAD_BYTES: Final = EMPTY_BYTES - 1  # of a _listpack, before its first entry
 
 
-def _value(call: Call) -> object:
-    found = call.db.peek(call.argv[2])
-    if found is None:
-        raise CommandError(NO_SUCH_KEY)
-    return found.value
-
-
 def _listpack(call: Call) -> object:
     """Print the entries of the listpack that Redis has in the place of a small value."""
-    value = _value(call)
+    value = _entry(call, call.argv[2]).value
     if face(value).encoding(call.argv[2]) not in _LISTPACKS:
         raise CommandError(NOT_A_LISTPACK)
     texts = _texts(value)
@@ -193,7 +182,7 @@ def _nodes(call: Call) -> object:
 
     ``DEBUG QUICKLIST key 1`` also prints the elements.
     """
-    value = _value(call)
+    value = _entry(call, call.argv[2]).value
     rep = value.rep if isinstance(value, List) else None
     if not isinstance(rep, Row) or rep.is_listpack:
         raise CommandError(NOT_A_QUICKLIST)
@@ -213,7 +202,7 @@ def _nodes(call: Call) -> object:
 
 def _table_statistics(call: Call) -> object:
     """Tell how a large value is spread over the buckets of its table; FULL looks at them all."""
-    value = _value(call)
+    value = _entry(call, call.argv[2]).value
     table = _table(value)
     if table is None:
         raise CommandError(NOT_A_HASH_TABLE)

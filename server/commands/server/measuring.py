@@ -1,9 +1,8 @@
-"""What took long or takes much: LATENCY, SLOWLOG, MEMORY, HOTKEYS."""
+"""What took long or takes much: LATENCY, SLOWLOG, MEMORY."""
 
 from __future__ import annotations
 
 import gc
-import importlib
 from typing import Final
 
 from headrace.compat.errors import (
@@ -15,7 +14,6 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map, Verbatim
-from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import TABLE, Command
@@ -103,11 +101,6 @@ def _named(words: list[bytes]) -> list[Command]:
     return rows
 
 
-def latency_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
-
-
 DEFAULT_COUNT: Final = 10
 
 
@@ -151,11 +144,6 @@ def slowlog_reset(call: Call) -> object:
     """Forget them. Reply: OK."""
     call.server.statistics.slowlog.commands.clear()
     return OK
-
-
-def slowlog_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
 
 
 def memory_usage(call: Call) -> object:
@@ -252,18 +240,3 @@ def memory_purge(call: Call) -> object:
     """Give memory that is free back to the system. Reply: OK."""
     give_back()
     return OK
-
-
-def memory_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)
-
-
-_ANSWERS: Final = "headrace.server.commands.server.hotkeys_answers"
-
-
-def answer(call: Call) -> object:
-    """Return what the subcommand answers."""
-    answers = importlib.import_module(_ANSWERS)  # late, because few servers are asked for them
-    reply: object = answers.ANSWERS[call.name()](call)
-    return reply

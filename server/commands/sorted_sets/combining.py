@@ -28,7 +28,6 @@ from headrace.server.commands.sorted_sets.ranges import (
     INTERSECTION_STORED,
     UNION_STORED,
 )
-from headrace.server.commands.typed_keys import limits
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.storage.packed.strings import unpack
@@ -262,7 +261,7 @@ def _answer(call: Call, operation: int) -> object:
 
 def _store(call: Call, operation: int, event: Event) -> object:
     combining = Combining(call, 2, operation, True, False)
-    made = sorted_set_of(combining.result(), limits(call))
+    made = sorted_set_of(combining.result(), call.server.data.sorted_set_limits)
     store_result(call, call.argv[1], made, event, call.argv)
     return made.size()
 

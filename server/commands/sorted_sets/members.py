@@ -1,4 +1,4 @@
-"""Members of sorted sets: ZADD, ZREM, ZSCORE, ZRANK, ZCOUNT, ZRANDMEMBER, ZSCAN, their kin."""
+"""Members of sorted sets: ZADD, ZREM, ZPOPMIN, BZMPOP, ZSCORE, ZRANK, ZRANDMEMBER, their kin."""
 
 from __future__ import annotations
 
@@ -10,30 +10,35 @@ from mypy_extensions import i64
 
 from headrace.compat.errors import (
     NOT_A_FLOAT,
-    OUT_OF_RANGE,
+    NOT_POSITIVE,
     SYNTAX,
     CommandError,
-    not_between,
     wrong_arity,
 )
-from headrace.compat.numbers import INT64_MAX, parse_double
+from headrace.compat.numbers import parse_double, parse_integer
 from headrace.compat.type_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, Packed
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import (
     EMPTY_SCAN,
     LOOK_EVERY,
-    ElementScan,
+    Pop,
+    ScanOptions,
+    drop_empty,
     generator,
+    random_count,
     scan_cursor,
+    wait,
 )
 from headrace.server.commands.sorted_sets.ranges import (
     BY_NAME,
     BY_RANK,
     BY_SCORE,
+    GREATEST_POPPED,
     INCREASED,
+    LEAST_POPPED,
     NAMES_REMOVED,
     RANKS_REMOVED,
     REMOVED,
@@ -43,7 +48,7 @@ from headrace.server.commands.sorted_sets.ranges import (
     any_range,
     members_reply,
 )
-from headrace.server.commands.together import Reader, Values, read_alike
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import (
     ADDED,
     CH,
@@ -53,17 +58,17 @@ from headrace.server.commands.typed_keys import (
     NX,
     XX,
     Adding,
-    drop_if_empty,
-    limits,
-    new_sorted_set,
+    put_one,
     put_together,
     sorted_set_at,
     sorted_set_to_change,
 )
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import deadline_of_seconds
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike
-from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet, pairs_of
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
+from headrace.server.waiting import ElementOf
+from headrace.storage.sorted_set.runs import span_of
+from headrace.storage.sorted_set.sorted_set import NEW, SAME, SORTED_SET, SortedSet, pairs_of
 
 _OPTIONS: Final[dict[bytes, int]] = {
     b"NX": int(NX),
@@ -132,14 +137,9 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
     score = parse_double(argv[2])
     if isnan(score):
         raise CommandError(NOT_A_FLOAT)
-    key = argv[1]
-    value = sorted_set_to_change(call, key)
-    if value is None:
-        value = new_sorted_set(call, 1, len(argv[3]))
-        call.put(key, value)
-    became = value.put(argv[3], score, limits(call))
+    became = put_one(call, argv[1], score, argv[3])
     if became != SAME:
-        call.changed(key, ADDED, argv)
+        call.changed(argv[1], ADDED, argv)
     return 1 if became == NEW else 0
 
 
@@ -164,7 +164,7 @@ def zrem(call: Call) -> object:
             removed += 1
     if removed:
         call.changed(key, REMOVED, argv, removed)
-        drop_if_empty(call, key, value)
+        drop_empty(call, key, value)
     return removed
 
 
@@ -196,11 +196,131 @@ def _remove_range(call: Call, kind: int, event: Event) -> int:
     value.take(first, end)
     removed = int(end - first)
     call.changed(key, event, argv, removed)
-    drop_if_empty(call, key, value)
+    drop_empty(call, key, value)
     return removed
 
 
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
+_ELEMENT: Final = ElementOf(SORTED_SET, SortedSet)
+
+
+def _take(
+    call: Call,
+    key: bytes,
+    value: SortedSet,
+    greatest: bool,
+    most: int,
+    counted: bool,
+    verbatim: bool = False,
+) -> list[bytes]:
+    """Take up to ``most`` members, the least or the greatest, and report it; runs of them.
+
+    Args:
+        counted: the record has their number, because more than one was asked for.
+        verbatim: the record is the request.
+    """
+    size = value.size()
+    count = min(most, size)
+    first = size - count if greatest else 0
+    taken = value.take(first, first + count)
+    record: list[bytes] | None = None
+    if verbatim:
+        record = call.argv
+    elif call.recorded:
+        record = [b"ZPOPMAX" if greatest else b"ZPOPMIN", key]
+        if counted:
+            record.append(b"%d" % count)
+    call.changed(key, GREATEST_POPPED if greatest else LEAST_POPPED, record, count)
+    drop_empty(call, key, value)
+    return taken
+
+
+def zpopmin(call: Call) -> object:
+    """Reply: the members with their scores, the least first."""
+    return _pop(call, False)
+
+
+def zpopmax(call: Call) -> object:
+    """Reply: the members with their scores, the greatest first."""
+    return _pop(call, True)
+
+
+def _pop(call: Call, greatest: bool) -> object:
+    argv = call.argv
+    most = 1
+    counted = len(argv) > 2
+    if counted:
+        if len(argv) > 3:
+            raise CommandError(SYNTAX)
+        number = parse_integer(argv[2])
+        if number is None or number < 0:
+            raise CommandError(NOT_POSITIVE)
+        most = number
+    key = argv[1]
+    value = sorted_set_to_change(call, key)
+    if value is None or not most:
+        return []
+    runs = _take(call, key, value, greatest, most, counted, verbatim=True)
+    resp3 = call.session.resp3
+    if counted:
+        return members_reply(resp3, span_of(runs), greatest, True)
+    out = Packer(resp3)
+    add_members(out, span_of(runs), greatest, True, False)
+    return out.packed()
+
+
+_ENDS: Final = (b"MIN", b"MAX")
+
+
+def _pop_first(call: Call, pop: Pop) -> Packed | None:
+    """Take members of the first key that holds a sorted set; None where none does."""
+    for key in pop.keys:
+        value = sorted_set_to_change(call, key)
+        if value is not None:
+            runs = _take(call, key, value, pop.last, pop.count, True)
+            out = Packer(call.session.resp3)
+            out.array(2)
+            out.text(key)
+            add_members(out, span_of(runs), pop.last, True, True)
+            return out.packed()
+    return None
+
+
+def zmpop(call: Call) -> object:
+    """Reply: a key, and members with their scores; nil where there is no such key."""
+    reply = _pop_first(call, Pop(call.argv, 1, _ENDS))
+    return NULL_ARRAY if reply is None else reply
+
+
+def bzmpop(call: Call) -> object:
+    """As ZMPOP, once there is such a key."""
+    pop = Pop(call.argv, 2, _ENDS)
+    deadline_ms = deadline_of_seconds(call.argv[1], call.now_ms)  # the last that Redis looks at
+    reply = _pop_first(call, pop)
+    return wait(call, pop.keys, deadline_ms, _ELEMENT) if reply is None else reply
+
+
+def bzpopmin(call: Call) -> object:
+    """Reply: the key, the member and its score; nil in the end."""
+    return _pop_or_wait(call, False)
+
+
+def bzpopmax(call: Call) -> object:
+    """Reply: the key, the member and its score; nil in the end."""
+    return _pop_or_wait(call, True)
+
+
+def _pop_or_wait(call: Call, greatest: bool) -> object:
+    keys = call.argv[1:-1]
+    deadline_ms = deadline_of_seconds(call.argv[-1], call.now_ms)
+    for key in keys:
+        value = sorted_set_to_change(call, key)
+        if value is not None:
+            run = _take(call, key, value, greatest, 1, False)[0]
+            member, score = pairs_of(run)[0]
+            return [key, member, score]
+    return wait(call, keys, deadline_ms, _ELEMENT)
+
+
 _WITH_SCORE: Final = 4  # words of ZRANK with that option
 
 
@@ -279,26 +399,13 @@ def _rank(call: Call, reverse: bool) -> object:
     return [rank, score] if scored else rank
 
 
-_MOST_WORDS: Final = 4  # of ZRANDMEMBER
-
-
 def zrandmember(call: Call) -> object:
     """Reply: a member or nil; with a count so many, with their scores if they are asked for."""
     argv = call.argv
     if len(argv) == 2:
         value = sorted_set_at(call, argv[1])
         return None if value is None else _pair(value, generator().randrange(value.size()))[0]
-    args = Args(argv, 2)
-    count = args.integer()
-    if count < -INT64_MAX:
-        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
-    scores = False
-    if len(argv) >= _MOST_WORDS:
-        if len(argv) > _MOST_WORDS or args.option() != b"WITHSCORES":
-            raise CommandError(SYNTAX)
-        scores = True
-        if not -INT64_MAX // 2 <= count <= INT64_MAX // 2:
-            raise CommandError(OUT_OF_RANGE)
+    count, scores = random_count(argv, b"WITHSCORES")
     value = sorted_set_at(call, argv[1])
     if value is None or not count:
         return []
@@ -357,7 +464,7 @@ def zscan(call: Call) -> object:
     value = sorted_set_at(call, call.argv[1])
     if value is None:
         return EMPTY_SCAN
-    wanted = ElementScan(call, False)
+    wanted = ScanOptions(call, 3)
     large = value.is_large()
     cursor, pairs = value.scan(cursor, wanted.count)
     found: list[object] = []
@@ -373,9 +480,7 @@ _RANK_WORDS: Final = 3  # of ZRANK without one
 
 
 @alike("ZADD", of_any_key=True)
-def zadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def zadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Single members of sorted sets that are there, or are made."""
     if len(requests[first]) != _PAIR_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -399,11 +504,11 @@ def zadd_alike(
 
 
 @alike("ZINCRBY", of_any_key=True)
-def zincrby_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def zincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Members that are there."""
-    if not call.needs_no_events_of_any() or not limits(call).elements:  # then small ones turn large
+    if (
+        not call.needs_no_events_of_any() or not call.server.data.sorted_set_limits.elements
+    ):  # then small ones turn large
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True, element_at=3)
     out = Packer(call.session.resp3)
@@ -434,7 +539,8 @@ class _Place(Reader):
         ranks: its rank is asked for, else its score.
     """
 
-    def __init__(self, ranks: bool) -> None:
+    def __init__(self, ranks: bool, words: i64 = 0) -> None:
+        super().__init__(words, element_at=2)
         self._ranks: Final = ranks
 
     def absent(self, out: Packer) -> None:
@@ -453,32 +559,12 @@ class _Place(Reader):
         return True
 
 
-_score: Final = _Place(False)
-_rank_in: Final = _Place(True)
-
-
-@alike("ZSCORE", of_any_key=True)
-def zscore_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Scores of members."""
-    return read_alike(call, requests, first, end, _score, 2)
-
-
-@alike("ZRANK", of_any_key=True)
-def zrank_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Ranks of members."""
-    if len(requests[first]) != _RANK_WORDS:
-        return NONE_ALIKE, NO_REPLIES
-    return read_alike(call, requests, first, end, _rank_in, 2)
+read_alike("ZSCORE", _Place(False))
+read_alike("ZRANK", _Place(True, _RANK_WORDS))
 
 
 @alike("ZRANGE", of_any_key=True)
-def zrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def zrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Ranges of members."""
     resp3 = call.session.resp3
     values = Values(call, requests, end)

@@ -19,8 +19,8 @@ from headrace.compat.type_errors import (
 from headrace.protocol.packing import Packer, packed_strings
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import store_result
-from headrace.server.commands.typed_keys import limits, sorted_set_at
+from headrace.server.commands.shared import integer, store_result
+from headrace.server.commands.typed_keys import sorted_set_at
 from headrace.server.dispatch.call import Call
 from headrace.storage.packed.strings import next_at
 from headrace.storage.sorted_set.runs import Span, place_of, score_at
@@ -274,13 +274,6 @@ def _option(word: bytes) -> i64:
     return found
 
 
-def _number(word: bytes) -> int:
-    value = parse_integer(word)
-    if value is None:
-        raise CommandError(NOT_AN_INTEGER)
-    return value
-
-
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Range:
     """What a command of this module asks for: a key, bounds and options.
@@ -308,8 +301,8 @@ class Range:
             if option == _WITHSCORES and not stored:
                 self.scores = True
             elif option == _LIMIT and place + 2 <= count:
-                self._offset = _number(argv[place])
-                self._limit = _number(argv[place + 1])
+                self._offset = integer(argv[place])
+                self._limit = integer(argv[place + 1])
                 place += 2
             elif option == _REV and direction == _ANY:
                 direction = _REVERSE
@@ -410,14 +403,14 @@ def zrangestore(call: Call) -> object:
         for run in wanted.span(value).parts():
             pairs.extend([(score, member) for member, score in pairs_of(run)])
         _lose_signs(call, pairs, wanted)
-    made = sorted_set_of(pairs, limits(call))
+    made = sorted_set_of(pairs, call.server.data.sorted_set_limits)
     store_result(call, call.argv[1], made, RANGE_STORED, call.argv)
     return made.size()
 
 
 def _lose_signs(call: Call, pairs: list[tuple[float, bytes]], wanted: Range) -> None:
     """Take the sign from each 0 that Redis would put into a small set, before that turns large."""
-    bounds = limits(call)
+    bounds = call.server.data.sorted_set_limits
     count: i64 = len(pairs)
     if wanted.by_rank and count > bounds.elements:
         return

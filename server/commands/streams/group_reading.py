@@ -5,6 +5,8 @@ of ``>`` what is claimed (``CLAIM``) and then new entries, of another ID what th
 pending. It is put into the **reply**, as it was before. It is **delivered**: the group and the
 consumer have it. And that is **recorded** as the XCLAIM of each entry and the group's new position.
 Source: t_stream.c, xreadCommand.
+
+XREAD-GROUP is its first spelling; see ``compat.group_dialect``.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.compat import errors
+from headrace.compat import errors, group_dialect
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.protocol.packing import (
     NOT_SHOWN,
@@ -24,10 +26,12 @@ from headrace.protocol.packing import (
 )
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.commands.streams.args import (
+    NO_CLAIM,
     PENDING_CHANGED,
+    ReadOptions,
     add_entries,
     count_entries,
-    stream_to_read,
+    read_options_of,
     strict_id,
     within,
 )
@@ -40,10 +44,12 @@ from headrace.server.commands.streams.groups import (
     record_consumer,
     refuse_elsewhere,
 )
-from headrace.server.commands.streams.options import NO_CLAIM, ReadOptions, read_options_of
 from headrace.server.commands.streams.reading import GREATEST, parts_after
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.key_specs import xread_keys
+from headrace.server.dispatch.rows import finds_keys
 from headrace.server.waiting import Parked
 from headrace.storage.stream.delivery import (
     PendingEntry,
@@ -170,13 +176,28 @@ def xreadgroup(call: Call) -> object:
     return Parked(keys, options.deadline_ms, call.argv, NULL_ARRAY, wanted)
 
 
+@finds_keys("XREAD-GROUP")
+def _read_group_keys(argv: list[bytes]) -> list[int]:
+    """The keys of XREAD-GROUP; what has waited is looked at again in today's words."""
+    if group_dialect.is_translated(argv):
+        return xread_keys(argv)
+    return group_dialect.read_group_keys(argv)
+
+
+def xread_group(call: Call) -> object:
+    """Reply: that of XREADGROUP."""
+    if not group_dialect.is_translated(call.argv):  # it is when the request has waited
+        call.argv = group_dialect.read_group(call.argv)
+    return xreadgroup(call)
+
+
 def _sources(call: Call, options: ReadOptions) -> list[_Source]:
     argv = call.argv
     width = (len(argv) - options.streams_at) // 2
     sources: list[_Source] = []
     for at in range(options.streams_at, options.streams_at + width):
         key = argv[at]
-        stream = stream_to_read(call, key)
+        stream = stream_at(call, key)
         group = None if stream is None else stream.groups.get(options.group)
         if stream is None or group is None:
             line = no_key_or_group(key, options.group)

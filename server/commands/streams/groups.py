@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.compat import errors
+from headrace.compat import errors, group_dialect
 from headrace.compat.errors import (
     BUSY_GROUP,
     ENTRIES_READ_NEGATIVE,
@@ -39,6 +39,7 @@ from headrace.compat.errors import (
 )
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
     CONSUMER_DELETED,
@@ -49,13 +50,12 @@ from headrace.server.commands.streams.args import (
     GROUP_MODE_SET,
     PENDING_CHANGED,
     bound_id,
-    integer,
-    stream_at,
-    stream_to_read,
     strict_id,
+    there,
 )
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream, record_limits
+from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.gate import (
     LENGTHY_AT_WORK,
@@ -99,7 +99,6 @@ class EntryForGroup(Interest):
         self.claim_ms: Final = claim_ms
 
     def new_line(self, queue: Queue) -> Line:
-        """A line at a key where nobody waits for this yet."""
         return GroupReaders(queue, self)
 
 
@@ -127,7 +126,6 @@ class GroupReaders(ExclusiveLine):
             same.add(waiter)
 
     def remove(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter go, if it stands here."""
         if not self._arrivals.remove(waiter) or self._claimers is None:
             return
         claim_ms = _interest(waiter).claim_ms
@@ -141,11 +139,9 @@ class GroupReaders(ExclusiveLine):
                     alarm.is_set = False
 
     def is_empty(self) -> bool:
-        """Return whether nobody waits."""
         return not self._arrivals.waiters
 
     def waiters(self) -> list[Waiter]:
-        """All of them."""
         return list(self._arrivals.waiters.values())
 
     def consumers(self) -> set[bytes]:
@@ -204,7 +200,6 @@ class GroupReaders(ExclusiveLine):
         return found
 
     def rang(self, alarm: Alarm) -> None:
-        """One of the alarms has come, and is not set any more."""
         del self._alarms[alarm.number]
 
 
@@ -227,7 +222,7 @@ def _interest(waiter: Waiter) -> EntryForGroup:
 
 def group_to_use(call: Call, key: bytes, name: bytes) -> tuple[Stream, Group]:
     """The stream at ``key`` and its group; raises WRONGTYPE or NOGROUP."""
-    return group_of(stream_to_read(call, key), key, name)
+    return group_of(stream_at(call, key), key, name)
 
 
 def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Group]:
@@ -388,13 +383,6 @@ class PositionOptions:
                 raise CommandError(bad_subcommand(b"xgroup", argv[1]))
 
 
-def _stream_of(call: Call, key: bytes) -> Stream:
-    stream = stream_at(call, key)
-    if stream is None:
-        raise CommandError(XGROUP_NEEDS_KEY)
-    return stream
-
-
 def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
     group = stream.groups.get(name)
     if group is None:
@@ -411,7 +399,7 @@ def xgroup_create(call: Call) -> object:
     options.read(argv, True)
     key = argv[2]
     name = argv[3]
-    stream = stream_at(call, key)
+    stream = stream_to_change(call, key)
     if stream is None and not options.make_stream:
         raise CommandError(XGROUP_NEEDS_KEY)
     if len(argv) > 8:
@@ -445,7 +433,7 @@ def xgroup_setid(call: Call) -> object:
     options = PositionOptions()
     options.read(argv, False)
     key = argv[2]
-    stream = _stream_of(call, key)
+    stream = there(stream_to_change(call, key), XGROUP_NEEDS_KEY)
     group = _group_of(stream, key, argv[3])
     if len(argv) not in (5, 7):
         raise CommandError(bad_subcommand(b"xgroup", argv[1]))
@@ -466,7 +454,7 @@ def xgroup_setid(call: Call) -> object:
 def xgroup_destroy(call: Call) -> object:
     """Reply: 1, or 0 when there was no such group. What it held is freed later."""
     argv = call.argv
-    stream = _stream_of(call, argv[2])
+    stream = there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY)
     if call.server.data.region is not None:
         return shared_streams().destroy_group(call, stream)
     group = stream.groups.pop(argv[3], None)
@@ -481,7 +469,7 @@ def xgroup_destroy(call: Call) -> object:
 def xgroup_createconsumer(call: Call) -> object:
     """Reply: 1, or 0 when it is there."""
     argv = call.argv
-    group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
+    group = _group_of(there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY), argv[2], argv[3])
     if argv[4] in group.consumers:
         return 0
     group.create_consumer(argv[4], call.now_ms)
@@ -492,7 +480,7 @@ def xgroup_createconsumer(call: Call) -> object:
 def xgroup_delconsumer(call: Call) -> object:
     """Reply: how many entries the consumer held; they are pending no more, and freed later."""
     argv = call.argv
-    stream = _stream_of(call, argv[2])
+    stream = there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY)
     group = _group_of(stream, argv[2], argv[3])
     consumer = group.consumers.get(argv[4])
     if consumer is None:
@@ -524,18 +512,26 @@ def xgroup_setmode(call: Call) -> object:
     most = integer(argv[5])
     if most < 0:
         raise CommandError(MAX_PENDING_NEGATIVE)
-    stream = stream_at(call, key)
-    if stream is None:
-        raise CommandError(XGROUP_NEEDS_KEY)
-    group = stream.groups.get(argv[3])
-    if group is None:
-        raise CommandError(no_such_group(argv[3], key))
+    stream = there(stream_to_change(call, key), XGROUP_NEEDS_KEY)
+    group = _group_of(stream, key, argv[3])
     if call.server.data.region is not None and not call.replaying:
         shared_streams().set_mode(call, stream, argv[3], most)
         return OK
     group.max_pending = most
     call.changed(key, GROUP_MODE_SET, argv)
     return OK
+
+
+def xgroup_del(call: Call) -> object:
+    """Reply: 1 where there was such a group, else 0."""
+    call.argv = group_dialect.destroy(call.argv)
+    return xgroup_destroy(call)
+
+
+def xgroup_del_consumer(call: Call) -> object:
+    """Reply: how many entries it held."""
+    call.argv = group_dialect.delete_consumer(call.argv)
+    return xgroup_delconsumer(call)
 
 
 SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups cost as much as one

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat import errors
+from headrace.compat import group_dialect
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
 from headrace.protocol.packing import Constant, Packer
-from headrace.server.commands.streams.args import (
-    add_entries,
-    add_entries_array,
-    integer,
-    stream_to_read,
-)
+from headrace.server.commands.shared import integer
+from headrace.server.commands.streams.args import add_entries, add_entries_array, there
 from headrace.server.commands.streams.groups import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
 from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
+from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag
@@ -66,7 +63,7 @@ _ENTRIES_READ: Final = Constant(b"entries-read")
 def xinfo_stream(call: Call) -> object:
     """Reply: a map of figures, and entries. Source: xinfoReplyWithStreamInfo."""
     argv = call.argv
-    stream = _stream_of(call)
+    stream = there(stream_at(call, call.argv[2]))
     full = False
     count = FULL_ENTRIES
     if len(argv) > 3:
@@ -100,13 +97,6 @@ def xinfo_stream(call: Call) -> object:
         ms, seq = stream.last_entry_id()
         _add_entry(out, _LAST_ENTRY, stream.one(ms, seq))
     return out.packed()
-
-
-def _stream_of(call: Call) -> Stream:
-    stream = stream_to_read(call, call.argv[2])
-    if stream is None:
-        raise CommandError(errors.NO_SUCH_KEY)
-    return stream
 
 
 def _add_figures(out: Packer, stream: Stream) -> None:
@@ -213,7 +203,7 @@ def _add_pending(out: Packer, nacks: list[Nack], with_owner: bool) -> None:
 
 def xinfo_groups(call: Call) -> object:
     """Reply: a map for each group, in byte order of their names."""
-    stream = _stream_of(call)
+    stream = there(stream_at(call, call.argv[2]))
     out = Packer(call.session.resp3)
     out.array(len(stream.groups))
     for group in by_name(stream.groups):
@@ -229,7 +219,7 @@ def xinfo_groups(call: Call) -> object:
 def xinfo_consumers(call: Call) -> object:
     """Reply: a map for each, in byte order of their names."""
     key = call.argv[2]
-    stream = _stream_of(call)
+    stream = there(stream_at(call, call.argv[2]))
     group = stream.groups.get(call.argv[3])
     if group is None:
         raise CommandError(no_such_group(call.argv[3], key))
@@ -246,3 +236,9 @@ def xinfo_consumers(call: Call) -> object:
         _add_number(out, _IDLE, max(0, call.now_ms - consumer.seen_ms))
         _add_number(out, _INACTIVE, inactive_ms)
     return out.packed()
+
+
+def xgroup_consumers(call: Call) -> object:
+    """Reply: that of XINFO CONSUMERS."""
+    call.argv = group_dialect.consumers(call.argv)
+    return xinfo_consumers(call)

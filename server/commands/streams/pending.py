@@ -1,5 +1,8 @@
 """Pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM, XNACK, XDELEX, XACKDEL.
 
+Some have a first spelling besides, such as XGROUP CLAIM, which runs today's command on the request
+in today's words: see ``compat.group_dialect``.
+
 An entry that XNACK has released has no consumer, and is the first to be claimed, before all that is
 idle. XDELEX and XACKDEL delete entries with heed to the groups that refer to them.
 Source: t_stream.c; what differs from the public pages is decided by the code.
@@ -22,20 +25,18 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, Packed, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, Packed
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     PENDING_RELEASED,
     XDELETED,
     LengthyIds,
     add_entries,
-    integer,
     mode_and_ids,
     option_name,
     range_end,
     range_start,
-    stream_at,
-    stream_to_read,
     strict_id,
     strict_ids,
 )
@@ -50,6 +51,8 @@ from headrace.server.commands.streams.groups import (
     refuse_elsewhere,
 )
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.together import Ran, Requests
+from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
@@ -83,7 +86,7 @@ def xack(call: Call) -> object:
     Source: xackCommand.
     """
     argv = call.argv
-    stream = stream_to_read(call, argv[1])
+    stream = stream_at(call, argv[1])
     group = None if stream is None else stream.groups.get(argv[2])
     if group is None:
         return 0
@@ -112,41 +115,28 @@ class _Acknowledgement(LengthyIds):
 
     def __init__(self, argv: list[bytes]) -> None:
         super().__init__(argv, 3)
+        self._stream: Stream | None = None
         self._group: Group | None = None
-        self._acknowledged = 0
 
     def begin(self, call: Call) -> None:
-        """Find the group."""
-        stream = stream_to_read(call, self.argv[1])
-        if stream is not None:
-            self._group = stream.groups.get(self.argv[2])
+        self._stream = stream_at(call, self.argv[1])
+        if self._stream is not None:
+            self._group = self._stream.groups.get(self.argv[2])
             if self._group is not None:
-                refuse_elsewhere(call, stream, self._group)
+                refuse_elsewhere(call, self._stream, self._group)
 
-    def change(self, call: Call, low: int, high: int) -> None:
-        """Acknowledge some."""
-        group = self._group
-        if group is None:
-            return
-        call.db.before_change(self.argv[1])
-        for text in self.argv[low:high]:
-            ms, seq = strict_id(text)
-            if group.ack(ms, seq):
-                self._acknowledged += 1
-        self.note(call, self.argv[low:high])
+    def take(self, ms: int, seq: int) -> bool:
+        return self._group is not None and self._group.ack(ms, seq)
 
     def finish(self, call: Call) -> object:
-        """Return how many were pending."""
         group = self._group
-        if group is not None and self._acknowledged:
+        if group is not None and self.taken:
             room = group.max_pending != 0
             self.record(call, b"XACK")
-            call.changed(self.argv[1], PENDING_CHANGED, None, count=self._acknowledged, wakes=room)
+            call.changed(self.argv[1], PENDING_CHANGED, None, count=self.taken, wakes=room)
             if group.places is not None:
-                shared_streams().note_acknowledged(
-                    call, self.argv[1], stream_at(call, self.argv[1]), group
-                )
-        return self._acknowledged
+                shared_streams().note_acknowledged(call, self.argv[1], self._stream, group)
+        return self.taken
 
 
 @lengthy("XACK")
@@ -159,9 +149,7 @@ def xack_lengthy(call: Call) -> Lengthy | None:
 
 
 @alike("XACK")
-def xack_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xack_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Several entries of one group, each with a request of its own."""
     words = requests[first]
     if len(words) != 4 or not call.needs_no_events():
@@ -275,6 +263,28 @@ def pending_range(call: Call) -> list[Nack]:
         return group.idle_between(consumer, wanted.start, wanted.end, wanted.count, latest_ms)
     pel = group.pel if consumer is None else consumer.pel
     return pel.between(wanted.start, wanted.end, wanted.count, ANY_TIME_MS)
+
+
+def xgroup_pending(call: Call) -> object:
+    """Reply: the first and the last ID, and how many."""
+    group = group_to_use(call, call.argv[2], call.argv[3])[1]
+    first = group.pel.first()
+    last = group.pel.last()
+    if first is None or last is None:
+        return [None, None, 0]
+    return [format_id(first.ms, first.seq), format_id(last.ms, last.seq), group.pel.size]
+
+
+def xgroup_get_pending(call: Call) -> object:
+    """Reply: list of (ID, consumer, seconds idle, deliveries), in ID order."""
+    call.argv = group_dialect.get_pending(call.argv)
+    rows: list[object] = []
+    for nack in pending_range(call):
+        consumer = b"" if nack.consumer is None else nack.consumer.name
+        entry_id = format_id(nack.ms, nack.seq)
+        idle = idle_ms(nack, call.now_ms)
+        rows.append(group_dialect.pending_row(entry_id, consumer, idle, nack.count))
+    return rows
 
 
 def _summary(group: Group) -> object:
@@ -403,6 +413,21 @@ def xclaim(call: Call) -> object:
     if made:
         record_consumer(call, key, group, consumer)
     return _claimed_reply(call, stream, group, claimed if options.just_id else None, parts)
+
+
+def xgroup_claim(call: Call) -> object:
+    """Reply: the IDs claimed."""
+    call.argv = group_dialect.claim(call.argv)
+    return xclaim(call)
+
+
+def xgroup_pel(call: Call) -> object:
+    """Set one pending entry.
+
+    Reply: OK, or nil where the stream has no such entry.
+    """
+    call.argv = group_dialect.set_pending(call.argv)
+    return OK if group_dialect.was_set(xclaim(call)) else None
 
 
 def _ids_before_options(argv: list[bytes], at: int) -> list[tuple[int, int]]:
@@ -546,7 +571,7 @@ def xnack(call: Call) -> object:
     Reply: how many were released. Raises: NOGROUP.
     """
     argv = call.argv
-    stream, group = group_of(stream_at(call, argv[1]), argv[1], argv[2])
+    stream, group = group_of(stream_to_change(call, argv[1]), argv[1], argv[2])
     refuse_elsewhere(call, stream, group)
     options = _read(argv)
     released = 0
@@ -616,7 +641,7 @@ def xdelex(call: Call) -> object:
     Source: xdelexCommand.
     """
     argv = call.argv
-    stream = stream_at(call, argv[1])
+    stream = stream_to_change(call, argv[1])
     mode, texts = mode_and_ids(argv, 2)
     if stream is None:
         return [MISSING] * len(texts)
@@ -646,7 +671,7 @@ def xackdel(call: Call) -> object:
     Source: xackdelCommand.
     """
     argv = call.argv
-    stream = stream_to_read(call, argv[1])
+    stream = stream_at(call, argv[1])
     mode, texts = mode_and_ids(argv, 3)
     group = None if stream is None else stream.groups.get(argv[2])
     if stream is None or group is None:

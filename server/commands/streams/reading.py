@@ -24,27 +24,27 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import ID_MAX, format_id
 from headrace.protocol.packing import Packer, SizeLimit, StreamsReply
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY
 from headrace.server.build import build_kind
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
+    ReadOptions,
     add_entries,
     add_entries_array,
     count_entries,
-    integer,
     option_name,
     packed_entries,
+    positive_of,
     range_end,
     range_start,
-    stream_to_read,
+    read_options_in_region,
+    read_options_of,
     strict_id,
     within,
 )
-from headrace.server.commands.streams.options import (
-    ReadOptions,
-    read_options_in_region,
-    read_options_of,
-)
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.together import Ran, Requests
+from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import Interest, Line, Parked, Queue, SharedLine, Waiter
@@ -74,7 +74,6 @@ class EntryAfter(Interest):
         self.after: Final = after
 
     def new_line(self, queue: Queue) -> Line:
-        """A line at a key where nobody waits for this yet."""
         return Readers(queue, self)
 
 
@@ -119,11 +118,9 @@ class Readers(SharedLine):
                     self._order = None
 
     def is_empty(self) -> bool:
-        """Return whether nobody waits."""
         return not self.by_id
 
     def waiters(self) -> list[Waiter]:
-        """All of them."""
         return [waiter for same in self.by_id.values() for waiter in same.values()]
 
     def candidates(self, value: object | None) -> list[Waiter]:
@@ -160,7 +157,7 @@ _LOOKS_AHEAD: Final = build_kind() == "compiled"  # as Python it takes longer th
 
 def xlen(call: Call) -> object:
     """Reply: the number of entries."""
-    stream = stream_to_read(call, call.argv[1])
+    stream = stream_at(call, call.argv[1])
     return 0 if stream is None else stream.length
 
 
@@ -176,7 +173,7 @@ def xrevrange(call: Call) -> object:
 
 def _range(call: Call, reverse: bool) -> object:
     start, end, count = _asked_for(call.argv, reverse)
-    stream = stream_to_read(call, call.argv[1])
+    stream = stream_at(call, call.argv[1])
     if stream is None:
         return []
     if count == 0:
@@ -203,24 +200,18 @@ def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple
 
 
 @alike("XRANGE")
-def xrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Several ranges of one stream, written into one buffer."""
     return _ranges_alike(call, requests[first:end], False)
 
 
 @alike("XREVRANGE")
-def xrevrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xrevrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """As ``xrange_alike``, newest first."""
     return _ranges_alike(call, requests[first:end], True)
 
 
-def _ranges_alike(
-    call: Call, requests: list[list[bytes]], reverse: bool
-) -> tuple[int, PackedReplies]:
+def _ranges_alike(call: Call, requests: Requests, reverse: bool) -> Ran:
     stream = call.db.value_of(requests[0][1], call.now_ms)
     if not isinstance(stream, Stream):
         return NONE_ALIKE, NO_REPLIES
@@ -271,7 +262,7 @@ def xread(call: Call) -> object:
     after: list[tuple[int, int]] = []
     bounds: list[tuple[int, int]] = []  # where only what is stable is wanted
     for number, key in enumerate(keys):
-        stream = stream_to_read(call, key)
+        stream = stream_at(call, key)
         streams.append(stream)
         text = argv[options.streams_at + width + number]
         if options.stable:
@@ -389,7 +380,7 @@ def xcount(call: Call) -> object:
     argv = call.argv
     start = range_start(argv[2])
     end = range_end(argv[3])
-    stream = stream_to_read(call, argv[1])
+    stream = stream_at(call, argv[1])
     return 0 if stream is None else count_between(stream, start, end)
 
 
@@ -413,21 +404,14 @@ def xsplit(call: Call) -> object:
         fits = len(argv) == 6 and words[0].lower() == b"parts"
     if not fits:
         raise CommandError(errors.SYNTAX)
-    size = _positive(argv[5])
-    most = _positive(argv[7]) if len(argv) == 8 else 0
-    stream = stream_to_read(call, argv[1])
+    size = positive_of(argv[5], errors.NOT_POSITIVE)
+    most = positive_of(argv[7], errors.NOT_POSITIVE) if len(argv) == 8 else 0
+    stream = stream_at(call, argv[1])
     if stream is None:
         return []
     if by_rows:
         return _reply(share_by_rows(stream, start, end, size, most))
     return _reply(share_evenly(stream, start, end, size))
-
-
-def _positive(text: bytes) -> int:
-    number = integer(text)
-    if number <= 0:
-        raise CommandError(errors.NOT_POSITIVE)
-    return number
 
 
 def _reply(shares: list[Share]) -> object:

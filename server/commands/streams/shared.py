@@ -10,8 +10,7 @@ from abc import abstractmethod
 from typing import Final
 
 from headrace.protocol.packing import Packer
-from headrace.server.commands.streams.args import TrimOptions
-from headrace.server.commands.streams.options import AddOptions, ReadOptions
+from headrace.server.commands.streams.args import AddOptions, ReadOptions, TrimOptions
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import Parked

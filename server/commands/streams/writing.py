@@ -1,4 +1,7 @@
-"""The commands that write a stream: XADD, XTRIM, XDEL, XSETID.
+"""The commands that write a stream: XADD, XTRIM, XDEL, XSETID, XCFGSET, XIDMPRECORD and XIDMP.
+
+XIDMP is the container that idempotent production had in its first design: CFGSET and CFGGET are its
+spellings of XCFGSET and of a getter; PRODUCERS is ours.
 
 An XADD with IDMP is recorded with the ID that was chosen. Running the record adds that entry and
 makes its iid known, even if it is known: it was not when the entry was added. A repeat is recorded
@@ -11,15 +14,18 @@ Source: t_stream.c; what differs from the public pages is decided by the code.
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
+from headrace.compat.glob import Glob
 from headrace.compat.stream_ids import format_id, parse_id
 from headrace.persistence.forms.stream.form import limits_command
 from headrace.protocol.packing import ids_in_sequence, packed_id
-from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, OK, Map
 from headrace.protocol.sequences import STEP
+from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     LAST_ID_SET,
     NO_TRIM,
@@ -28,20 +34,28 @@ from headrace.server.commands.streams.args import (
     XADDED,
     XDELETED,
     XTRIMMED,
+    AddOptions,
     LengthyIds,
     TrimOptions,
-    integer,
+    add_options_of,
     option_name,
-    stream_at,
     strict_id,
     strict_ids,
+    there,
 )
-from headrace.server.commands.streams.options import AddOptions, add_options_of
 from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.together import Ran, Requests
+from headrace.server.commands.typed_keys import stream_at, stream_to_change
+from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
-from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.contents import (
+    IDMP_DURATION_S,
+    IDMP_DURATION_S_MAX,
+    IDMP_MAXSIZE,
+    IDMP_MAXSIZE_MAX,
+)
 from headrace.storage.stream.idmp import SHORT_BYTES, IdmpMap, Iid, content_iid, iid_made_of, iid_of
 from headrace.storage.stream.references import is_held_back, pending_count
 from headrace.storage.stream.stream import Stream
@@ -135,7 +149,7 @@ def xadd(call: Call) -> object:
     if not automatic:
         next_seq = _finds_seq(call, argv[at], ms, seq, next_seq)
     region = call.server.data.region
-    stream = stream_at(call, key)
+    stream = stream_to_change(call, key)
     created = stream is None
     if stream is None:
         if options is not None and not options.make_stream:
@@ -258,9 +272,7 @@ def _trim_and_report(
 
 
 @alike("XADD")
-def xadd_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def xadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Append several entries at once, each ``XADD key [MAXLEN ~ n] * field value ...``.
 
     They have the options of the first, and get IDs in sequence, as entries of one millisecond do.
@@ -366,7 +378,7 @@ def xtrim(call: Call) -> object:
     if options.strategy == NO_TRIM:
         raise CommandError(errors.XTRIM_WITHOUT_STRATEGY)
     options.settle(call)
-    stream = stream_at(call, argv[1])
+    stream = stream_to_change(call, argv[1])
     if stream is None:
         return 0
     if call.server.data.region is not None:
@@ -386,7 +398,7 @@ def xtrim(call: Call) -> object:
 def xdel(call: Call) -> object:
     """Reply: how many entries were there. Source: xdelCommand."""
     argv = call.argv
-    stream = stream_at(call, argv[1])
+    stream = stream_to_change(call, argv[1])
     if stream is None:
         return 0
     ids = strict_ids(argv[2:])
@@ -407,30 +419,18 @@ class _Deletion(LengthyIds):
     def __init__(self, argv: list[bytes]) -> None:
         super().__init__(argv, 2)
         self._stream: Stream | None = None
-        self._deleted = 0
 
     def begin(self, call: Call) -> None:
-        """Find the stream."""
-        self._stream = stream_at(call, self.argv[1])
+        self._stream = stream_to_change(call, self.argv[1])
 
-    def change(self, call: Call, low: int, high: int) -> None:
-        """Delete some."""
-        stream = self._stream
-        if stream is None:
-            return
-        call.db.before_change(self.argv[1])
-        for text in self.argv[low:high]:
-            ms, seq = strict_id(text)
-            if stream.delete(ms, seq):
-                self._deleted += 1
-        self.note(call, self.argv[low:high])
+    def take(self, ms: int, seq: int) -> bool:
+        return self._stream is not None and self._stream.delete(ms, seq)
 
     def finish(self, call: Call) -> object:
-        """Return how many were there."""
-        if self._deleted:
+        if self.taken:
             self.record(call, b"XDEL")
-            call.changed(self.argv[1], XDELETED, None, count=self._deleted)
-        return self._deleted
+            call.changed(self.argv[1], XDELETED, None, count=self.taken)
+        return self.taken
 
 
 @lengthy("XDEL")
@@ -464,9 +464,7 @@ def xsetid(call: Call) -> object:
         else:
             raise CommandError(errors.SYNTAX)
         at += 2
-    stream = stream_at(call, argv[1])
-    if stream is None:
-        raise CommandError(errors.NO_SUCH_KEY)
+    stream = there(stream_to_change(call, argv[1]))
     if call.server.data.region is not None:
         return shared_streams().set_id(call, stream, new_id)
     if new_id < (stream.max_deleted_ms, stream.max_deleted_seq):
@@ -488,3 +486,164 @@ def xsetid(call: Call) -> object:
         stream.max_deleted_ms, stream.max_deleted_seq = max_deleted
     call.changed(argv[1], LAST_ID_SET, argv)
     return OK
+
+
+_SAME: Final = -1  # leave a limit as it is
+
+
+class Limits:
+    """The limits of an IDMP map that a request gives."""
+
+    def __init__(self) -> None:
+        self.duration_s = _SAME
+        self.maxsize = _SAME
+
+    def read(self, argv: list[bytes], at: int, duration: bytes, maxsize: bytes) -> None:
+        """Read the limits from ``at`` on.
+
+        Args:
+            duration, maxsize: the words that stand before them, in lower case.
+        """
+        while at < len(argv):
+            word = argv[at].lower()
+            if word not in (duration, maxsize) or at + 1 == len(argv):
+                raise CommandError(errors.SYNTAX)
+            if word == duration:
+                if self.duration_s != _SAME:
+                    raise CommandError(errors.IDMP_DURATION_TWICE)
+                self.duration_s = integer(argv[at + 1])
+                if not 1 <= self.duration_s <= IDMP_DURATION_S_MAX:
+                    raise CommandError(errors.IDMP_DURATION_RANGE)
+            else:
+                if self.maxsize != _SAME:
+                    raise CommandError(errors.IDMP_MAXSIZE_TWICE)
+                self.maxsize = integer(argv[at + 1])
+                if not 1 <= self.maxsize <= IDMP_MAXSIZE_MAX:
+                    raise CommandError(errors.IDMP_MAXSIZE_RANGE)
+            at += 2
+        if self.duration_s == _SAME and self.maxsize == _SAME:
+            raise CommandError(errors.IDMP_NOTHING_SET)
+
+    def record(self, key: bytes) -> list[bytes]:
+        """XCFGSET with what was given."""
+        words = [b"XCFGSET", key]
+        if self.duration_s != _SAME:
+            words += [b"IDMP-DURATION", b"%d" % self.duration_s]
+        if self.maxsize != _SAME:
+            words += [b"IDMP-MAXSIZE", b"%d" % self.maxsize]
+        return words
+
+    def apply(self, call: Call, key: bytes, stream: Stream) -> None:
+        """Set the limits; where one has changed, all iids are forgotten."""
+        duration_s = stream.idmp_duration_s if self.duration_s == _SAME else self.duration_s
+        maxsize = stream.idmp_maxsize if self.maxsize == _SAME else self.maxsize
+        if duration_s == stream.idmp_duration_s and maxsize == stream.idmp_maxsize:
+            return
+        if call.server.data.region is not None:
+            shared_streams().set_limits(call, key, stream, duration_s, maxsize)
+            return
+        call.server.data.free_later(stream.limit_idmp(duration_s, maxsize))
+        call.changed(key, PRODUCERS_CHANGED, self.record(key))
+
+
+def xcfgset(call: Call) -> object:
+    """A value that has changed makes the stream forget all iids.
+
+    Reply: OK. Source: xcfgsetCommand.
+    """
+    return _set_limits(call, 1, b"idmp-duration", b"idmp-maxsize")
+
+
+def xidmp_cfgset(call: Call) -> object:
+    """As XCFGSET, in the spelling of the first design. Reply: OK."""
+    return _set_limits(call, 2, b"duration", b"maxsize")
+
+
+def _set_limits(call: Call, key_at: int, duration: bytes, maxsize: bytes) -> object:
+    key = call.argv[key_at]
+    stream = there(stream_to_change(call, key))
+    limits = Limits()
+    limits.read(call.argv, key_at + 1, duration, maxsize)
+    limits.apply(call, key, stream)
+    return OK
+
+
+def xidmprecord(call: Call) -> object:
+    """Make an iid known for an entry.
+
+    The append-only file's base is made of these. Its entry may have been deleted since: the iid is
+    known all the same. It counts as added now.
+
+    Reply: OK, also where the iid is known already. Source: xidmprecordCommand.
+    """
+    argv = call.argv
+    key, pid, iid = argv[1], argv[2], argv[3]
+    entry_id = strict_id(argv[4])
+    if not pid:
+        raise CommandError(errors.RECORD_NO_PID)
+    if not iid:
+        raise CommandError(errors.RECORD_NO_IID)
+    stream = there(stream_to_change(call, key))
+    if not call.replaying:
+        if not stream.contains(entry_id[0], entry_id[1]):
+            raise CommandError(errors.NO_SUCH_MESSAGE)
+        known = stream.known_id(pid, iid, call.now_ms)
+        if known == entry_id:
+            return OK
+        if known is not None:
+            raise CommandError(errors.IID_ELSEWHERE)
+    elif stream.known_id(pid, iid, EVER) == entry_id:
+        return OK
+    record_iid(call, stream, pid, iid_of(iid), entry_id)
+    call.changed(key, PRODUCERS_CHANGED, argv)
+    return OK
+
+
+def xidmp_cfgget(call: Call) -> object:
+    """Reply: map of the limits asked for, in that order; of both when none is named."""
+    stream = there(stream_at(call, call.argv[2]))
+    wanted: list[bytes] = []
+    for word in call.argv[3:]:
+        name = word.lower()
+        if name not in (b"duration", b"maxsize"):
+            raise CommandError(errors.SYNTAX)
+        if name not in wanted:
+            wanted.append(name)
+    pairs: list[tuple[object, object]] = []
+    for name in wanted or [b"duration", b"maxsize"]:
+        limit = stream.idmp_duration_s if name == b"duration" else stream.idmp_maxsize
+        pairs.append((name, limit))
+    return Map(pairs)
+
+
+def xidmp_producers(call: Call) -> object:
+    """Reply: list of (pid, iids held, ID of the oldest one's entry, ID of the newest one's), in
+    byte order of the pids; at most ``n`` of them.
+    """
+    args = Args(call.argv, 3)
+    pattern: Glob | None = None
+    most = 0
+    while args.left:
+        option = args.option()
+        if option == b"MATCH":
+            pattern = Glob(args.word())
+        elif option == b"COUNT":
+            most = args.integer()
+            if most <= 0:
+                raise CommandError(errors.COUNT_NOT_POSITIVE)
+        else:
+            raise CommandError(errors.SYNTAX)
+    stream = there(stream_at(call, call.argv[2]))
+    if stream.idmp is None:
+        return []
+    producers = stream.idmp.producers
+    pids = list(producers)
+    if pattern is not None:
+        pids = [pid for pid in pids if pattern.matches(pid)]
+    rows: list[object] = []
+    for pid in nsmallest(most, pids) if 0 < most < len(pids) else sorted(pids):
+        producer = producers[pid]
+        oldest = format_id(*producer.entry_id(producer.oldest()))
+        newest = format_id(*producer.entry_id(producer.newest()))
+        rows.append([pid, int(producer.count), oldest, newest])
+    return rows

@@ -1,7 +1,6 @@
-"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin, INCREX.
+"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin, and INCREX.
 
-INCREX: a counter with bounds and an expiry, in one step.
-
+INCREX is a counter with bounds and an expiry, in one step.
 Source: redis.io/commands/increx (8.8), redis pull requests 15045 and 15237 with their tests.
 """
 
@@ -30,7 +29,7 @@ from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
-from headrace.server.commands.shared import delete_expired
+from headrace.server.commands.shared import delete_expired, integer
 from headrace.server.commands.strings.strings import (
     APPENDED,
     INCREASED,
@@ -43,7 +42,8 @@ from headrace.server.commands.strings.strings import (
 from headrace.server.commands.typed_keys import check_length, in_place, lengthen, writable
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.storage.entry import NO_EXPIRY, Entry
+from headrace.storage.entry import Entry
+from headrace.storage.key_table import NO_EXPIRY
 from headrace.storage.string.string import string_bytes, string_length
 
 
@@ -59,22 +59,15 @@ def decr(call: Call) -> object:
 
 def incrby(call: Call) -> object:
     """Reply: the sum."""
-    return _add(call, _operand(call))
+    return _add(call, integer(call.argv[2]))
 
 
 def decrby(call: Call) -> object:
     """Reply: the difference."""
-    operand = _operand(call)
+    operand = integer(call.argv[2])
     if operand == INT64_MIN:
         raise CommandError(NEGATE_OVERFLOW)
     return _add(call, -operand)
-
-
-def _operand(call: Call) -> int:
-    value = parse_integer(call.argv[2])
-    if value is None:
-        raise CommandError(NOT_AN_INTEGER)
-    return value
 
 
 def _add(call: Call, operand: int) -> object:
@@ -154,9 +147,7 @@ def setrange(call: Call) -> object:
     """An empty value changes nothing. Reply: the length afterwards."""
     key = call.argv[1]
     value = call.argv[3]
-    offset = parse_integer(call.argv[2])
-    if offset is None:
-        raise CommandError(NOT_AN_INTEGER)
+    offset = integer(call.argv[2])
     if offset < 0:
         raise CommandError(NEGATIVE_OFFSET)
     found = writable(call, key)

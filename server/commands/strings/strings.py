@@ -1,9 +1,8 @@
 """Reading, setting and comparing strings: GET, SET, MGET, MSET, DELEX, LCS and their kin.
 
-Comparing before changing: DIGEST, DELEX and the conditions that SET shares with it.
-
-A digest is the XXH3 hash of a string, 64 bits in 16 hexadecimal digits, so that a client can make
-sure of a long value without sending it. Source: redis.io/commands/delex (8.4) and digest (8.4).
+The conditions of SET and DELEX may compare digests. A digest is the XXH3 hash of a string, 64 bits
+in 16 hexadecimal digits, so that a client can make sure of a long value without sending it.
+Source: redis.io/commands/delex (8.4) and digest (8.4).
 """
 
 from __future__ import annotations
@@ -31,21 +30,23 @@ from headrace.compat.errors import (
 from headrace.compat.event_classes import EVENT_STRING
 from headrace.compat.numbers import INT32_MAX, INT64_MAX, encode_string, parse_integer
 from headrace.protocol.packing import Packer, repeated
-from headrace.protocol.replies import NO_REPLIES, OK, Map, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, OK, Map
 from headrace.server.changes.events import DEADLINE_SET, PERSISTED, Event
 from headrace.server.clients.session import NO_TOUCH, TRACKED
 from headrace.server.commands.shared import (
     delete_expired,
     expired_at_once,
     has_passed,
+    integer,
     set_deadline,
     store,
 )
+from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import string_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
-from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, KeySpec, alike, lengthy
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike, lengthy
 from headrace.storage.entry import Entry
 from headrace.storage.key_table import MOST_AHEAD
 from headrace.storage.string.string import string_bytes, string_length
@@ -235,10 +236,6 @@ def delex(call: Call) -> object:
     if not holds(found, condition, argv[3], CONDITION_NEEDS_STRING):
         return 0
     return 1 if call.delete(argv[1]) else 0
-
-
-READ_KEY: Final = (KeySpec("RO ACCESS"),)
-UPDATE_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
 
 
 def get(call: Call) -> object:
@@ -434,10 +431,8 @@ def getrange(call: Call) -> object:
 
     Reply: the part, empty when there is none.
     """
-    start = parse_integer(call.argv[2])
-    end = parse_integer(call.argv[3])
-    if start is None or end is None:
-        raise CommandError(NOT_AN_INTEGER)
+    start = integer(call.argv[2])
+    end = integer(call.argv[3])
     value = call.lookup(call.argv[1])
     if value is None:
         return b""
@@ -496,12 +491,10 @@ class _Setting(Lengthy):
     """MSET of very many pairs."""
 
     def prepare(self, call: Call, low: int, high: int) -> None:
-        """Note the keys."""
         for key in self.argv[low:high:2]:
             self.keys.add(key)
 
     def change(self, call: Call, low: int, high: int) -> None:
-        """Set some."""
         if call.server.data.guarded:
             for key in self.argv[low:high:2]:
                 call.db.before_change(key)
@@ -509,7 +502,6 @@ class _Setting(Lengthy):
         self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
-        """OK."""
         self.record(call, b"MSET")
         return OK
 
@@ -627,9 +619,7 @@ _SET_WORDS: Final = 3  # without options
 
 
 @alike("GET", of_any_key=True, remembers=True)
-def get_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def get_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Values of strings, written into one buffer."""
     db = call.db
     table = db.table
@@ -678,9 +668,7 @@ def get_alike(
 
 
 @alike("SET", of_any_key=True, replaces=True)
-def set_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def set_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Values of keys that hold strings or are not there."""
     db = call.db
     if len(requests[first]) != _SET_WORDS or not call.needs_no_events_of_any():

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.compat.errors import CommandError
-from headrace.server.commands.streams.options import AddOptions, add_options_of
+from headrace.server.commands.streams.args import AddOptions, add_options_of
 
 WORDS = [
     *(b"MAXLEN", b"maxlen", b"MINID", b"~", b"=", b"LIMIT", b"NOMKSTREAM", b"DELREF", b"ACKED"),

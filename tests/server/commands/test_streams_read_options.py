@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.compat.errors import CommandError
-from headrace.server.commands.streams.options import ReadOptions, read_options_of
+from headrace.server.commands.streams.args import ReadOptions, read_options_of
 
 WORDS = [
     *(b"COUNT", b"count", b"MAXCOUNT", b"MAXSIZE", b"BLOCK", b"NOACK", b"CLAIM"),

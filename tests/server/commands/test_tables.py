@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import headrace.server.commands.families  # noqa: F401  (gives the rows their functions)
+from headrace.server.commands.families import LATE, function_of
 from headrace.server.dispatch.rows import MODULES, every_row
 from support import build
 
@@ -84,6 +84,12 @@ def test_a_docstring_leaves_to_the_entry_what_that_says(module: str) -> None:
         assert "Complexity:" not in text, function.name
         words = function.name.rstrip("_").upper().split("_")
         assert f"``{' '.join(words)}" not in text, function.name
+
+
+def test_a_module_that_is_imported_late_has_all_functions_that_its_entries_name() -> None:
+    late = [row for row in every_row() if row.place.partition(":")[0] in LATE]
+    assert len(late) > 30
+    assert all(function_of(row) for row in late if not row.subcommands)
 
 
 def answer(folder: Path, entry: str) -> str:

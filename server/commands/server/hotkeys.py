@@ -1,9 +1,8 @@
-"""What the subcommands of HOTKEYS answer, as Redis 8.10 does."""
+"""HOTKEYS: which keys take most time or bytes."""
 
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
 from typing import Final
 
 from headrace.compat import errors
@@ -22,7 +21,7 @@ _MOST_KEYS: Final = 64
 _LONGEST_S: Final = 1_000_000
 
 
-def _start(call: Call) -> object:
+def hotkeys_start(call: Call) -> object:
     """``METRICS count [CPU] [NET] [COUNT k] [DURATION s] [SAMPLE ratio] [SLOTS count slot ...]``.
 
     Other metrics than these two are passed over, if there is one of these. Reply: OK.
@@ -102,7 +101,7 @@ def _read_slots(args: Args, search: Search, in_cluster: bool) -> None:
         search.slots.append(slot)
 
 
-def _stop(call: Call) -> object:
+def hotkeys_stop(call: Call) -> object:
     """Reply: OK, or null where nothing was going on."""
     found = call.server.statistics.hot_keys
     if found is None or not found.is_active:
@@ -111,7 +110,7 @@ def _stop(call: Call) -> object:
     return OK
 
 
-def _reset(call: Call) -> object:
+def hotkeys_reset(call: Call) -> object:
     """Reply: OK."""
     found = call.server.statistics.hot_keys
     if found is not None and found.is_active:
@@ -120,11 +119,8 @@ def _reset(call: Call) -> object:
     return OK
 
 
-def _get(call: Call) -> object:
-    """Reply: list of one map; null where nothing was looked for. It has keys with what they took.
-
-    Complexity: O(K log K) for K keys that are kept.
-    """
+def hotkeys_get(call: Call) -> object:
+    """Reply: list of one map, with the keys and what they took; null where none was looked for."""
     found = call.server.statistics.hot_keys
     if found is None:
         return None
@@ -183,11 +179,3 @@ def _ranges(slots: list[int]) -> list[list[int]]:
         else:
             ranges.append([slot])
     return ranges
-
-
-ANSWERS: Final[dict[bytes, Callable[[Call], object]]] = {
-    b"hotkeys|start": _start,
-    b"hotkeys|stop": _stop,
-    b"hotkeys|get": _get,
-    b"hotkeys|reset": _reset,
-}

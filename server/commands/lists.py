@@ -1,4 +1,7 @@
-"""The commands on one list: pushes, pops, reads, and changes in the middle."""
+"""The commands on lists: pushes, pops, reads, changes in the middle, moves, and waiting.
+
+Those that wait for elements are recorded as what they did, by the command that does not wait.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from headrace.compat.errors import (
-    COUNT_BELOW_ONE,
     NO_SUCH_KEY,
-    NOT_AN_INTEGER,
     NOT_POSITIVE,
-    NUMKEYS_BELOW_ONE,
     SYNTAX,
-    WRONGTYPE,
     CommandError,
     not_between,
     wrong_arity,
@@ -27,15 +26,16 @@ from headrace.compat.type_errors import (
     RANK_ZERO,
 )
 from headrace.protocol.packing import ArraysOfStrings, Packer, packed_strings
-from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, PackedReplies
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import drop_empty
-from headrace.server.commands.together import Reader, Values, read_alike
-from headrace.server.dispatch.args import Args
+from headrace.server.commands.shared import Pop, drop_empty, integer, positive, wait
+from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
+from headrace.server.commands.typed_keys import list_at, list_to_change
+from headrace.server.dispatch.args import Args, deadline_of_seconds
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
-from headrace.storage.list.list import List
-from headrace.storage.list.piece import NodeLimits
+from headrace.server.waiting import ElementOf
+from headrace.storage.list.list import LIST, List
 
 # Whoever waits for a number of elements may have enough of them.
 PUSHED_LEFT: Final = Event(b"lpush", EVENT_LIST, touches=True, wakes=True)
@@ -58,22 +58,6 @@ def popped(right: bool) -> Event:
     return POPPED_RIGHT if right else POPPED_LEFT
 
 
-def list_at(call: Call, key: bytes) -> List | None:
-    """The list of a key or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, List):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
-def list_to_change(call: Call, key: bytes) -> List | None:
-    """The list of a key or None, for a command that writes; raises WRONGTYPE."""
-    value = call.db.get(key, call.now_ms)
-    if value is None or isinstance(value, List):
-        return value
-    raise CommandError(WRONGTYPE)
-
-
 def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:
     """Where the elements from ``first`` to ``last`` begin, and how many of ``size`` they are.
 
@@ -85,11 +69,6 @@ def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:
         last += size
     last = min(last, size - 1)
     return first, last - first + 1 if first <= last else 0
-
-
-def limits(call: Call) -> NodeLimits:
-    """Return how large a node of Redis's may become."""
-    return call.server.data.list_limits
 
 
 def is_right(word: bytes) -> bool:
@@ -107,57 +86,23 @@ def report_pop(
 ) -> None:
     """Report that so many elements of an end have gone, and the key with the last of them."""
     call.changed(key, popped(right), record, count)
-    if value.is_empty():
-        drop_empty(call, key, value)
+    drop_empty(call, key, value)
 
 
-def positive(word: bytes) -> int:
-    """Return how many elements a request is about; at least one."""
-    count = parse_integer(word)
-    if count is None or count < 1:
-        raise CommandError(COUNT_BELOW_ONE)
-    return count
+_ENDS: Final = (b"LEFT", b"RIGHT")
 
 
-class Pop:
-    """``numkeys key [key ...] LEFT|RIGHT [COUNT count]``: what LMPOP and BLMPOP are to do.
-
-    Args:
-        at: where ``numkeys`` stands.
-
-    Raises: CommandError.
-    """
-
-    def __init__(self, argv: list[bytes], at: int) -> None:
-        args = Args(argv, at)
-        number = args.integer(NUMKEYS_BELOW_ONE)
-        if number < 1:
-            raise CommandError(NUMKEYS_BELOW_ONE)
-        if number >= args.left:
-            raise CommandError(SYNTAX)
-        self.keys = argv[args.at : args.at + number]
-        args.at += number
-        self.right = is_right(args.word())
-        self.count = 1
-        if args.flag(b"COUNT"):
-            self.count = positive(args.word())
-        args.end()
-
-    def run(self, call: Call) -> object:
-        """Pop from the first list there is.
-
-        Reply: [key, [element, ...]], or None where there is no list.
-        """
-        for key in self.keys:
-            value = list_to_change(call, key)
-            if value is None:
-                continue
-            count = min(self.count, value.size())
-            strings = value.pop_some(count, self.right, limits(call))
-            name = b"RPOP" if self.right else b"LPOP"
-            report_pop(call, key, value, self.right, [name, key, b"%d" % count], count)
+def _pop_first(call: Call, pop: Pop) -> object:
+    """Pop from the first list there is; None where there is none."""
+    for key in pop.keys:
+        value = list_to_change(call, key)
+        if value is not None:
+            count = min(pop.count, value.size())
+            strings = value.pop_some(count, pop.last, call.server.data.list_limits)
+            record = [b"RPOP" if pop.last else b"LPOP", key, b"%d" % count]
+            report_pop(call, key, value, pop.last, record, count)
             return [key, strings]
-        return None
+    return None
 
 
 def lpush(call: Call) -> object:
@@ -231,7 +176,7 @@ def _pop_some(call: Call, right: bool) -> object:
     count = min(count, value.size())
     if not count:
         return []
-    strings = value.pop_some(count, right, limits(call))
+    strings = value.pop_some(count, right, call.server.data.list_limits)
     report_pop(call, argv[1], value, right, argv, count)
     return strings
 
@@ -241,7 +186,7 @@ def lmpop(call: Call) -> object:
 
     Reply: [key, [element, ...]] of the first list there is, or nil.
     """
-    popped = Pop(call.argv, 1).run(call)
+    popped = _pop_first(call, Pop(call.argv, 1, _ENDS))
     return NULL_ARRAY if popped is None else popped
 
 
@@ -256,9 +201,7 @@ def lindex(call: Call) -> object:
     value = list_at(call, call.argv[1])
     if value is None:
         return None
-    index = parse_integer(call.argv[2])
-    if index is None:
-        raise CommandError(NOT_AN_INTEGER)
+    index = integer(call.argv[2])
     size = value.size()
     if index < 0:
         index += size
@@ -270,10 +213,8 @@ def lrange(call: Call) -> object:
 
     Reply: list of the elements.
     """
-    first = parse_integer(call.argv[2])
-    last = parse_integer(call.argv[3])
-    if first is None or last is None:
-        raise CommandError(NOT_AN_INTEGER)
+    first = integer(call.argv[2])
+    last = integer(call.argv[3])
     value = list_at(call, call.argv[1])
     if value is None:
         return []
@@ -329,16 +270,14 @@ def lset(call: Call) -> object:
     value = list_to_change(call, argv[1])
     if value is None:
         raise CommandError(NO_SUCH_KEY)
-    index = parse_integer(argv[2])
-    if index is None:
-        raise CommandError(NOT_AN_INTEGER)
-    value.expect(argv[3], limits(call))
+    index = integer(argv[2])
+    value.expect(argv[3], call.server.data.list_limits)
     size = value.size()
     if index < 0:
         index += size
     if not 0 <= index < size:
         raise CommandError(NO_SUCH_INDEX)
-    value.set(index, argv[3], limits(call))
+    value.set(index, argv[3], call.server.data.list_limits)
     call.changed(argv[1], SET, argv)
     return OK
 
@@ -352,11 +291,11 @@ def linsert(call: Call) -> object:
     value = list_to_change(call, argv[1])
     if value is None:
         return 0
-    value.expect(argv[4], limits(call))
+    value.expect(argv[4], call.server.data.list_limits)
     found = value.positions(argv[3], value.size(), True, 1, 1)
     if not found:
         return -1
-    value.insert(found[0], argv[4], where == b"AFTER", limits(call))
+    value.insert(found[0], argv[4], where == b"AFTER", call.server.data.list_limits)
     call.changed(argv[1], INSERTED, argv)
     return value.size()
 
@@ -364,20 +303,17 @@ def linsert(call: Call) -> object:
 def lrem(call: Call) -> object:
     """Reply: how many were removed."""
     argv = call.argv
-    count = parse_integer(argv[2])
-    if count is None:
-        raise CommandError(NOT_AN_INTEGER)
+    count = integer(argv[2])
     if count == INT64_MIN:
         raise CommandError(not_between(-INT64_MAX, INT64_MAX))
     value = list_to_change(call, argv[1])
     if value is None:
         return 0
     most = min(abs(count), value.size())
-    removed = value.remove(argv[3], most, count >= 0, limits(call))
+    removed = value.remove(argv[3], most, count >= 0, call.server.data.list_limits)
     if removed:
         call.changed(argv[1], REMOVED, argv, removed)
-        if value.is_empty():
-            drop_empty(call, argv[1], value)
+        drop_empty(call, argv[1], value)
     return removed
 
 
@@ -387,52 +323,239 @@ def ltrim(call: Call) -> object:
     Reply: OK.
     """
     argv = call.argv
-    first = parse_integer(argv[2])
-    last = parse_integer(argv[3])
-    if first is None or last is None:
-        raise CommandError(NOT_AN_INTEGER)
+    first = integer(argv[2])
+    last = integer(argv[3])
     value = list_to_change(call, argv[1])
     if value is None:
         return OK
     size = value.size()
-    if first < 0:
-        first = max(0, first + size)
-    if last < 0:
-        last += size
-    last = min(last, size - 1)
-    kept = max(0, last - first + 1)
+    start, count = range_of(first, last, size)
+    kept = int(count)
     if not kept:
-        value.cut(size, 0, limits(call))
+        value.cut(size, 0, call.server.data.list_limits)
     elif kept < size:
-        value.cut(first, size - 1 - last, limits(call))
+        value.cut(int(start), size - int(start) - kept, call.server.data.list_limits)
     call.changed(argv[1], TRIMMED, argv if kept < size else None, size - kept)
-    if not kept:
-        drop_empty(call, argv[1], value)
+    drop_empty(call, argv[1], value)
     return OK
+
+
+def lmove(call: Call) -> object:
+    """Reply: the element, or nil without a source."""
+    argv = call.argv
+    return _move(call, is_right(argv[3]), is_right(argv[4]), argv)
+
+
+def rpoplpush(call: Call) -> object:
+    """Reply: the element, or nil without a source."""
+    return _move(call, True, False, call.argv)
+
+
+def _move(call: Call, from_right: bool, to_right: bool, record: list[bytes]) -> object:
+    """Move one element from the first key of a request to the second, which may be the same.
+
+    The push is reported before the pop, as Redis does.
+
+    Reply: the element, or None without a source.
+    """
+    key, target_key = call.argv[1], call.argv[2]
+    source = list_to_change(call, key)
+    if source is None:
+        return None
+    target = _target(call, target_key)
+    bounds = call.server.data.list_limits
+    string = source.take(from_right)
+    target.push([string], 0, to_right, bounds)
+    source.shrink(bounds)
+    call.changed(target_key, pushed(to_right), record)
+    report_pop(call, key, source, from_right, None, 0)
+    return string
+
+
+def _target(call: Call, key: bytes) -> List:
+    """The list that elements are moved to, which may be a new one."""
+    target = list_to_change(call, key)
+    if target is None:
+        target = List()
+        call.put(key, target)
+    return target
+
+
+class Batch:
+    """``[COUNT|EXACTLY count OBO|BULK]``: how many elements are moved, and in which order.
+
+    Args:
+        at: where that stands.
+
+    Attributes:
+        one_by_one: each is pushed before the next one, so pushes at the left turn them round.
+
+    Raises: CommandError.
+    """
+
+    def __init__(self, argv: list[bytes], at: int) -> None:
+        self.count = 1
+        self.exactly = False
+        self.one_by_one = False
+        given = len(argv) - at
+        if not given:
+            return
+        if given != 3:
+            raise CommandError(SYNTAX)
+        option = argv[at].upper()
+        if option not in (b"COUNT", b"EXACTLY"):
+            raise CommandError(SYNTAX)
+        self.count = positive(argv[at + 1])
+        self.exactly = option == b"EXACTLY"
+        order = argv[at + 2].upper()
+        if order not in (b"OBO", b"BULK"):
+            raise CommandError(SYNTAX)
+        self.one_by_one = order == b"OBO"
+
+    def words(self, count: int) -> list[bytes]:
+        """Return what asks for as many as there were, in the same order."""
+        return [b"EXACTLY", b"%d" % count, b"OBO" if self.one_by_one else b"BULK"]
+
+
+def lmovem(call: Call) -> object:
+    """Reply: list of the elements in the order of the destination; nil if there are too few."""
+    argv = call.argv
+    from_right, to_right = is_right(argv[3]), is_right(argv[4])
+    moved = _move_some(call, from_right, to_right, Batch(argv, 5), False)
+    return NULL_ARRAY if moved is None else moved
+
+
+def _move_some(call: Call, from_right: bool, to_right: bool, batch: Batch, waited: bool) -> object:
+    """Move elements from the first key of a request to the second.
+
+    The push is reported before the pop, unless both are the same key.
+
+    Args:
+        waited: the request has a timeout, and is recorded as LMOVEM of as many as there were.
+
+    Reply: list of the elements in the order of the destination; None if there are too few.
+    """
+    argv = call.argv
+    key, target_key = argv[1], argv[2]
+    source = list_to_change(call, key)
+    if source is None or (batch.exactly and source.size() < batch.count):
+        return None
+    count = min(source.size(), batch.count)
+    target = _target(call, target_key)
+    bounds = call.server.data.list_limits
+    strings = source.take_some(count, from_right)
+    if not batch.one_by_one and from_right == to_right:
+        strings.reverse()  # they keep their order
+    target.push(strings, 0, to_right, bounds)
+    source.shrink(bounds)
+    if not to_right:
+        strings.reverse()
+    record = [b"LMOVEM", *argv[1:5], *batch.words(count)] if waited else argv
+    if target is source:
+        call.changed(key, popped(from_right), record, count)
+        call.changed(key, pushed(to_right), None, 0)
+    else:
+        call.changed(target_key, pushed(to_right), record, count)
+        report_pop(call, key, source, from_right, None, 0)
+    return strings
+
+
+class ElementsOfList(ElementOf):
+    """So many elements of a list at least."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__(LIST, List, least)
+
+    def how_many(self, value: object) -> int:
+        """Return how long the list is."""
+        return value.size() if isinstance(value, List) else 0
+
+
+ELEMENT: Final = ElementsOfList(1)
+
+
+def blpop(call: Call) -> object:
+    """Reply: the key and the element; nil at the timeout."""
+    return _pop_or_wait(call, False)
+
+
+def brpop(call: Call) -> object:
+    """Reply: the key and the element; nil at the timeout."""
+    return _pop_or_wait(call, True)
+
+
+def _pop_or_wait(call: Call, right: bool) -> object:
+    argv = call.argv
+    deadline_ms = deadline_of_seconds(argv[-1], call.now_ms)
+    keys = argv[1:-1]
+    for key in keys:
+        value = list_to_change(call, key)
+        if value is not None:
+            string = value.pop(right, call.server.data.list_limits)
+            report_pop(call, key, value, right, [b"RPOP" if right else b"LPOP", key], 1)
+            return [key, string]
+    return wait(call, keys, deadline_ms, ELEMENT)
+
+
+def blmpop(call: Call) -> object:
+    """Reply: [key, [element, ...]] of the first list there is; nil at the timeout."""
+    pop = Pop(call.argv, 2, _ENDS)
+    deadline_ms = deadline_of_seconds(call.argv[1], call.now_ms)
+    popped = _pop_first(call, pop)
+    return wait(call, pop.keys, deadline_ms, ELEMENT) if popped is None else popped
+
+
+def blmove(call: Call) -> object:
+    """Reply: the element; nil at the timeout."""
+    argv = call.argv
+    from_right, to_right = is_right(argv[3]), is_right(argv[4])
+    deadline_ms = deadline_of_seconds(argv[5], call.now_ms)
+    return _move_or_wait(call, from_right, to_right, deadline_ms, [b"LMOVE", *argv[1:5]])
+
+
+def brpoplpush(call: Call) -> object:
+    """Reply: the element; nil at the timeout."""
+    argv = call.argv
+    deadline_ms = deadline_of_seconds(argv[3], call.now_ms)
+    return _move_or_wait(call, True, False, deadline_ms, [b"RPOPLPUSH", argv[1], argv[2]])
+
+
+def _move_or_wait(
+    call: Call, from_right: bool, to_right: bool, deadline_ms: int, record: list[bytes]
+) -> object:
+    moved = _move(call, from_right, to_right, record)
+    return wait(call, [call.argv[1]], deadline_ms, ELEMENT, None) if moved is None else moved
+
+
+def blmovem(call: Call) -> object:
+    """Reply: list of the elements in the order of the destination; nil at the timeout."""
+    argv = call.argv
+    from_right, to_right = is_right(argv[3]), is_right(argv[4])
+    deadline_ms = deadline_of_seconds(argv[5], call.now_ms)
+    batch = Batch(argv, 6)
+    moved = _move_some(call, from_right, to_right, batch, True)
+    if moved is not None:
+        return moved
+    interest = ElementsOfList(batch.count) if batch.exactly else ELEMENT
+    return wait(call, [argv[1]], deadline_ms, interest)
 
 
 _POP_WORDS: Final = 2  # without a count
 
 
 @alike("LPUSH", of_any_key=True)
-def lpush_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def lpush_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements in front of lists that are there, or are made."""
     return _push_alike(call, requests, first, end, False)
 
 
 @alike("RPUSH", of_any_key=True)
-def rpush_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def rpush_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements behind lists that are there, or are made."""
     return _push_alike(call, requests, first, end, True)
 
 
-def _push_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int, right: bool
-) -> tuple[int, PackedReplies]:
+def _push_alike(call: Call, requests: Requests, first: int, end: int, right: bool) -> Ran:
     server = call.server
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -459,24 +582,18 @@ def _push_alike(
 
 
 @alike("LPOP", of_any_key=True)
-def lpop_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def lpop_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """First elements of lists, which go with their last one."""
     return _pop_alike(call, requests, first, end, False)
 
 
 @alike("RPOP", of_any_key=True)
-def rpop_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def rpop_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Last elements of lists, which go with their last one."""
     return _pop_alike(call, requests, first, end, True)
 
 
-def _pop_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int, right: bool
-) -> tuple[int, PackedReplies]:
+def _pop_alike(call: Call, requests: Requests, first: int, end: int, right: bool) -> Ran:
     """A request for a key that is not there is answered as well, but leaves no record."""
     server = call.server
     if len(requests[first]) != _POP_WORDS or not call.needs_no_events_of_any():
@@ -532,21 +649,11 @@ class _Element(Reader):
         return True
 
 
-_element: Final = _Element()
-
-
-@alike("LINDEX", of_any_key=True)
-def lindex_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
-    """Single elements of lists."""
-    return read_alike(call, requests, first, end, _element)
+read_alike("LINDEX", _Element())
 
 
 @alike("LRANGE", of_any_key=True)
-def lrange_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, PackedReplies]:
+def lrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     """Elements of lists, put together in one go."""
     values = Values(call, requests, end)
     out = ArraysOfStrings()

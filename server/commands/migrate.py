@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final
 
 from hiredis import ProtocolError, Reader, ReplyError
 
@@ -24,18 +24,14 @@ from headrace.compat.errors import (
     CommandError,
     target_replied,
 )
+from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.numbers import INT64_MAX
 from headrace.persistence.aof.rewrite import key_commands
 from headrace.persistence.forms.dump import BadFooter, BadPayload, dump_value, load_value
 from headrace.protocol.client import request
 from headrace.protocol.replies import OK, Status
+from headrace.server.changes.events import Event
 from headrace.server.clients.session import source_address
-from headrace.server.commands.keys.keys import (
-    RESTORED,
-    counts_frequency,
-    use_as_counted,
-    use_long_ago,
-)
 from headrace.server.commands.shared import (
     expired_at_once,
     has_passed,
@@ -48,13 +44,12 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import redacted
 from headrace.server.dispatch.rows import finds_keys
-from headrace.server.eviction import COUNTER_MAX
+from headrace.server.eviction import COUNTER_MAX, counted, counts_uses
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import frozen_key
 from headrace.storage.sharing import Replicated
 
-if TYPE_CHECKING:
-    from types import TracebackType
+RESTORED: Final = Event(b"restore", EVENT_GENERIC, touches=True, wakes=True)
 
 
 def dump(call: Call) -> object:
@@ -122,11 +117,11 @@ def restore(call: Call) -> object:
     db.put(key, value, call.now_ms)
     if moment_ms:
         db.expire_at(key, moment_ms)
-    if counts_frequency(call):
+    if counts_uses(call.server.config.maxmemory_policy):
         if options.frequency >= 0:
-            use_as_counted(call, key, options.frequency)
+            db.use(key, counted(options.frequency, call.now_ms))
     elif options.idle_s >= 0:
-        use_long_ago(call, key, options.idle_s)
+        db.use(key, max(0, call.now_ms - 1000 * options.idle_s))
     _report(call, key, moment_ms, options, there)
     if replaced is not None:
         report_replaced(call, db, key, replaced, value)
@@ -166,7 +161,7 @@ _CHUNK_BYTES: Final = 4096
 
 
 class Peer:
-    """A connection, to be used in a ``with`` statement.
+    """A connection, which is to be closed.
 
     Args:
         timeout_ms: how long each step may take.
@@ -192,15 +187,8 @@ class Peer:
         self._socket.settimeout(timeout_ms / 1000)
         self._reader: Final = Reader()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._socket.close()
 
     def send(self, wire: bytes) -> None:
@@ -306,7 +294,7 @@ def migrate(call: Call) -> object:
     host, port = os.fsdecode(argv[1]), os.fsdecode(argv[2])
     source = source_address(call.server.config)
     call.server.host.lend_files()
-    with Peer(host, port, wanted.timeout_ms, source) as peer:
+    with contextlib.closing(Peer(host, port, wanted.timeout_ms, source)) as peer:
         peer.send(b"".join([request(words) for words in commands]))
         refusal = b""
         for number in range(len(commands)):

@@ -13,8 +13,6 @@ from headrace.compat.errors import (
     NO_FREQUENCY,
     NO_IDLE_TIME,
     NO_SUCH_KEY,
-    NOT_AN_INTEGER,
-    NOVALUES_NOT_HERE,
     SAME_OBJECT,
     SYNTAX,
     CommandError,
@@ -23,13 +21,15 @@ from headrace.compat.errors import (
 )
 from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.glob import matches
-from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_unsigned
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_unsigned
 from headrace.protocol.replies import OK, Status
 from headrace.server.changes.events import DELETED, PERSISTED, Event
 from headrace.server.commands.shared import (
+    ScanOptions,
     delete_expired,
     generator,
     has_passed,
+    integer,
     is_replicated,
     report_replaced,
     set_deadline,
@@ -39,7 +39,7 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import lengthy
-from headrace.server.eviction import counted, counter_of, counts_uses, last_ms
+from headrace.server.eviction import counter_of, counts_uses, last_ms
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face, type_name
 from headrace.storage.keyspace import Keyspace
@@ -49,32 +49,6 @@ RENAMED_TO: Final = Event(b"rename_to", EVENT_GENERIC, touches=True, wakes=True)
 MOVED_FROM: Final = Event(b"move_from", EVENT_GENERIC, touches=True, wakes=True)
 MOVED_TO: Final = Event(b"move_to", EVENT_GENERIC, touches=True, wakes=True)
 COPIED_TO: Final = Event(b"copy_to", EVENT_GENERIC, touches=True, wakes=True)
-RESTORED: Final = Event(b"restore", EVENT_GENERIC, touches=True, wakes=True)
-
-
-def counts_frequency(call: Call) -> bool:
-    """Return whether the policy of eviction asks how often keys are used, and not when."""
-    return counts_uses(call.server.config.maxmemory_policy)
-
-
-def frequency(call: Call, found: Entry) -> int:
-    """The counter of a key."""
-    return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
-
-
-def idle_s(call: Call, found: Entry) -> int:
-    """For how long nobody has used a key."""
-    return max(0, call.now_ms - last_ms(found.usage)) // 1000
-
-
-def use_as_counted(call: Call, key: bytes, counter: int) -> None:
-    """Give a key this counter."""
-    call.db.use(key, counted(counter, call.now_ms))
-
-
-def use_long_ago(call: Call, key: bytes, seconds: int) -> None:
-    """Let a key have been used so long ago."""
-    call.db.use(key, max(0, call.now_ms - 1000 * seconds))
 
 
 _NONE: Final = Status(b"none")
@@ -82,16 +56,7 @@ _TYPE_STATUSES: Final[dict[bytes, Status]] = {}
 
 
 def del_(call: Call) -> object:
-    """Reply: how many were there."""
-    return _delete(call)
-
-
-def unlink(call: Call) -> object:
-    """As DEL; large values are always freed in the background."""
-    return _delete(call)
-
-
-def _delete(call: Call) -> object:
+    """Large values are always freed in the background, as by UNLINK. Reply: how many were there."""
     if in_region(call):
         return shared_keys().delete_named(call, call.name().upper())
     deleted = _delete_some(call, call.argv, 1, len(call.argv))
@@ -122,36 +87,24 @@ class _Deletion(Lengthy):
         self._deleted = 0
 
     def prepare(self, call: Call, low: int, high: int) -> None:
-        """Note the keys."""
         for key in self.argv[low:high]:
             self.keys.add(key)
 
     def change(self, call: Call, low: int, high: int) -> None:
-        """Delete some."""
         self._deleted += _delete_some(call, self.argv, low, high)
         self.note(call, self.argv[low:high])
 
     def finish(self, call: Call) -> object:
-        """Return how many were there."""
         if self._deleted:
             self.record(call, self._name)
         return self._deleted
 
 
 @lengthy("DEL")
+@lengthy("UNLINK")
 def del_lengthy(call: Call) -> Lengthy | None:
     """Very many keys."""
-    if in_region(call):
-        return None
-    return _Deletion(call, b"DEL")
-
-
-@lengthy("UNLINK")
-def unlink_lengthy(call: Call) -> Lengthy | None:
-    """Very many keys."""
-    if in_region(call):
-        return None
-    return _Deletion(call, b"UNLINK")
+    return None if in_region(call) else _Deletion(call, call.name().upper())
 
 
 def exists(call: Call) -> object:
@@ -311,22 +264,19 @@ def object_idletime(call: Call) -> object:
     found = _inspect(call)
     if found is None:
         return None
-    if counts_frequency(call):
+    if counts_uses(call.server.config.maxmemory_policy):
         raise CommandError(NO_IDLE_TIME)
-    return idle_s(call, found)
+    return max(0, call.now_ms - last_ms(found.usage)) // 1000
 
 
 def object_freq(call: Call) -> object:
-    """Reply: a logarithmic counter of accesses, or nil.
-
-    See ``accesses``.
-    """
+    """Reply: a logarithmic counter of accesses, or nil; see ``eviction``."""
     found = _inspect(call)
     if found is None:
         return None
-    if not counts_frequency(call):
+    if not counts_uses(call.server.config.maxmemory_policy):
         raise CommandError(NO_FREQUENCY)
-    return frequency(call, found)
+    return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
 
 
 def _inspect(call: Call) -> Entry | None:
@@ -339,9 +289,6 @@ def _inspect(call: Call) -> Entry | None:
     return found
 
 
-_DEFAULT_COUNT: Final = 10
-
-
 def scan(call: Call) -> object:
     """See ``storage.keyspace``.
 
@@ -350,43 +297,17 @@ def scan(call: Call) -> object:
     cursor = parse_unsigned(call.argv[1])
     if cursor is None:
         raise CommandError(INVALID_CURSOR)
-    options = _ScanOptions(Args(call.argv, 2))
+    options = ScanOptions(call, 2, keys=True)
     cursor, entries = call.db.scan(cursor, options.count)
     keys: list[object] = []
     for entry in entries:
         key = entry.key
-        if not matches(options.pattern, key) or call.db.entry(key, call.now_ms) is None:
+        if not options.takes(key) or call.db.entry(key, call.now_ms) is None:
             continue
         if options.kind is None or type_name(entry.value) == options.kind:
             keys.append(key)
     call.report_expired_apart()
     return [b"%d" % cursor, keys]
-
-
-class _ScanOptions:
-    def __init__(self, args: Args) -> None:
-        self.count = _DEFAULT_COUNT
-        self.pattern = b"*"
-        self.kind: bytes | None = None  # any; of one that does not exist there is no key
-        while args.left:
-            option = args.option()
-            if option == b"NOVALUES":
-                raise CommandError(NOVALUES_NOT_HERE)
-            if not args.left:
-                raise CommandError(SYNTAX)
-            self._take(option, args)
-
-    def _take(self, option: bytes, args: Args) -> None:
-        if option == b"COUNT":
-            self.count = args.integer()
-            if self.count < 1:
-                raise CommandError(SYNTAX)
-        elif option == b"MATCH":
-            self.pattern = args.word()
-        elif option == b"TYPE":
-            self.kind = args.word().lower()
-        else:
-            raise CommandError(SYNTAX)
 
 
 def keys(call: Call) -> object:
@@ -447,9 +368,7 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     """
     key = call.argv[1]
     conditions = _conditions(call.argv)
-    count = parse_integer(call.argv[2])
-    if count is None:
-        raise CommandError(NOT_AN_INTEGER)
+    count = integer(call.argv[2])
     moment_ms = count * unit_ms
     if moment_ms < INT64_MIN or moment_ms > INT64_MAX - base_ms:
         raise CommandError(invalid_expire(call.name()))

@@ -1,1 +1,0 @@
-"""Arrays: strings by index."""

@@ -1,1 +1,0 @@
-"""Keys of any type, their deadlines, and databases."""
