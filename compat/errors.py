@@ -80,14 +80,10 @@ INVALID_COMMAND: Final = b"ERR Invalid command specified"
 INVALID_ARGUMENT_COUNT: Final = b"ERR Invalid number of arguments specified for command"
 INVALID_ARGUMENTS: Final = b"ERR Invalid arguments specified for command"
 NO_KEY_ARGUMENTS: Final = b"ERR The command has no key arguments"
-
-
-def not_in_subscriber(full_name: bytes) -> bytes:
-    """For a command that a RESP2 subscriber may not call."""
-    return (
-        b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
-        b"PING / QUIT / RESET are allowed in this context"
-    ) % full_name
+NOT_IN_SUBSCRIBER: Final = (
+    b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
+    b"PING / QUIT / RESET are allowed in this context"
+)
 
 
 def unknown_command(argv: list[bytes]) -> bytes:
@@ -137,9 +133,7 @@ def config_set_failed(name: bytes, reason: bytes) -> bytes:
     return b"%b - %b" % (line, reason) if reason else line
 
 
-def config_rewrite_failed(reason: bytes) -> bytes:
-    """For CONFIG REWRITE that could not write the file."""
-    return b"ERR Rewriting config file: %b" % reason
+CONFIG_REWRITE_FAILED: Final = b"ERR Rewriting config file: %b"
 
 
 # Streams
@@ -217,11 +211,9 @@ MAXSIZE_NOT_POSITIVE: Final = b"ERR MAXSIZE must be a positive integer"
 GROUP_MISSING: Final = b"ERR Missing GROUP option for XREADGROUP"
 CLAIM_NOT_INTEGER: Final = b"ERR min-idle-time is not an integer or out of range"
 CLAIM_NEGATIVE: Final = b"ERR min-idle-time must be a positive integer"
-
-
-def only_for_groups(option: bytes) -> bytes:
-    """For an option of XREADGROUP given to XREAD."""
-    return b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead." % option
+ONLY_FOR_GROUPS: Final = (
+    b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead."
+)
 
 
 def not_for_groups(text: bytes) -> bytes:
@@ -233,9 +225,7 @@ def not_for_groups(text: bytes) -> bytes:
     ) % (text, text)
 
 
-def not_between(low: int, high: int) -> bytes:
-    """For an integer outside of a command's range that is not named otherwise."""
-    return b"ERR value is out of range, value must between %d and %d" % (low, high)
+NOT_BETWEEN: Final = b"ERR value is out of range, value must between %d and %d"
 
 
 # Keys and databases
@@ -282,11 +272,7 @@ NO_FREQUENCY: Final = (
 
 EXPIRE_NX_EXCLUDES: Final = b"ERR NX and XX, GT or LT options at the same time are not compatible"
 EXPIRE_GT_LT: Final = b"ERR GT and LT options at the same time are not compatible"
-
-
-def invalid_expire(command: bytes) -> bytes:
-    """For a time that is not positive, or past what 64 bits of milliseconds hold."""
-    return b"ERR invalid expire time in '%b' command" % command
+INVALID_EXPIRE: Final = b"ERR invalid expire time in '%b' command"
 
 
 def without_line_end(text: bytes) -> bytes:
@@ -311,13 +297,7 @@ KEYS_BESIDE_A_KEY: Final = (
 PEER_NOT_CONNECTED: Final = b"IOERR error or timeout connecting to the client"
 PEER_NOT_WRITTEN: Final = b"IOERR error or timeout writing to target instance"
 PEER_NOT_READ: Final = b"IOERR error or timeout reading to target instance"
-
-
-def target_replied(error: bytes) -> bytes:
-    """For MIGRATE that another server has refused."""
-    return b"ERR Target instance replied with error: " + error
-
-
+TARGET_REPLIED: Final = b"ERR Target instance replied with error: %b"
 BAD_DUMP_FOOTER: Final = b"ERR DUMP payload version or checksum are wrong"
 BAD_DATA_FORMAT: Final = b"ERR Bad data format"
 
@@ -345,18 +325,8 @@ LCS_LENGTH_AND_INDEXES: Final = b"ERR If you want both the length and indexes, p
 LCS_TOO_LARGE: Final = (
     b"ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
 )
-
-
-def not_integer(what: bytes) -> bytes:
-    """For one of several numbers of a request that is no integer."""
-    return b"ERR %b is not an integer or out of range" % what
-
-
-def not_float(what: bytes) -> bytes:
-    """For one of several numbers of a request that is no number at all."""
-    return b"ERR %b is not a valid float" % what
-
-
+NUMBER_NOT_INTEGER: Final = b"ERR %b is not an integer or out of range"
+NUMBER_NOT_FLOAT: Final = b"ERR %b is not a valid float"
 NESTED_MULTI: Final = b"ERR MULTI calls can not be nested"
 EXEC_WITHOUT_MULTI: Final = b"ERR EXEC without MULTI"
 DISCARD_WITHOUT_MULTI: Final = b"ERR DISCARD without MULTI"
@@ -504,13 +474,7 @@ NUMKEYS_BELOW_ONE: Final = b"ERR numkeys should be greater than 0"
 NOT_SORTABLE: Final = b"ERR One or more scores can't be converted into double"
 COUNT_BELOW_ONE: Final = b"ERR count should be greater than 0"
 LIMIT_BELOW_ZERO: Final = b"ERR LIMIT can't be negative"
-
-
-def no_input_keys(full_name: bytes) -> bytes:
-    """For a command that combines keys and was given none."""
-    return b"ERR at least 1 input key is needed for '%b' command" % full_name
-
-
+NO_INPUT_KEYS: Final = b"ERR at least 1 input key is needed for '%b' command"
 SAVE_IN_PROGRESS: Final = b"ERR Background save already in progress"
 SAVE_FAILED: Final = b"ERR"
 OTHER_JOB_IN_PROGRESS: Final = (
@@ -718,11 +682,5 @@ def aa_malformed(reason: bytes) -> bytes:
     return b"ERR malformed: %b" % reason
 
 
-def unknown_replconf(option: bytes) -> bytes:
-    """A replica says something of itself that nobody knows."""
-    return b"ERR Unrecognized REPLCONF option: " + option
-
-
-def unknown_rdb_filter(name: bytes) -> bytes:
-    """A snapshot is to hold only what cannot be chosen."""
-    return b"ERR Unsupported rdb-filter-only option: " + name
+UNKNOWN_REPLCONF: Final = b"ERR Unrecognized REPLCONF option: %b"
+UNKNOWN_RDB_FILTER: Final = b"ERR Unsupported rdb-filter-only option: %b"

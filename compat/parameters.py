@@ -34,7 +34,7 @@ GB: Final = 1 << 30
 
 WRONG_COUNT: Final = "wrong number of arguments"
 NOT_YES_NO: Final = "argument must be 'yes' or 'no'"
-NOT_INTEGER: Final = "argument couldn't be parsed into an integer"
+NUMBER_NOT_INTEGER: Final = "argument couldn't be parsed into an integer"
 NOT_OCTAL: Final = "argument couldn't be parsed as an octal number"
 NOT_MEMORY: Final = "argument must be a memory value"
 NOT_MEMORY_OR_PERCENT: Final = "argument must be a memory or percent value"
@@ -197,7 +197,7 @@ class Integer(Parameter):
     def parse(self, words: list[bytes], current: object) -> object:
         value = parse_integer(words[0])
         if value is None:
-            raise BadValue(NOT_INTEGER)
+            raise BadValue(NUMBER_NOT_INTEGER)
         self.check(value)
         if self.clamp is not None:
             return max(self.clamp[0], min(self.clamp[1], value))

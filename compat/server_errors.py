@@ -227,9 +227,7 @@ def unknown_list_argument(word: bytes) -> bytes:
     return b"ERR Unknown argument " + word.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
-def does_not_compile(message: bytes) -> bytes:
-    """For a script that is no Lua."""
-    return b"ERR Error compiling script (new function): " + message
+DOES_NOT_COMPILE: Final = b"ERR Error compiling script (new function): %b"
 
 
 def located(text: bytes, sha: bytes, chunk: bytes | None, line: int | None) -> bytes:

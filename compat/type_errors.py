@@ -37,13 +37,7 @@ BAD_FIELD_TYPE: Final = (
 )
 BAD_OVERFLOW: Final = b"ERR Invalid OVERFLOW type specified"
 FIELDS_ONLY_READ: Final = b"ERR BITFIELD_RO only supports the GET subcommand"
-
-
-def too_few_sources(operation: bytes) -> bytes:
-    """For an operation of BITOP that tells the first source from the others."""
-    return b"ERR BITOP %b must be called with at least two source keys." % operation
-
-
+TOO_FEW_SOURCES: Final = b"ERR BITOP %b must be called with at least two source keys."
 NO_SUCH_MEMBER: Final = b"ERR could not decode requested zset member"
 BAD_UNIT: Final = b"ERR unsupported unit provided. please use M, KM, FT, MI"
 BAD_RADIUS: Final = b"ERR need numeric radius"
@@ -52,11 +46,7 @@ BAD_WIDTH: Final = b"ERR need numeric width"
 BAD_HEIGHT: Final = b"ERR need numeric height"
 BOX_NEGATIVE: Final = b"ERR height or width cannot be negative"
 ANY_WITHOUT_COUNT: Final = b"ERR the ANY argument requires COUNT argument"
-
-
-def bad_place(longitude: float, latitude: float) -> bytes:
-    """For coordinates that are out of range."""
-    return b"ERR invalid longitude,latitude pair %f,%f" % (longitude, latitude)
+BAD_PLACE: Final = b"ERR invalid longitude,latitude pair %f,%f"
 
 
 def stored_with_more(search: bool) -> bytes:
@@ -65,16 +55,8 @@ def stored_with_more(search: bool) -> bytes:
     return b"ERR %b is not compatible with WITHDIST, WITHHASH and WITHCOORD options" % what
 
 
-def no_centre(name: bytes) -> bytes:
-    """For a search around nothing."""
-    return b"ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for %b" % name
-
-
-def no_shape(name: bytes) -> bytes:
-    """For a search in no shape."""
-    return b"ERR exactly one of BYRADIUS and BYBOX can be specified for %b" % name
-
-
+NO_CENTRE: Final = b"ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for %b"
+NO_SHAPE: Final = b"ERR exactly one of BYRADIUS and BYBOX can be specified for %b"
 FIELD_NOT_INTEGER: Final = b"ERR hash value is not an integer"
 FIELD_NOT_FLOAT: Final = b"ERR hash value is not a float"
 INCREMENT_NOT_FINITE: Final = b"ERR value is NaN or Infinity"
@@ -106,13 +88,7 @@ ONE_EXISTENCE: Final = b"ERR Only one of FXX or FNX arguments can be specified"
 DOUBLE_FIELD: Final = b"ERR duplicate field name in fieldset"
 NO_SUCH_FIELDSET: Final = b"ERR no such fieldset"
 VALUE_COUNT_MISMATCH: Final = b"ERR value count does not match fieldset field count"
-
-
-def unknown_argument(word: bytes) -> bytes:
-    """For a word that is none of the options of a command."""
-    return b"ERR unknown argument: %b" % word
-
-
+UNKNOWN_ARGUMENT: Final = b"ERR unknown argument: %b"
 NOT_A_SKETCH: Final = b"WRONGTYPE Key is not a valid HyperLogLog string value."
 CORRUPTED: Final = b"INVALIDOBJ Corrupted HLL object detected"
 NO_KEY_TO_DEBUG: Final = b"ERR The specified key does not exist"
@@ -125,11 +101,7 @@ def unknown_debug(subcommand: bytes) -> bytes:
     return b"ERR Unknown PFDEBUG subcommand '%b'" % subcommand.partition(b"\0")[0]
 
 
-def test_failed(what: bytes) -> bytes:
-    """For PFSELFTEST that found an error of ours."""
-    return b"ERR TESTFAILED " + what
-
-
+TEST_FAILED: Final = b"ERR TESTFAILED %b"
 RANK_ZERO: Final = (
     b"ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use "
     b"negative to start from the end of the list"

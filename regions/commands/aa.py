@@ -148,7 +148,7 @@ def aa_sync(call: Call) -> object:
     if len(argv) == 3:
         timeout_ms = parse_integer(argv[2])
     if timeout_ms is None or not 0 < timeout_ms <= SYNC_MOST_MS:
-        raise CommandError(errors.not_between(1, SYNC_MOST_MS))
+        raise CommandError(errors.NOT_BETWEEN % (1, SYNC_MOST_MS))
     return regions_of(call.server).sync(call.session, argv, timeout_ms)
 
 
@@ -192,7 +192,7 @@ def aa_move(call: Call) -> object:
     if argv[4] != b"*":
         number = parse_integer(argv[4])
         if number is None or not 0 < number <= REGION_MAX:
-            raise CommandError(errors.not_between(1, REGION_MAX))
+            raise CommandError(errors.NOT_BETWEEN % (1, REGION_MAX))
         if number not in region.members():
             raise CommandError(errors.AA_NO_MEMBER)
         to = number
@@ -231,7 +231,7 @@ def aa_digest(call: Call) -> object:
         raise CommandError(errors.SYNTAX)
     newest = parse_integer(argv[4]) if len(argv) == 5 else 0
     if newest is None or not 0 <= newest <= NEWEST_MOST:
-        raise CommandError(errors.not_between(0, NEWEST_MOST))
+        raise CommandError(errors.NOT_BETWEEN % (0, NEWEST_MOST))
     regions_of(call.server)
     if len(argv) > 2:
         value = _replicated(call, argv[2])
@@ -285,7 +285,7 @@ def _other_region(call: Call) -> int:
     regions = regions_of(call.server)
     number = parse_integer(call.argv[2])
     if number is None or not 0 < number <= REGION_MAX:
-        raise CommandError(errors.not_between(1, REGION_MAX))
+        raise CommandError(errors.NOT_BETWEEN % (1, REGION_MAX))
     if number == regions.region.id:
         raise CommandError(errors.AA_OWN_REGION)
     return number

@@ -17,7 +17,7 @@ from headrace.compat.type_errors import (
     FIELDS_ONLY_READ,
     NOT_A_BIT,
     NOT_ONE_SOURCE,
-    too_few_sources,
+    TOO_FEW_SOURCES,
 )
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES
@@ -210,7 +210,7 @@ def bitop(call: Call) -> object:
     if name == b"NOT" and len(argv) != 4:
         raise CommandError(NOT_ONE_SOURCE)
     if name in _OF_TWO and len(argv) < 5:
-        raise CommandError(too_few_sources(name))
+        raise CommandError(TOO_FEW_SOURCES % name)
     sources = [buffer_at(call, key) or b"" for key in argv[3:]]
     size = max([len(source) for source in sources])
     target = argv[2]

@@ -23,15 +23,15 @@ from headrace.compat.numbers import parse_double
 from headrace.compat.type_errors import (
     ANY_WITHOUT_COUNT,
     BAD_HEIGHT,
+    BAD_PLACE,
     BAD_RADIUS,
     BAD_UNIT,
     BAD_WIDTH,
     BOX_NEGATIVE,
+    NO_CENTRE,
+    NO_SHAPE,
     NO_SUCH_MEMBER,
     RADIUS_NEGATIVE,
-    bad_place,
-    no_centre,
-    no_shape,
     stored_with_more,
 )
 from headrace.protocol.packing import Packer
@@ -79,7 +79,7 @@ def coordinates(longitude: bytes, latitude: bytes) -> tuple[float, float]:
     if isnan(east) or isnan(north):
         raise CommandError(NOT_A_FLOAT)
     if abs(east) > LONGITUDE_MAX or abs(north) > LATITUDE_MAX:
-        raise CommandError(bad_place(east, north))
+        raise CommandError(BAD_PLACE % (east, north))
     return east, north
 
 
@@ -357,9 +357,9 @@ class Search:
         if self.store_key is not None and (self._distances or self._hashes or self._places):
             raise CommandError(stored_with_more(search))
         if search and not (self._from_member or self._from_place):
-            raise CommandError(no_centre(name))
+            raise CommandError(NO_CENTRE % name)
         if search and not (self._by_radius or self._by_box):
-            raise CommandError(no_shape(name))
+            raise CommandError(NO_SHAPE % name)
         if self._any and not self._count:
             raise CommandError(ANY_WITHOUT_COUNT)
 

@@ -12,7 +12,7 @@ from headrace.compat.type_errors import (
     NOT_A_SKETCH,
     NOT_SPARSE,
     SWITCH,
-    test_failed,
+    TEST_FAILED,
     unknown_debug,
 )
 from headrace.protocol.packing import Packer
@@ -209,7 +209,7 @@ def pfselftest(call: Call) -> object:
     for number in range(1, _TESTED + 1):
         element = [b"%d:%d" % (number, call.now_ms)]
         if add(sparse, element, 0, _SPARSE_BYTES) != add(dense, element, 0, _SPARSE_BYTES):
-            raise CommandError(test_failed(b"dense/sparse disagree"))
+            raise CommandError(TEST_FAILED % b"dense/sparse disagree")
         if number == checkpoint:
             _check(sparse, dense, number)
             checkpoint *= 10
@@ -218,17 +218,17 @@ def pfselftest(call: Call) -> object:
 
 def _check(sparse: bytearray, dense: bytearray, number: int) -> None:
     if number <= _SPARSE_ELEMENTS and is_dense(sparse):
-        raise CommandError(test_failed(b"sparse encoding not used"))
+        raise CommandError(TEST_FAILED % b"sparse encoding not used")
     estimates: list[int] = []
     for sketch in (sparse, dense):
         union = Union()
         union.take(bytes(sketch))
         estimates.append(union.estimate())
     if estimates[0] != estimates[1]:
-        raise CommandError(test_failed(b"dense/sparse disagree"))
+        raise CommandError(TEST_FAILED % b"dense/sparse disagree")
     error = abs(estimates[0] - number)
     if error > _ERRORS * _STANDARD_ERROR * number + 1:
-        raise CommandError(test_failed(b"Too big error. card:%d abserr:%d" % (number, error)))
+        raise CommandError(TEST_FAILED % (b"Too big error. card:%d abserr:%d" % (number, error)))
 
 
 _COUNT_WORDS: Final = 2  # of one key

@@ -9,6 +9,7 @@ from headrace.compat.errors import (
     EXPIRE_GT_LT,
     EXPIRE_NX_EXCLUDES,
     INVALID_CURSOR,
+    INVALID_EXPIRE,
     MOVE_IN_CLUSTER,
     NO_FREQUENCY,
     NO_IDLE_TIME,
@@ -16,7 +17,6 @@ from headrace.compat.errors import (
     SAME_OBJECT,
     SYNTAX,
     CommandError,
-    invalid_expire,
     unsupported_option,
 )
 from headrace.compat.event_classes import EVENT_GENERIC
@@ -371,7 +371,7 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     count = integer(call.argv[2])
     moment_ms = count * unit_ms
     if moment_ms < INT64_MIN or moment_ms > INT64_MAX - base_ms:
-        raise CommandError(invalid_expire(call.name()))
+        raise CommandError(INVALID_EXPIRE % call.name())
     moment_ms += base_ms
     found = call.db.entry(key, call.now_ms)
     if found is None or (conditions and not _allowed(conditions, found.expire_ms, moment_ms)):

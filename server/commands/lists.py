@@ -11,10 +11,10 @@ from mypy_extensions import i64
 
 from headrace.compat.errors import (
     NO_SUCH_KEY,
+    NOT_BETWEEN,
     NOT_POSITIVE,
     SYNTAX,
     CommandError,
-    not_between,
     wrong_arity,
 )
 from headrace.compat.event_classes import EVENT_LIST
@@ -236,7 +236,7 @@ def lpos(call: Call) -> object:
         if option == b"RANK":
             rank = args.integer()
             if rank == INT64_MIN:
-                raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+                raise CommandError(NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
             if not rank:
                 raise CommandError(RANK_ZERO)
         elif option == b"COUNT":
@@ -305,7 +305,7 @@ def lrem(call: Call) -> object:
     argv = call.argv
     count = integer(argv[2])
     if count == INT64_MIN:
-        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+        raise CommandError(NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
     value = list_to_change(call, argv[1])
     if value is None:
         return 0

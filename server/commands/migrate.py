@@ -21,8 +21,8 @@ from headrace.compat.errors import (
     PEER_NOT_READ,
     PEER_NOT_WRITTEN,
     SYNTAX,
+    TARGET_REPLIED,
     CommandError,
-    target_replied,
 )
 from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.numbers import INT64_MAX
@@ -306,7 +306,7 @@ def migrate(call: Call) -> object:
             elif number >= before and not wanted.copies:
                 _delete(call, there[number - before])
     if refusal:
-        raise CommandError(target_replied(refusal))
+        raise CommandError(TARGET_REPLIED % refusal)
     return OK
 
 

@@ -131,7 +131,7 @@ def replconf(call: Call) -> object:
         if call.session.facts is None:
             call.session.facts = ReplicaFacts()
         if not _take(call.session.facts, option, argv[at + 1]):
-            raise CommandError(errors.unknown_replconf(argv[at]))
+            raise CommandError(errors.UNKNOWN_REPLCONF % argv[at])
     return OK
 
 
@@ -182,7 +182,7 @@ def _take_filter(facts: ReplicaFacts, word: bytes) -> None:
     wants_functions = False
     for name in word.split():
         if name.lower() != b"functions":
-            raise CommandError(errors.unknown_rdb_filter(name))
+            raise CommandError(errors.UNKNOWN_RDB_FILTER % name)
         wants_functions = True
     facts.wants_keys = False
     facts.wants_functions = wants_functions

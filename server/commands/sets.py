@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat.errors import NOT_POSITIVE, SYNTAX, CommandError, not_between
+from headrace.compat.errors import NOT_BETWEEN, NOT_POSITIVE, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_SET
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.type_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
@@ -425,7 +425,7 @@ def _srandmember_some(call: Call) -> object:
         raise CommandError(SYNTAX)
     count = args.integer()
     if count < -INT64_MAX:
-        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+        raise CommandError(NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
     value = set_at(call, key)
     out = Packer(call.session.resp3)
     if value is None or not count:

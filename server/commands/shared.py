@@ -11,12 +11,12 @@ from headrace.compat.errors import (
     COUNT_BELOW_ONE,
     INVALID_CURSOR,
     NOT_AN_INTEGER,
+    NOT_BETWEEN,
     NOVALUES_NOT_HERE,
     NUMKEYS_BELOW_ONE,
     SYNTAX,
     VALUE_OUT_OF_RANGE,
     CommandError,
-    not_between,
 )
 from headrace.compat.glob import matches
 from headrace.compat.numbers import INT64_MAX, parse_integer, parse_unsigned
@@ -241,7 +241,7 @@ def random_count(argv: list[bytes], option: bytes) -> tuple[int, bool]:
     """Read ``count [option]`` of a command that draws at random; whether the option is there."""
     count = integer(argv[2])
     if count < -INT64_MAX:
-        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+        raise CommandError(NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
     if len(argv) == 3:
         return count, False
     if len(argv) > 4 or argv[3].upper() != option:

@@ -232,7 +232,7 @@ def admit(
         if line:
             return refuse(server, session, row, argv, line)
     if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
-        return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
+        return refuse(server, session, row, argv, errors.NOT_IN_SUBSCRIBER % row.name)
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
     if server.gate.reasons & (LINK_DOWN | LOADING_DATA | HALF_JOINED):

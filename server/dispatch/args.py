@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from headrace.compat.errors import (
     NOT_AN_INTEGER,
+    NOT_BETWEEN,
     SYNTAX,
     TIMEOUT_NEGATIVE,
     TIMEOUT_NOT_A_FLOAT,
     TIMEOUT_NOT_INTEGER,
     TIMEOUT_OUT_OF_RANGE,
     CommandError,
-    not_between,
 )
 from headrace.compat.long_double import milliseconds, parse
 from headrace.compat.numbers import INT32_MAX, INT32_MIN, INT64_MAX, parse_integer
@@ -107,7 +107,7 @@ class Args:
         """
         value = self.integer(error or NOT_AN_INTEGER)
         if not INT32_MIN <= value <= INT32_MAX:
-            raise CommandError(error or not_between(INT32_MIN, INT32_MAX))
+            raise CommandError(error or NOT_BETWEEN % (INT32_MIN, INT32_MAX))
         return value
 
     def end(self) -> None:

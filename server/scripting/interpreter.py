@@ -256,7 +256,7 @@ class Interpreter:
         """The chunk that a script is. Raises: ScriptError; it is none."""
         compiled = self._compile(source)
         if isinstance(compiled, tuple):
-            raise ScriptError(errors.does_not_compile(compiled[1]))
+            raise ScriptError(errors.DOES_NOT_COMPILE % compiled[1])
         return compiled
 
     def run(self, chunk: Any, argv: list[bytes], keys: int) -> object:

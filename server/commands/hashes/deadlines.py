@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.errors import CommandError, invalid_expire, wrong_arity
+from headrace.compat.errors import INVALID_EXPIRE, CommandError, wrong_arity
 from headrace.compat.numbers import INT32_MAX, parse_integer
 from headrace.compat.type_errors import (
     EXPIRE_TIME_MISSING,
@@ -21,8 +21,8 @@ from headrace.compat.type_errors import (
     ONE_EXPIRY_OR_KEEPTTL,
     ONE_EXPIRY_OR_PERSIST,
     TWO_CONDITIONS,
+    UNKNOWN_ARGUMENT,
     WRONG_WORD_COUNT,
-    unknown_argument,
 )
 from headrace.protocol.packing import Packer
 from headrace.server.commands.hashes.fields import (
@@ -90,7 +90,7 @@ def deadline_of(call: Call, word: bytes, unit_ms: int, from_now: bool) -> int:
         raise CommandError(NEGATIVE_EXPIRE_TIME)
     moment_ms = time * unit_ms + (call.now_ms if from_now else 0)
     if moment_ms > LAST_DEADLINE_MS:
-        raise CommandError(invalid_expire(call.name()))
+        raise CommandError(INVALID_EXPIRE % call.name())
     return moment_ms
 
 
@@ -130,7 +130,7 @@ class FieldOptions:
             unit_ms, from_now = _EXPIRY[option]
             self.moment_ms = deadline_of(call, args.word(), unit_ms, from_now)
         else:
-            raise CommandError(unknown_argument(word))
+            raise CommandError(UNKNOWN_ARGUMENT % word)
 
     def _check_alone(self) -> None:
         if self.has_alone or self.moment_ms >= 0:
@@ -270,7 +270,7 @@ def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
                 raise CommandError(WRONG_WORD_COUNT)
             fields = [args.word() for _ in range(count)]
         else:
-            raise CommandError(unknown_argument(word))
+            raise CommandError(UNKNOWN_ARGUMENT % word)
     if not fields:
         raise CommandError(FIELDS_MISSING_AFTER_TIME)
     if two:

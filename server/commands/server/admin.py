@@ -11,12 +11,14 @@ from typing import Final
 
 from headrace.compat.errors import (
     CONFIG_NO_FILE,
+    CONFIG_REWRITE_FAILED,
     DB_OUT_OF_RANGE,
     INVALID_FIRST_DB,
     INVALID_SECOND_DB,
     MONITOR_IN_MULTI,
     NO_MODULE_COMMAND,
     NO_SHUTDOWN,
+    NOT_BETWEEN,
     NOT_POSITIVE,
     OTHER_JOB_IN_PROGRESS,
     REWRITE_FAILED,
@@ -30,8 +32,6 @@ from headrace.compat.errors import (
     WAITAOF_AT_REPLICA,
     WAITAOF_WITHOUT_AOF,
     CommandError,
-    config_rewrite_failed,
-    not_between,
 )
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Map, Status, Verbatim
@@ -302,7 +302,7 @@ def waitaof(call: Call) -> object:
     argv = call.argv
     local = Args(argv).integer()
     if not 0 <= local <= 1:
-        raise CommandError(not_between(0, 1))
+        raise CommandError(NOT_BETWEEN % (0, 1))
     replicas = parse_integer(argv[2])
     if replicas is None or replicas < 0:
         raise CommandError(NOT_POSITIVE)
@@ -393,7 +393,7 @@ def config_rewrite(call: Call) -> object:
     except OSError as error:
         reason = error.strerror or str(error)
         log.warning("CONFIG REWRITE failed: %s", reason)
-        raise CommandError(config_rewrite_failed(reason.encode())) from None
+        raise CommandError(CONFIG_REWRITE_FAILED % reason.encode()) from None
     log.info("CONFIG REWRITE executed with success.")
     return OK
 

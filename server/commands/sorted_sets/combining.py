@@ -12,11 +12,11 @@ from typing import Final
 
 from headrace.compat.errors import (
     LIMIT_BELOW_ZERO,
+    NO_INPUT_KEYS,
     NOT_AN_INTEGER,
     SYNTAX,
     WRONGTYPE,
     CommandError,
-    no_input_keys,
 )
 from headrace.compat.numbers import parse_double
 from headrace.compat.type_errors import WEIGHT_NOT_A_FLOAT
@@ -110,7 +110,7 @@ class Combining:
         args = Args(call.argv, at)
         numkeys = args.integer(NOT_AN_INTEGER)
         if numkeys < 1:
-            raise CommandError(no_input_keys(call.name()))
+            raise CommandError(NO_INPUT_KEYS % call.name())
         if numkeys > args.left:
             raise CommandError(SYNTAX)
         self._operation: Final = operation

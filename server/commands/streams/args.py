@@ -585,7 +585,7 @@ class ReadOptions:
                 self.max_size = positive_of(argv[at + 1], errors.MAXSIZE_NOT_POSITIVE)
             elif word == b"noack" or (word == b"claim" and more) or (word == b"group" and more > 1):
                 if not self.for_group:
-                    raise CommandError(errors.only_for_groups(word.upper()))
+                    raise CommandError(errors.ONLY_FOR_GROUPS % word.upper())
                 at = self._read_group_option(argv, at, word)
                 continue
             elif word == b"stable" and self.in_region:

@@ -19,11 +19,11 @@ from headrace.compat.errors import (
     NEGATIVE_OFFSET,
     NOT_A_FLOAT,
     NOT_AN_INTEGER,
+    NUMBER_NOT_FLOAT,
+    NUMBER_NOT_INTEGER,
     SYNTAX,
     VALUE_INFINITE,
     CommandError,
-    not_float,
-    not_integer,
 )
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
@@ -270,7 +270,7 @@ def _add_integer(call: Call, options: _Options) -> object:
 def _integer(word: bytes, what: bytes) -> int:
     value = parse_integer(word)
     if value is None:
-        raise CommandError(not_integer(what))
+        raise CommandError(NUMBER_NOT_INTEGER % what)
     return value
 
 
@@ -303,7 +303,7 @@ def _add_float(call: Call, options: _Options, operand: LongDouble) -> object:
 def _float(word: bytes, what: bytes) -> LongDouble:
     value = long_double.parse(word)
     if value is None:
-        raise CommandError(not_float(what))
+        raise CommandError(NUMBER_NOT_FLOAT % what)
     return value
 
 

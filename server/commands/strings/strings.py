@@ -15,6 +15,7 @@ from headrace.compat.errors import (
     CONDITION_NEEDS_STRING,
     DIGEST_LENGTH,
     INVALID_CONDITION,
+    INVALID_EXPIRE,
     INVALID_NUMKEYS,
     LCS_LENGTH_AND_INDEXES,
     LCS_NEEDS_STRINGS,
@@ -24,7 +25,6 @@ from headrace.compat.errors import (
     WRONG_PAIR_COUNT,
     WRONGTYPE,
     CommandError,
-    invalid_expire,
     wrong_arity,
 )
 from headrace.compat.event_classes import EVENT_STRING
@@ -164,7 +164,7 @@ def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
     if unit in (b"EX", b"PX"):
         moment_ms += call.now_ms
     if value <= 0 or moment_ms > INT64_MAX:
-        raise CommandError(invalid_expire(call.name()))
+        raise CommandError(INVALID_EXPIRE % call.name())
     return moment_ms
 
 
