@@ -21,6 +21,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
+from headrace.server import gate
 from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, REPLICA, Session
 from headrace.server.clock import STEP_MS
 from headrace.server.commands.hashes.deadlines import sweep_fields
@@ -35,17 +36,6 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own, stop_if_over
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
-from headrace.server.gate import (
-    CLIENTS_LIMITED,
-    FOLLOWS,
-    HALF_JOINED,
-    KEYS_MEASURED,
-    LENGTHY_AT_WORK,
-    LOADING_DATA,
-    MEMORY_LIMITED,
-    PAUSED_ALL,
-    PAUSED_WRITES,
-)
 from headrace.server.info.command_stats import calls_of_all
 from headrace.server.state import Server
 from headrace.server.statistics.memory import SpareMemory
@@ -75,7 +65,7 @@ class ClockSteps:
         self._server.clock.ahead_ms = ahead_ms
         if abs(step_ms) >= STEP_MS:
             self._heed(step_ms, seen_ms, now_ms)
-        if self._round is not None and not self._server.gate.reasons & LOADING_DATA:
+        if self._round is not None and not self._server.gate.reasons & gate.LOADING_DATA:
             self._go_on(self._round)
 
     def _heed(self, step_ms: int, seen_ms: int, now_ms: int) -> None:
@@ -152,7 +142,9 @@ FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to free
 FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
 FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
-NO_EXPIRY_BY_ITSELF: Final = PAUSED_ALL | PAUSED_WRITES | LOADING_DATA | LENGTHY_AT_WORK
+NO_EXPIRY_BY_ITSELF: Final = (
+    gate.PAUSED_ALL | gate.PAUSED_WRITES | gate.LOADING_DATA | gate.LENGTHY_AT_WORK
+)
 RECENT_MS: Final = 8000  # for how long the largest buffers of clients are remembered
 
 
@@ -241,7 +233,7 @@ class Cron:
         free_some(server)
         self._forget_iids()
         self._look_at_clients(now_ms, day_ms)
-        if server.gate.reasons & KEYS_MEASURED:
+        if server.gate.reasons & gate.KEYS_MEASURED:
             stop_if_over(server)
         server.tracking.bound()
         self._expire_keys(EXPIRE_BUDGET_NS)
@@ -249,10 +241,10 @@ class Cron:
         count_keys(server)
         server.account.check_some()
         self._spare_memory.look(calls_of_all, bool(server.data.unused))
-        if server.gate.reasons & (MEMORY_LIMITED | CLIENTS_LIMITED):
+        if server.gate.reasons & (gate.MEMORY_LIMITED | gate.CLIENTS_LIMITED):
             server.clients.weigh_all()
             server.ready_evicting().make_room()
-        if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & FOLLOWS:
+        if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & gate.FOLLOWS:
             self._reclaim_consumers()
         if server.role.following is not None:
             server.role.following.tick(now_ms)
@@ -263,7 +255,7 @@ class Cron:
         files = self._durability.files
         if (files.aof is not None or files.status.lost) and not server.stopping:
             self._durability.rewriting.recovery.recover_if_needed()
-        held_back = server.gate.work is not None or server.gate.reasons & HALF_JOINED
+        held_back = server.gate.work is not None or server.gate.reasons & gate.HALF_JOINED
         if files.job is None and not held_back and not server.stopping:
             begin_job(self._durability, now_ms // 1000)
 
@@ -284,7 +276,7 @@ class Cron:
 
     def _forget_iids(self) -> None:
         """Take iids that are too old out of the IDMP maps of streams."""
-        if not self._server.gate.reasons & LOADING_DATA:
+        if not self._server.gate.reasons & gate.LOADING_DATA:
             self._iids_due = not forget_iids(self._server)
 
     def _reclaim_consumers(self) -> None:

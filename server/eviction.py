@@ -46,6 +46,7 @@ from typing import Final
 from librt.random import randrange
 from mypy_extensions import i64
 
+from headrace.server import gate
 from headrace.server.changes.changes import Change, Listener
 from headrace.server.changes.events import EVICTED
 from headrace.server.clients.session import NO_EVICT, REPLICA, Session
@@ -55,16 +56,6 @@ from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
-from headrace.server.gate import (
-    CLIENTS_LIMITED,
-    HALF_JOINED,
-    LENGTHY_AT_WORK,
-    LOADING_DATA,
-    MEMORY_LIMITED,
-    PAUSED_ALL,
-    PAUSED_WRITES,
-    SCRIPT_AT_WORK,
-)
 from headrace.server.state import Evicting, Server
 from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, Usage
 from headrace.storage.keyspace import Keyspace
@@ -375,7 +366,12 @@ def _held(session: Session) -> int:
 
 
 NOT_NOW: Final = (
-    LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | LENGTHY_AT_WORK | SCRIPT_AT_WORK | HALF_JOINED
+    gate.LOADING_DATA
+    | gate.PAUSED_ALL
+    | gate.PAUSED_WRITES
+    | gate.LENGTHY_AT_WORK
+    | gate.SCRIPT_AT_WORK
+    | gate.HALF_JOINED
 )
 _GROWTH_BYTES: Final[i64] = 16384  # the most that a command adds to a value, beside its words
 _KEYS_AT_ONCE: Final = 16  # between two looks at the clock
@@ -395,13 +391,13 @@ class RoomMaking(Evicting):
 
     def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
         server = self._server
-        if server.gate.reasons & CLIENTS_LIMITED:
+        if server.gate.reasons & gate.CLIENTS_LIMITED:
             limit = limit_bytes(server.config)
             if limit:
                 if 0 < server.config.maxmemory < server.account.used():
                     server.clients.weigh_all()  # before keys go in their place
                 evict_clients(server, limit, at_hand, argv_bytes)
-        if server.gate.reasons & MEMORY_LIMITED:
+        if server.gate.reasons & gate.MEMORY_LIMITED:
             self._make_room_by_keys()
 
     def _make_room_by_keys(self) -> None:

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.server_errors import (
-    ALL_CHANNELS_ALREADY,
-    ALL_KEYS_ALREADY,
-    BAD_HASH,
-    NO_SUCH_PASSWORD,
-    SUBCOMMAND_WITH_WORD,
-    SYNTAX_ERROR,
-    UNKNOWN_TO_ACL,
-)
+from headrace.compat import server_errors
 from headrace.protocol.requests import split_words
 from headrace.server.acl.user import READS, WRITES, ChannelPattern, KeyPattern, Selector, User
 
@@ -168,7 +160,7 @@ def check_rules(words: list[bytes]) -> None:
         try:
             change_user(user, rule, False)
         except RuleError as error:
-            if error.reason != UNKNOWN_TO_ACL:
+            if error.reason != server_errors.UNKNOWN_TO_ACL:
                 raise
 
 
@@ -199,7 +191,7 @@ def change_user(user: User, rule: bytes, all_channels: bool) -> None:
     elif sign in (b"<", b"!"):
         password = _password(rule, b"<")
         if password not in user.passwords:
-            raise RuleError(rule, NO_SUCH_PASSWORD)
+            raise RuleError(rule, server_errors.NO_SUCH_PASSWORD)
         user.passwords.remove(password)
     elif sign == b"(" and rule[-1:] == b")":
         user.selectors.append(_selector(rule))
@@ -218,7 +210,7 @@ def _password(rule: bytes, plain: bytes) -> bytes:
         return hashed(rule[1:])
     digits = rule[1:]
     if len(digits) != _HASH_SIZE or any(char not in _HASH_DIGITS for char in digits):
-        raise RuleError(rule, BAD_HASH)
+        raise RuleError(rule, server_errors.BAD_HASH)
     return digits
 
 
@@ -256,7 +248,7 @@ def _change_selector(selector: Selector, rule: bytes) -> None:
     elif sign in (b"+", b"-"):
         _change_commands(selector, rule)
     else:
-        raise RuleError(rule, SYNTAX_ERROR)
+        raise RuleError(rule, server_errors.SYNTAX_ERROR)
 
 
 def _set_all(selector: Selector, allow: bool) -> None:
@@ -269,7 +261,7 @@ def _set_all(selector: Selector, allow: bool) -> None:
 
 def _add_keys(selector: Selector, rule: bytes) -> None:
     if selector.all_keys:
-        raise RuleError(rule, ALL_KEYS_ALREADY)
+        raise RuleError(rule, server_errors.ALL_KEYS_ALREADY)
     rights = READS | WRITES
     signs = b""
     text = rule[1:]
@@ -279,14 +271,14 @@ def _add_keys(selector: Selector, rule: bytes) -> None:
         for sign in signs.upper():
             right = {0x52: READS, 0x57: WRITES}.get(sign, 0)
             if not right or rights & right:
-                raise RuleError(rule, SYNTAX_ERROR)
+                raise RuleError(rule, server_errors.SYNTAX_ERROR)
             rights |= right
         if not rights:
-            raise RuleError(rule, SYNTAX_ERROR)
+            raise RuleError(rule, server_errors.SYNTAX_ERROR)
         if not tilde:
             text = b""
     if has_spaces(text):
-        raise RuleError(rule, SYNTAX_ERROR)
+        raise RuleError(rule, server_errors.SYNTAX_ERROR)
     for pattern in selector.keys:
         if pattern.text == text:
             pattern.rights |= rights
@@ -296,10 +288,10 @@ def _add_keys(selector: Selector, rule: bytes) -> None:
 
 def _add_channels(selector: Selector, rule: bytes) -> None:
     if selector.all_channels:
-        raise RuleError(rule, ALL_CHANNELS_ALREADY)
+        raise RuleError(rule, server_errors.ALL_CHANNELS_ALREADY)
     text = rule[1:]
     if has_spaces(text):
-        raise RuleError(rule, SYNTAX_ERROR)
+        raise RuleError(rule, server_errors.SYNTAX_ERROR)
     if not any(each.text == text for each in selector.channels):
         selector.channels.append(ChannelPattern(text))
 
@@ -310,14 +302,14 @@ def _change_commands(selector: Selector, rule: bytes) -> None:
     name = rule[1:].lower()
     if name[:1] == b"@":
         if name[1:] not in CATEGORIES:
-            raise RuleError(rule, UNKNOWN_TO_ACL)
+            raise RuleError(rule, server_errors.UNKNOWN_TO_ACL)
         for each in BOOK.of_category(name[1:]):
             _set_command(selector, each, allow)
     elif allow and b"|" in name:
         _allow_part(selector, rule, name)
     else:
         if not BOOK.knows(name):
-            raise RuleError(rule, UNKNOWN_TO_ACL)
+            raise RuleError(rule, server_errors.UNKNOWN_TO_ACL)
         _set_command(selector, name, allow)
     _remember(selector, name, allow)
 
@@ -326,18 +318,18 @@ def _allow_part(selector: Selector, rule: bytes, name: bytes) -> None:
     """Allow a subcommand, or a command if a certain word is behind it."""
     command, _, word = name.rpartition(b"|")
     if not BOOK.knows(command):
-        raise RuleError(rule, UNKNOWN_TO_ACL)
+        raise RuleError(rule, server_errors.UNKNOWN_TO_ACL)
     if b"|" in command:
-        raise RuleError(rule, SUBCOMMAND_WITH_WORD)
+        raise RuleError(rule, server_errors.SUBCOMMAND_WITH_WORD)
     if not word:
-        raise RuleError(rule, SYNTAX_ERROR)
+        raise RuleError(rule, server_errors.SYNTAX_ERROR)
     if BOOK.has_children(command):
         if not BOOK.knows(name):
-            raise RuleError(rule, UNKNOWN_TO_ACL)
+            raise RuleError(rule, server_errors.UNKNOWN_TO_ACL)
         _set_command(selector, name, True)
         return
     if has_spaces(word):  # it could not be read back
-        raise RuleError(rule, SYNTAX_ERROR)
+        raise RuleError(rule, server_errors.SYNTAX_ERROR)
     words = selector.first_words.setdefault(command, [])
     if word not in words:
         words.append(word)

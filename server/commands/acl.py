@@ -6,19 +6,8 @@ import logging
 import os
 from typing import Final
 
+from headrace.compat import server_errors
 from headrace.compat.errors import CommandError, bad_subcommand, wrong_arity
-from headrace.compat.server_errors import (
-    ACL_NOT_SAVED,
-    BAD_BITS,
-    BAD_USER_NAME,
-    DEFAULT_USER_STAYS,
-    NO_ACL_FILE,
-    bad_rule,
-    command_not_found,
-    unknown_category,
-    unknown_user,
-    unmatched,
-)
 from headrace.protocol.replies import OK, Map, Set
 from headrace.server.acl.log import Entry
 from headrace.server.acl.rules import (
@@ -60,7 +49,7 @@ def acl_cat(call: Call) -> object:
         raise CommandError(bad_subcommand(b"acl", argv[1]))
     category = argv[2].lower()
     if category not in CATEGORIES:
-        raise CommandError(unknown_category(argv[2]))
+        raise CommandError(server_errors.unknown_category(argv[2]))
     return BOOK.of_category(category)
 
 
@@ -73,7 +62,7 @@ def acl_genpass(call: Call) -> object:
         raise CommandError(bad_subcommand(b"acl", argv[1]))
     bits = Args(argv, 2).integer() if len(argv) == 3 else _USUAL_BITS
     if not 0 < bits <= _MOST_BITS:
-        raise CommandError(BAD_BITS)
+        raise CommandError(server_errors.BAD_BITS)
     return token_hex((bits + 7) // 8)[: (bits + 3) // 4].encode()
 
 
@@ -81,11 +70,11 @@ def acl_dryrun(call: Call) -> object:
     """Say whether a user may run a request. Reply: OK, or what it may not do of it."""
     user = call.server.users.find(call.argv[2])
     if user is None:
-        raise CommandError(unknown_user(call.argv[2]))
+        raise CommandError(server_errors.unknown_user(call.argv[2]))
     argv = call.argv[3:]
     row = row_of(argv)
     if row is None:
-        raise CommandError(command_not_found(argv[0]))
+        raise CommandError(server_errors.command_not_found(argv[0]))
     if not row.arity_fits(len(argv)):
         raise CommandError(wrong_arity(row.name))
     return explained(user, row, argv) or OK
@@ -138,7 +127,7 @@ def acl_setuser(call: Call) -> object:
     call.argv = redacted(call.name(), argv)
     name = argv[2]
     if has_spaces(name):
-        raise CommandError(BAD_USER_NAME)
+        raise CommandError(server_errors.BAD_USER_NAME)
     server = call.server
     known = server.users.find(name)
     all_channels = gives_all_channels(server.config)
@@ -147,9 +136,9 @@ def acl_setuser(call: Call) -> object:
         for rule in merged(argv[3:]):
             change_user(user, rule, all_channels)
     except UnmatchedError as opened:
-        raise CommandError(unmatched(opened.word)) from None
+        raise CommandError(server_errors.unmatched(opened.word)) from None
     except RuleError as error:
-        raise CommandError(bad_rule(error.rule, error.reason)) from None
+        raise CommandError(server_errors.bad_rule(error.rule, error.reason)) from None
     server.unsaved.add(USERS)
     if known is None:
         server.users.add(user)
@@ -169,7 +158,7 @@ def acl_deluser(call: Call) -> object:
     argv = call.argv
     call.argv = redacted(call.name(), argv)
     if DEFAULT_USER in argv[2:]:
-        raise CommandError(DEFAULT_USER_STAYS)
+        raise CommandError(server_errors.DEFAULT_USER_STAYS)
     count = 0
     for name in argv[2:]:
         user = call.server.users.remove(name)
@@ -225,7 +214,7 @@ def acl_load(call: Call) -> object:
     """
     server = call.server
     if not server.config.aclfile:
-        raise CommandError(NO_ACL_FILE)
+        raise CommandError(server_errors.NO_ACL_FILE)
     try:
         loaded = users_of_file(server.config)
     except UsersError as error:
@@ -252,12 +241,12 @@ def acl_save(call: Call) -> object:
     """Write the users into their file, whole or not at all. Reply: OK."""
     server = call.server
     if not server.config.aclfile:
-        raise CommandError(NO_ACL_FILE)
+        raise CommandError(server_errors.NO_ACL_FILE)
     try:
         replace_file(os.path.abspath(server.config.aclfile), rendered(server.users.all()))
     except OSError as error:
         log.warning("ACL SAVE failed: %s", error)
-        raise CommandError(ACL_NOT_SAVED) from None
+        raise CommandError(server_errors.ACL_NOT_SAVED) from None
     server.unsaved.discard(USERS)
     return OK
 

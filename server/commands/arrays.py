@@ -7,7 +7,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.compat import glob, long_double
+from headrace.compat import glob, long_double, type_errors
 from headrace.compat.errors import (
     NO_SUCH_KEY,
     SYNTAX,
@@ -17,21 +17,6 @@ from headrace.compat.errors import (
 from headrace.compat.event_classes import EVENT_ARRAY
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_unsigned
-from headrace.compat.type_errors import (
-    BAD_COUNT,
-    BAD_INDEX,
-    BAD_SIZE,
-    INDEX_OVERFLOW,
-    INSERT_OVERFLOW,
-    LIMIT_NOT_POSITIVE,
-    MATCH_NEEDS_VALUE,
-    RANGE_TOO_LONG,
-    REGEX_TOO_LONG,
-    SIZE_NOT_POSITIVE,
-    TOO_MANY_PREDICATES,
-    UNKNOWN_OPERATION,
-    bad_regex,
-)
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import BigNumber, Map
 from headrace.server.changes.events import Event
@@ -61,7 +46,7 @@ def index_of(word: bytes, greatest: int = GREATEST) -> int:
     """The index that a word spells; raises for anything else."""
     index = parse_unsigned(word)
     if index is None or index > greatest:
-        raise CommandError(BAD_INDEX)
+        raise CommandError(type_errors.BAD_INDEX)
     return index
 
 
@@ -84,7 +69,7 @@ def arset(call: Call) -> object:
     key = argv[1]
     index = index_of(argv[2])
     if index + len(argv) - 4 > GREATEST:
-        raise CommandError(INDEX_OVERFLOW)
+        raise CommandError(type_errors.INDEX_OVERFLOW)
     array = array_to_change(call, key)
     if array is None:
         array = created(call, key)
@@ -176,7 +161,7 @@ def argetrange(call: Call) -> object:
     array = array_at(call, argv[1])
     low, high = min(start, end), max(start, end)
     if high - low >= _MOST:
-        raise CommandError(RANGE_TOO_LONG)
+        raise CommandError(type_errors.RANGE_TOO_LONG)
     packer = Packer(call.session.resp3)
     packer.array(high - low + 1)
     reverse = start > end
@@ -210,7 +195,7 @@ def limit_of(word: bytes) -> int:
     """Return how many elements LIMIT allows."""
     limit = integer(word)
     if limit <= 0:
-        raise CommandError(LIMIT_NOT_POSITIVE)
+        raise CommandError(type_errors.LIMIT_NOT_POSITIVE)
     return limit
 
 
@@ -254,7 +239,7 @@ def arinsert(call: Call) -> object:
     array = array_to_change(call, key)
     count = len(argv) - 2
     if array is not None and array.cursor + count - 1 > GREATEST:
-        raise CommandError(INSERT_OVERFLOW)
+        raise CommandError(type_errors.INSERT_OVERFLOW)
     if array is None:
         array = created(call, key)
     for string in argv[2:]:
@@ -273,9 +258,9 @@ def arring(call: Call) -> object:
     key = argv[1]
     size = parse_integer(argv[2])
     if size is None:
-        raise CommandError(BAD_SIZE)
+        raise CommandError(type_errors.BAD_SIZE)
     if size <= 0:
-        raise CommandError(SIZE_NOT_POSITIVE)
+        raise CommandError(type_errors.SIZE_NOT_POSITIVE)
     array = array_to_change(call, key)
     if array is None:
         array = created(call, key)
@@ -353,7 +338,7 @@ def arlastitems(call: Call) -> object:
     argv = call.argv
     count = parse_integer(argv[2])
     if count is None:
-        raise CommandError(BAD_COUNT)
+        raise CommandError(type_errors.BAD_COUNT)
     if count <= 0:
         return []
     if len(argv) > 4:
@@ -512,7 +497,7 @@ class Expression(Predicate):
         try:
             self._regex: Final = regex.Regex(pattern, ignore_case)
         except regex.BadRegex as error:
-            raise CommandError(bad_regex(error.text)) from None
+            raise CommandError(type_errors.bad_regex(error.text)) from None
 
     def holds(self, string: bytes) -> bool:
         return self._regex.fits(string)
@@ -553,9 +538,9 @@ class _Options:
 
     def _ask(self, name: bytes, word: bytes) -> None:
         if len(self._asked) == _MOST_PREDICATES:
-            raise CommandError(TOO_MANY_PREDICATES)
+            raise CommandError(type_errors.TOO_MANY_PREDICATES)
         if name == b"RE" and len(word) > _MOST_PATTERN_BYTES:
-            raise CommandError(REGEX_TOO_LONG)
+            raise CommandError(type_errors.REGEX_TOO_LONG)
         self._asked.append((name, word))
 
     def _predicate(self, name: bytes, word: bytes) -> Predicate:
@@ -715,7 +700,7 @@ def _operation(argv: list[bytes], name: bytes) -> _Sum:
     operation = argv[4].upper()
     if operation == b"MATCH":
         if len(argv) != 6:
-            raise CommandError(MATCH_NEEDS_VALUE)
+            raise CommandError(type_errors.MATCH_NEEDS_VALUE)
         return _Count(argv[5])
     made: _Sum | None = None
     if operation == b"USED":
@@ -725,7 +710,7 @@ def _operation(argv: list[bytes], name: bytes) -> _Sum:
     elif operation in (b"SUM", b"MIN", b"MAX"):
         made = _Numbers(operation)
     if made is None:
-        raise CommandError(UNKNOWN_OPERATION)
+        raise CommandError(type_errors.UNKNOWN_OPERATION)
     if len(argv) != 5:
         raise CommandError(wrong_arity(name))
     return made

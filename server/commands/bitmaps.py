@@ -6,19 +6,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from headrace.compat import type_errors
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_STRING
 from headrace.compat.numbers import INT64_MAX, UINT64_MAX, parse_integer
-from headrace.compat.type_errors import (
-    BAD_FIELD_TYPE,
-    BAD_OVERFLOW,
-    BIT_ARGUMENT,
-    BIT_OFFSET,
-    FIELDS_ONLY_READ,
-    NOT_A_BIT,
-    NOT_ONE_SOURCE,
-    TOO_FEW_SOURCES,
-)
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES
 from headrace.server.changes.events import Event
@@ -60,14 +51,14 @@ def bit_offset(call: Call, word: bytes, width: int = 0) -> int:
     counted = width > 0 and word.startswith(b"#")
     offset = parse_integer(word[1:] if counted else word)
     if offset is None:
-        raise CommandError(BIT_OFFSET)
+        raise CommandError(type_errors.BIT_OFFSET)
     if counted:
         # As in 64 bits, whatever that leads to: so it is in Redis.
         offset = ((offset * width + INT64_MAX + 1) & 0xFFFFFFFFFFFFFFFF) - INT64_MAX - 1
     if offset < 0:
-        raise CommandError(BIT_OFFSET)
+        raise CommandError(type_errors.BIT_OFFSET)
     if offset >> 3 >= call.server.config.proto_max_bulk_len and not call.session.special & REPLAY:
-        raise CommandError(BIT_OFFSET)
+        raise CommandError(type_errors.BIT_OFFSET)
     return offset
 
 
@@ -104,7 +95,7 @@ def setbit(call: Call) -> object:
     offset = bit_offset(call, argv[2])
     bit = parse_integer(argv[3])
     if bit != 0 and bit != 1:
-        raise CommandError(NOT_A_BIT)
+        raise CommandError(type_errors.NOT_A_BIT)
     target = Target(call, offset)
     old = set_bit(target.bits, offset, bit)
     if target.grown or old != bit:
@@ -176,7 +167,7 @@ def bitpos(call: Call) -> object:
     argv = call.argv
     bit = integer(argv[2])
     if bit not in (0, 1):
-        raise CommandError(BIT_ARGUMENT)
+        raise CommandError(type_errors.BIT_ARGUMENT)
     if len(argv) > 6:
         raise CommandError(SYNTAX)
     wanted = _Range()
@@ -208,9 +199,9 @@ def bitop(call: Call) -> object:
     if name not in _FOLDED and name not in _OF_TWO and name not in _OTHERS:
         raise CommandError(SYNTAX)
     if name == b"NOT" and len(argv) != 4:
-        raise CommandError(NOT_ONE_SOURCE)
+        raise CommandError(type_errors.NOT_ONE_SOURCE)
     if name in _OF_TWO and len(argv) < 5:
-        raise CommandError(TOO_FEW_SOURCES % name)
+        raise CommandError(type_errors.TOO_FEW_SOURCES % name)
     sources = [buffer_at(call, key) or b"" for key in argv[3:]]
     size = max([len(source) for source in sources])
     target = argv[2]
@@ -321,9 +312,9 @@ def _field_type(word: bytes) -> tuple[bool, int]:
     signed = word.startswith(b"i")
     width = parse_integer(word[1:].partition(b"\0")[0])
     if not (signed or word.startswith(b"u")) or width is None:
-        raise CommandError(BAD_FIELD_TYPE)
+        raise CommandError(type_errors.BAD_FIELD_TYPE)
     if not 1 <= width <= (64 if signed else 63):
-        raise CommandError(BAD_FIELD_TYPE)
+        raise CommandError(type_errors.BAD_FIELD_TYPE)
     return signed, width
 
 
@@ -337,7 +328,7 @@ def _operations(call: Call) -> list[_Operation]:
         if name == b"OVERFLOW" and at + 1 < len(argv):
             overflow = argv[at + 1].upper()
             if overflow not in (_WRAP, _SAT, _FAIL):
-                raise CommandError(BAD_OVERFLOW)
+                raise CommandError(type_errors.BAD_OVERFLOW)
             at += 2
             continue
         words = _WORDS.get(name)
@@ -395,7 +386,7 @@ def bitfield_ro(call: Call) -> object:
     operations = _operations(call)
     for operation in operations:
         if operation.name != _GET:
-            raise CommandError(FIELDS_ONLY_READ)
+            raise CommandError(type_errors.FIELDS_ONLY_READ)
     return _read(call, operations)
 
 

@@ -4,45 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.errors import (
-    AUTH_WITHOUT_PASSWORD,
-    BAD_CLIENT_ID,
-    BAD_CLIENT_NAME,
-    BAD_MAXAGE,
-    BAD_PAUSE_MODE,
-    BAD_PROTOCOL_VERSION,
-    BAD_UNBLOCK_REASON,
-    CACHING_WITHOUT_OPTIN,
-    CACHING_WITHOUT_OPTOUT,
-    CACHING_WITHOUT_TRACKING,
-    CLIENT_ID_NOT_POSITIVE,
-    DB_OUT_OF_RANGE,
-    HELLO_NEEDS_AUTH,
-    MAXAGE_NOT_POSITIVE,
-    NO_REDIRECT_CLIENT,
-    NO_SUCH_CLIENT,
-    NO_SUCH_PROTOCOL,
-    OPT_WITH_BCAST,
-    OPTIN_AND_OPTOUT,
-    PREFIX_WITHOUT_BCAST,
-    SELECT_IN_CLUSTER,
-    SWITCHING_BCAST,
-    SWITCHING_OPT,
-    SYNTAX,
-    TWO_REDIRECTS,
-    UNBLOCKED,
-    WRONG_PASSWORD,
-    CommandError,
-    bad_client_attribute,
-    bad_hello_option,
-    bad_subcommand,
-    c_text,
-    no_such_user,
-    overlapping_prefixes,
-    unknown_client_attribute,
-    unknown_client_type,
-    wrong_arity,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, PONG, ErrorReply, Map, Set, Status, Verbatim
 from headrace.server.acl.users import DEFAULT_USER, Users
@@ -93,7 +56,7 @@ def ping(call: Call) -> object:
     """Reply: PONG, or the message; an array for a RESP2 subscriber."""
     argv = call.argv
     if len(argv) > 2:
-        raise CommandError(wrong_arity(b"ping"))
+        raise CommandError(errors.wrong_arity(b"ping"))
     session = call.session
     if session.special & SUBSCRIBED and not session.resp3:
         return [b"pong", argv[1] if len(argv) > 1 else b""]
@@ -137,9 +100,9 @@ def auth(call: Call) -> object:
     argv = call.argv
     call.argv = redacted(call.name(), argv)
     if len(argv) > 3:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     if len(argv) == 2 and call.server.users.default.no_password:
-        raise CommandError(AUTH_WITHOUT_PASSWORD)
+        raise CommandError(errors.AUTH_WITHOUT_PASSWORD)
     authenticate(call, argv[1] if len(argv) == 3 else DEFAULT_USER, argv[-1])
     return OK
 
@@ -152,16 +115,16 @@ def hello(call: Call) -> object:
     if len(argv) > 1:
         asked = parse_integer(argv[1])
         if asked is None:
-            raise CommandError(BAD_PROTOCOL_VERSION)
+            raise CommandError(errors.BAD_PROTOCOL_VERSION)
         if not 2 <= asked <= 3:
-            raise CommandError(NO_SUCH_PROTOCOL)
+            raise CommandError(errors.NO_SUCH_PROTOCOL)
         version = asked
     credentials, name = _hello_options(argv)
     session = call.session
     if credentials is not None:
         authenticate(call, credentials[0], credentials[1])
     if not session.authenticated:
-        raise CommandError(HELLO_NEEDS_AUTH)
+        raise CommandError(errors.HELLO_NEEDS_AUTH)
     if name is not None:
         session.name = name
     if version:
@@ -192,10 +155,10 @@ def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes
         elif word == b"setname" and at + 1 < len(argv):
             name = argv[at + 1]
             if not is_plain(name):
-                raise CommandError(BAD_CLIENT_NAME)
+                raise CommandError(errors.BAD_CLIENT_NAME)
             at += 2
         else:
-            raise CommandError(bad_hello_option(argv[at]))
+            raise CommandError(errors.bad_hello_option(argv[at]))
     return credentials, name
 
 
@@ -203,9 +166,9 @@ def select(call: Call) -> object:
     """Reply: OK."""
     index = Args(call.argv).int32()
     if index and call.server.cluster is not None:
-        raise CommandError(SELECT_IN_CLUSTER)
+        raise CommandError(errors.SELECT_IN_CLUSTER)
     if not 0 <= index < len(call.server.data.dbs):
-        raise CommandError(DB_OUT_OF_RANGE)
+        raise CommandError(errors.DB_OUT_OF_RANGE)
     call.session.db = call.server.data.dbs[index]
     call.db = call.session.db
     return OK
@@ -220,7 +183,7 @@ def authenticate(call: Call, name: bytes, password: bytes) -> None:
     found = server.users.authenticated(name, password)
     if found is None:
         note_failed_login(server, call.session, call.argv, name)
-        raise CommandError(WRONG_PASSWORD)
+        raise CommandError(errors.WRONG_PASSWORD)
     log_in(call.session, found, server.users)
 
 
@@ -234,7 +197,7 @@ def stop_monitoring(server: Server, session: Session) -> None:
 
 def is_plain(word: bytes) -> bool:
     """Whether what C sees of a word is visible ASCII without spaces: CLIENT LIST shows that."""
-    return all(0x21 <= char <= 0x7E for char in c_text(word))
+    return all(0x21 <= char <= 0x7E for char in errors.c_text(word))
 
 
 class ClientFilter:
@@ -276,7 +239,7 @@ def client_kill(call: Call) -> object:
         wanted.address = argv[2]
         wanted.skip_me = False
         if not _kill(call, wanted):
-            raise CommandError(NO_SUCH_CLIENT)
+            raise CommandError(errors.NO_SUCH_CLIENT)
         return OK
     return _kill(call, _parse_filters(argv, call.server.users))
 
@@ -302,7 +265,7 @@ def _parse_filters(argv: list[bytes], users: Users) -> ClientFilter:
     wanted = ClientFilter()
     if len(argv) % 2:
         _parse_pairs(argv[:-1], wanted, users)
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     _parse_pairs(argv, wanted, users)
     return wanted
 
@@ -312,25 +275,27 @@ def _parse_pairs(argv: list[bytes], wanted: ClientFilter, users: Users) -> None:
         name = argv[at].lower()
         value = argv[at + 1]
         if name == b"id":
-            wanted.id = _positive(value, CLIENT_ID_NOT_POSITIVE, CLIENT_ID_NOT_POSITIVE)
+            wanted.id = _positive(
+                value, errors.CLIENT_ID_NOT_POSITIVE, errors.CLIENT_ID_NOT_POSITIVE
+            )
         elif name == b"maxage":
-            wanted.age_s = _positive(value, BAD_MAXAGE, MAXAGE_NOT_POSITIVE)
+            wanted.age_s = _positive(value, errors.BAD_MAXAGE, errors.MAXAGE_NOT_POSITIVE)
         elif name == b"type":
             wanted.kind = CLIENT_TYPES.get(value.lower())
             if wanted.kind is None:
-                raise CommandError(unknown_client_type(value))
+                raise CommandError(errors.unknown_client_type(value))
         elif name == b"addr":
             wanted.address = value
         elif name == b"laddr":
             wanted.local_address = value
         elif name == b"user":
             if users.find(value) is None:
-                raise CommandError(no_such_user(value))
+                raise CommandError(errors.no_such_user(value))
             wanted.user = value
         elif name == b"skipme" and value.lower() in (b"yes", b"no"):
             wanted.skip_me = value.lower() == b"yes"
         else:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
 
 
 def _positive(word: bytes, not_a_number: bytes, not_positive: bytes) -> int:
@@ -363,12 +328,12 @@ def client_list(call: Call) -> object:
     if option == b"type" and len(argv) == 4:
         wanted = CLIENT_TYPES.get(argv[3].lower())
         if wanted is None:
-            raise CommandError(unknown_client_type(argv[3]))
+            raise CommandError(errors.unknown_client_type(argv[3]))
         chosen = [each for each in everybody if client_type(each) == wanted]
     elif option == b"id" and len(argv) > 3:
         chosen = _by_ids({each.id: each for each in everybody}, argv[3:])
     elif len(argv) != 2:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     else:
         chosen = everybody
     return Verbatim(b"".join([_line(call, each) for each in chosen]))
@@ -379,7 +344,7 @@ def _by_ids(everybody: dict[int, Session], words: list[bytes]) -> list[Session]:
     for word in words:
         number = parse_integer(word)
         if number is None:
-            raise CommandError(BAD_CLIENT_ID)
+            raise CommandError(errors.BAD_CLIENT_ID)
         session = everybody.get(number)
         if session is not None:
             found.append(session)
@@ -395,7 +360,7 @@ def client_setname(call: Call) -> object:
     """Name the connection; an empty name takes it away. Reply: OK."""
     name = call.argv[2]
     if not is_plain(name):
-        raise CommandError(BAD_CLIENT_NAME)
+        raise CommandError(errors.BAD_CLIENT_NAME)
     call.session.name = name
     return OK
 
@@ -410,9 +375,9 @@ def client_setinfo(call: Call) -> object:
     attribute = call.argv[2].lower()
     value = call.argv[3]
     if attribute not in (b"lib-name", b"lib-ver"):
-        raise CommandError(unknown_client_attribute(call.argv[2]))
+        raise CommandError(errors.unknown_client_attribute(call.argv[2]))
     if not is_plain(value):
-        raise CommandError(bad_client_attribute(call.argv[2]))
+        raise CommandError(errors.bad_client_attribute(call.argv[2]))
     if attribute == b"lib-name":
         call.session.lib_name = value
     else:
@@ -439,7 +404,7 @@ def _switch(call: Call, bit: int) -> None:
     elif word == b"off":
         call.session.special &= ~bit
     else:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
 
 
 def client_reply(call: Call) -> object:
@@ -455,7 +420,7 @@ def client_reply(call: Call) -> object:
         if not session.special & REPLY_OFF:
             session.special |= REPLY_SKIP_NEXT
     else:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     return NO_REPLY
 
 
@@ -466,10 +431,10 @@ def client_pause(call: Call) -> object:
     """
     argv = call.argv
     if len(argv) > 4:
-        raise CommandError(bad_subcommand(b"client", argv[1]))
+        raise CommandError(errors.bad_subcommand(b"client", argv[1]))
     mode = argv[3].lower() if len(argv) == 4 else b"all"
     if mode not in (b"write", b"all"):
-        raise CommandError(BAD_PAUSE_MODE)
+        raise CommandError(errors.BAD_PAUSE_MODE)
     end_ms = deadline_of(argv[2], call.now_ms)
     pause(call.server, end_ms - call.now_ms if end_ms else 0, mode == b"write")
     return OK
@@ -488,15 +453,15 @@ def client_unblock(call: Call) -> object:
     """
     argv = call.argv
     if len(argv) > 4:
-        raise CommandError(bad_subcommand(b"client", argv[1]))
+        raise CommandError(errors.bad_subcommand(b"client", argv[1]))
     reason = argv[3].lower() if len(argv) == 4 else b"timeout"
     if reason not in (b"timeout", b"error"):
-        raise CommandError(BAD_UNBLOCK_REASON)
+        raise CommandError(errors.BAD_UNBLOCK_REASON)
     session = call.server.clients.sessions.get(Args(argv, 2).integer())
     if session is None or session.waiter is None:
         return 0
     if reason == b"error":
-        call.server.end_wait(session, ErrorReply(UNBLOCKED))
+        call.server.end_wait(session, ErrorReply(errors.UNBLOCKED))
     else:
         call.server.end_wait(session, session.waiter.parked.timeout_reply)
     return 1
@@ -519,7 +484,7 @@ def client_tracking(call: Call) -> object:
     elif word == b"off":
         call.server.tracking.turn_off(session)
     else:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     return OK
 
 
@@ -531,10 +496,10 @@ def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
     while args.left:
         if args.left > 1 and args.flag(b"REDIRECT"):
             if asked.redirect:
-                raise CommandError(TWO_REDIRECTS)
+                raise CommandError(errors.TWO_REDIRECTS)
             asked.redirect = args.integer()
             if asked.redirect not in call.server.clients.sessions:
-                raise CommandError(NO_REDIRECT_CLIENT)
+                raise CommandError(errors.NO_REDIRECT_CLIENT)
         elif args.left > 1 and args.flag(b"PREFIX"):
             prefixes.append(args.word())
         elif args.flag(b"BCAST"):
@@ -546,33 +511,33 @@ def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
         elif args.flag(b"NOLOOP"):
             asked.no_loop = True
         else:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     return asked, prefixes
 
 
 def _check(session: Session, asked: Tracking, prefixes: list[bytes]) -> None:
     """Refuse what does not go together, or not with what holds."""
     if prefixes and not asked.broadcast:
-        raise CommandError(PREFIX_WITHOUT_BCAST)
+        raise CommandError(errors.PREFIX_WITHOUT_BCAST)
     present = tracking_of(session)
     if present is not None and present.broadcast != asked.broadcast:
-        raise CommandError(SWITCHING_BCAST)
+        raise CommandError(errors.SWITCHING_BCAST)
     if asked.broadcast and (asked.opt_in or asked.opt_out):
-        raise CommandError(OPT_WITH_BCAST)
+        raise CommandError(errors.OPT_WITH_BCAST)
     if asked.opt_in and asked.opt_out:
-        raise CommandError(OPTIN_AND_OPTOUT)
+        raise CommandError(errors.OPTIN_AND_OPTOUT)
     if present is not None and (
         (asked.opt_in and present.opt_out) or (asked.opt_out and present.opt_in)
     ):
-        raise CommandError(SWITCHING_OPT)
+        raise CommandError(errors.SWITCHING_OPT)
     there = [] if present is None else sorted(present.prefixes)
     for number, prefix in enumerate(prefixes):
         for other in there:
             if _overlap(prefix, other):
-                raise CommandError(overlapping_prefixes(prefix, other, True))
+                raise CommandError(errors.overlapping_prefixes(prefix, other, True))
         for other in prefixes[number + 1 :]:
             if _overlap(prefix, other):
-                raise CommandError(overlapping_prefixes(prefix, other, False))
+                raise CommandError(errors.overlapping_prefixes(prefix, other, False))
 
 
 def _overlap(one: bytes, other: bytes) -> bool:
@@ -584,14 +549,14 @@ def client_caching(call: Call) -> object:
     session = call.session
     tracking = tracking_of(session)
     if tracking is None:
-        raise CommandError(CACHING_WITHOUT_TRACKING)
+        raise CommandError(errors.CACHING_WITHOUT_TRACKING)
     word = call.argv[2].lower()
     if word not in (b"yes", b"no"):
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     if word == b"yes" and not tracking.opt_in:
-        raise CommandError(CACHING_WITHOUT_OPTIN)
+        raise CommandError(errors.CACHING_WITHOUT_OPTIN)
     if word == b"no" and not tracking.opt_out:
-        raise CommandError(CACHING_WITHOUT_OPTOUT)
+        raise CommandError(errors.CACHING_WITHOUT_OPTOUT)
     session.special |= CACHING
     return OK
 

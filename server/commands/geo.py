@@ -8,6 +8,7 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
+from headrace.compat import type_errors
 from headrace.compat.errors import COUNT_NOT_POSITIVE, NOT_A_FLOAT, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_ZSET
 from headrace.compat.geohash import (
@@ -20,20 +21,6 @@ from headrace.compat.geohash import (
     text_of,
 )
 from headrace.compat.numbers import parse_double
-from headrace.compat.type_errors import (
-    ANY_WITHOUT_COUNT,
-    BAD_HEIGHT,
-    BAD_PLACE,
-    BAD_RADIUS,
-    BAD_UNIT,
-    BAD_WIDTH,
-    BOX_NEGATIVE,
-    NO_CENTRE,
-    NO_SHAPE,
-    NO_SUCH_MEMBER,
-    RADIUS_NEGATIVE,
-    stored_with_more,
-)
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES
 from headrace.server.changes.events import Event
@@ -68,7 +55,7 @@ def metres_in(unit: bytes) -> float:
     """Return how many metres a unit has; raises CommandError for what is none."""
     metres = _UNITS.get(unit.upper())
     if metres is None:
-        raise CommandError(BAD_UNIT)
+        raise CommandError(type_errors.BAD_UNIT)
     return metres
 
 
@@ -79,7 +66,7 @@ def coordinates(longitude: bytes, latitude: bytes) -> tuple[float, float]:
     if isnan(east) or isnan(north):
         raise CommandError(NOT_A_FLOAT)
     if abs(east) > LONGITUDE_MAX or abs(north) > LATITUDE_MAX:
-        raise CommandError(BAD_PLACE % (east, north))
+        raise CommandError(type_errors.BAD_PLACE % (east, north))
     return east, north
 
 
@@ -332,21 +319,21 @@ class Search:
         value = self._value
         score = float("nan") if value is None else value.score(member)
         if isnan(score):
-            raise CommandError(NO_SUCH_MEMBER)
+            raise CommandError(type_errors.NO_SUCH_MEMBER)
         self._around(*place_of(score))
 
     def _take_radius(self, radius: bytes, unit: bytes) -> None:
-        number = distance(radius, BAD_RADIUS)
+        number = distance(radius, type_errors.BAD_RADIUS)
         if number < 0:
-            raise CommandError(RADIUS_NEGATIVE)
+            raise CommandError(type_errors.RADIUS_NEGATIVE)
         self._metres = metres_in(unit)
         self._shape.radius_m = number * self._metres
 
     def _take_box(self, width: bytes, height: bytes, unit: bytes) -> None:
-        east = distance(width, BAD_WIDTH)
-        north = distance(height, BAD_HEIGHT)
+        east = distance(width, type_errors.BAD_WIDTH)
+        north = distance(height, type_errors.BAD_HEIGHT)
         if east < 0 or north < 0:
-            raise CommandError(BOX_NEGATIVE)
+            raise CommandError(type_errors.BOX_NEGATIVE)
         self._metres = metres_in(unit)
         self._shape.width_m = east * self._metres
         self._shape.height_m = north * self._metres
@@ -355,13 +342,13 @@ class Search:
         """Raise CommandError where the options do not fit together."""
         search = self._kind == _SEARCH
         if self.store_key is not None and (self._distances or self._hashes or self._places):
-            raise CommandError(stored_with_more(search))
+            raise CommandError(type_errors.stored_with_more(search))
         if search and not (self._from_member or self._from_place):
-            raise CommandError(NO_CENTRE % name)
+            raise CommandError(type_errors.NO_CENTRE % name)
         if search and not (self._by_radius or self._by_box):
-            raise CommandError(NO_SHAPE % name)
+            raise CommandError(type_errors.NO_SHAPE % name)
         if self._any and not self._count:
-            raise CommandError(ANY_WITHOUT_COUNT)
+            raise CommandError(type_errors.ANY_WITHOUT_COUNT)
 
     def results(self) -> list[Found]:
         """The members that lie in the shape, in the order that is asked for."""

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.compat import type_errors
 from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_STRING
-from headrace.compat.type_errors import (
-    CORRUPTED,
-    NO_KEY_TO_DEBUG,
-    NOT_A_SKETCH,
-    NOT_SPARSE,
-    SWITCH,
-    TEST_FAILED,
-    unknown_debug,
-)
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, OK, Status
 from headrace.server.changes.events import Event
@@ -48,7 +40,7 @@ def sketch_at(call: Call, key: bytes) -> bytes | bytearray | None:
     """The HyperLogLog of a key or None, only to be read; raises WRONGTYPE."""
     value = buffer_at(call, key)
     if value is not None and not is_sketch(value):
-        raise CommandError(NOT_A_SKETCH)
+        raise CommandError(type_errors.NOT_A_SKETCH)
     return value
 
 
@@ -59,7 +51,7 @@ def sketch_to_change(call: Call, key: bytes) -> bytearray | None:
         return None
     value = found.value
     if isinstance(value, int) or not isinstance(value, (bytes, bytearray)) or not is_sketch(value):
-        raise CommandError(NOT_A_SKETCH)
+        raise CommandError(type_errors.NOT_A_SKETCH)
     return in_place(call, found)
 
 
@@ -83,7 +75,7 @@ def pfadd(call: Call) -> object:
     try:
         changed += add(sketch, argv, 2, call.server.config.hll_sparse_max_bytes)
     except Corrupted:
-        raise CommandError(CORRUPTED) from None
+        raise CommandError(type_errors.CORRUPTED) from None
     if not changed:
         return 0
     call.changed(key, ADDED, argv, count=changed)
@@ -126,7 +118,7 @@ def _take(union: Union, sketch: bytes | bytearray | None) -> None:
     try:
         union.take(bytes(sketch))
     except Corrupted:
-        raise CommandError(CORRUPTED) from None
+        raise CommandError(type_errors.CORRUPTED) from None
 
 
 def pfmerge(call: Call) -> object:
@@ -162,12 +154,12 @@ def pfdebug(call: Call) -> object:
         return _switched(key)
     sketch = sketch_to_change(call, key)
     if sketch is None:
-        raise CommandError(NO_KEY_TO_DEBUG)
+        raise CommandError(type_errors.NO_KEY_TO_DEBUG)
     if name == b"ENCODING":
         return Status(b"dense" if is_dense(sketch) else b"sparse")
     if name == b"DECODE":
         if is_dense(sketch):
-            raise CommandError(NOT_SPARSE)
+            raise CommandError(type_errors.NOT_SPARSE)
         return described(bytes(sketch))
     if name == b"TODENSE":
         return 1 if _make_dense(call, key, sketch) else 0
@@ -177,13 +169,13 @@ def pfdebug(call: Call) -> object:
         union.take(bytes(sketch))
         registers: list[object] = [int(union.registers[index]) for index in range(REGISTERS)]
         return registers
-    raise CommandError(unknown_debug(word))
+    raise CommandError(type_errors.unknown_debug(word))
 
 
 def _switched(word: bytes) -> object:
     switch = word.upper()
     if switch not in (b"ON", b"OFF"):
-        raise CommandError(SWITCH)
+        raise CommandError(type_errors.SWITCH)
     return Status(b"enabled" if switch == b"ON" else b"disabled")
 
 
@@ -193,7 +185,7 @@ def _make_dense(call: Call, key: bytes, sketch: bytearray) -> bool:
     try:
         sketch[:] = made_dense(bytes(sketch))
     except Corrupted:
-        raise CommandError(CORRUPTED) from None
+        raise CommandError(type_errors.CORRUPTED) from None
     call.changed(key, MADE_DENSE, call.argv)
     return True
 
@@ -209,7 +201,7 @@ def pfselftest(call: Call) -> object:
     for number in range(1, _TESTED + 1):
         element = [b"%d:%d" % (number, call.now_ms)]
         if add(sparse, element, 0, _SPARSE_BYTES) != add(dense, element, 0, _SPARSE_BYTES):
-            raise CommandError(TEST_FAILED % b"dense/sparse disagree")
+            raise CommandError(type_errors.TEST_FAILED % b"dense/sparse disagree")
         if number == checkpoint:
             _check(sparse, dense, number)
             checkpoint *= 10
@@ -218,17 +210,19 @@ def pfselftest(call: Call) -> object:
 
 def _check(sparse: bytearray, dense: bytearray, number: int) -> None:
     if number <= _SPARSE_ELEMENTS and is_dense(sparse):
-        raise CommandError(TEST_FAILED % b"sparse encoding not used")
+        raise CommandError(type_errors.TEST_FAILED % b"sparse encoding not used")
     estimates: list[int] = []
     for sketch in (sparse, dense):
         union = Union()
         union.take(bytes(sketch))
         estimates.append(union.estimate())
     if estimates[0] != estimates[1]:
-        raise CommandError(TEST_FAILED % b"dense/sparse disagree")
+        raise CommandError(type_errors.TEST_FAILED % b"dense/sparse disagree")
     error = abs(estimates[0] - number)
     if error > _ERRORS * _STANDARD_ERROR * number + 1:
-        raise CommandError(TEST_FAILED % (b"Too big error. card:%d abserr:%d" % (number, error)))
+        raise CommandError(
+            type_errors.TEST_FAILED % (b"Too big error. card:%d abserr:%d" % (number, error))
+        )
 
 
 _COUNT_WORDS: Final = 2  # of one key

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.errors import (
-    DB_OUT_OF_RANGE,
-    EXPIRE_GT_LT,
-    EXPIRE_NX_EXCLUDES,
-    INVALID_CURSOR,
-    INVALID_EXPIRE,
-    MOVE_IN_CLUSTER,
-    NO_FREQUENCY,
-    NO_IDLE_TIME,
-    NO_SUCH_KEY,
-    SAME_OBJECT,
-    SYNTAX,
-    CommandError,
-    unsupported_option,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.glob import matches
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_unsigned
@@ -156,7 +143,7 @@ def _rename(call: Call, only_new: bool) -> bool:
     source, target = call.argv[1], call.argv[2]
     found = db.entry(source, call.now_ms)
     if found is None:
-        raise CommandError(NO_SUCH_KEY)
+        raise CommandError(errors.NO_SUCH_KEY)
     if source == target:
         return not only_new
     replaced = db.entry(target, call.now_ms)
@@ -201,9 +188,9 @@ def copy(call: Call) -> object:
         elif option == b"DB" and args.left:
             db = _database(call, args.int32())
         else:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     if db is call.db and source == target:
-        raise CommandError(SAME_OBJECT)
+        raise CommandError(errors.SAME_OBJECT)
     value = call.lookup(source)
     if value is None:
         return 0
@@ -226,11 +213,11 @@ def copy(call: Call) -> object:
 def move(call: Call) -> object:
     """Reply: 1, or 0 when the key is missing here or there already."""
     if call.server.cluster is not None:
-        raise CommandError(MOVE_IN_CLUSTER)
+        raise CommandError(errors.MOVE_IN_CLUSTER)
     key = call.argv[1]
     db = _database(call, Args(call.argv, 2).int32())
     if db is call.db:
-        raise CommandError(SAME_OBJECT)
+        raise CommandError(errors.SAME_OBJECT)
     found = call.db.entry(key, call.now_ms)
     if found is None or db.entry(key, call.now_ms) is not None:
         return 0
@@ -244,7 +231,7 @@ def move(call: Call) -> object:
 
 def _database(call: Call, index: int) -> Keyspace:
     if not 0 <= index < len(call.server.data.dbs):
-        raise CommandError(DB_OUT_OF_RANGE)
+        raise CommandError(errors.DB_OUT_OF_RANGE)
     return call.server.data.dbs[index]
 
 
@@ -265,7 +252,7 @@ def object_idletime(call: Call) -> object:
     if found is None:
         return None
     if counts_uses(call.server.config.maxmemory_policy):
-        raise CommandError(NO_IDLE_TIME)
+        raise CommandError(errors.NO_IDLE_TIME)
     return max(0, call.now_ms - last_ms(found.usage)) // 1000
 
 
@@ -275,7 +262,7 @@ def object_freq(call: Call) -> object:
     if found is None:
         return None
     if not counts_uses(call.server.config.maxmemory_policy):
-        raise CommandError(NO_FREQUENCY)
+        raise CommandError(errors.NO_FREQUENCY)
     return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
 
 
@@ -296,7 +283,7 @@ def scan(call: Call) -> object:
     """
     cursor = parse_unsigned(call.argv[1])
     if cursor is None:
-        raise CommandError(INVALID_CURSOR)
+        raise CommandError(errors.INVALID_CURSOR)
     options = ScanOptions(call, 2, keys=True)
     cursor, entries = call.db.scan(cursor, options.count)
     keys: list[object] = []
@@ -371,7 +358,7 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     count = integer(call.argv[2])
     moment_ms = count * unit_ms
     if moment_ms < INT64_MIN or moment_ms > INT64_MAX - base_ms:
-        raise CommandError(INVALID_EXPIRE % call.name())
+        raise CommandError(errors.INVALID_EXPIRE % call.name())
     moment_ms += base_ms
     found = call.db.entry(key, call.now_ms)
     if found is None or (conditions and not _allowed(conditions, found.expire_ms, moment_ms)):
@@ -395,12 +382,12 @@ def _conditions(argv: list[bytes]) -> int:
     for word in argv[3:]:
         bit = _CONDITIONS.get(word.upper())
         if bit is None:
-            raise CommandError(unsupported_option(word))
+            raise CommandError(errors.unsupported_option(word))
         found |= bit
     if found & _NX and found != _NX:
-        raise CommandError(EXPIRE_NX_EXCLUDES)
+        raise CommandError(errors.EXPIRE_NX_EXCLUDES)
     if found & _GT and found & _LT:
-        raise CommandError(EXPIRE_GT_LT)
+        raise CommandError(errors.EXPIRE_GT_LT)
     return found
 
 

@@ -9,14 +9,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat.errors import (
-    NO_SUCH_KEY,
-    NOT_BETWEEN,
-    NOT_POSITIVE,
-    SYNTAX,
-    CommandError,
-    wrong_arity,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.compat.type_errors import (
@@ -77,7 +71,7 @@ def is_right(word: bytes) -> bool:
     if end == b"RIGHT":
         return True
     if end != b"LEFT":
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     return False
 
 
@@ -166,10 +160,10 @@ def _pop_some(call: Call, right: bool) -> object:
     """Source: t_list.c, popGenericCommand: the count is read before the key is looked at."""
     argv = call.argv
     if len(argv) > 3:
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     count = parse_integer(argv[2])
     if count is None or count < 0:
-        raise CommandError(NOT_POSITIVE)
+        raise CommandError(errors.NOT_POSITIVE)
     value = list_to_change(call, argv[1])
     if value is None:
         return NULL_ARRAY
@@ -232,11 +226,11 @@ def lpos(call: Call) -> object:
     while args.left:
         option = args.option()
         if not args.left:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         if option == b"RANK":
             rank = args.integer()
             if rank == INT64_MIN:
-                raise CommandError(NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
+                raise CommandError(errors.NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
             if not rank:
                 raise CommandError(RANK_ZERO)
         elif option == b"COUNT":
@@ -244,7 +238,7 @@ def lpos(call: Call) -> object:
         elif option == b"MAXLEN":
             limit = _not_negative(args, MAXLEN_BELOW_ZERO)
         else:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     value = list_at(call, argv[1])
     if value is None:
         return None if count < 0 else []
@@ -269,7 +263,7 @@ def lset(call: Call) -> object:
     argv = call.argv
     value = list_to_change(call, argv[1])
     if value is None:
-        raise CommandError(NO_SUCH_KEY)
+        raise CommandError(errors.NO_SUCH_KEY)
     index = integer(argv[2])
     value.expect(argv[3], call.server.data.list_limits)
     size = value.size()
@@ -287,7 +281,7 @@ def linsert(call: Call) -> object:
     argv = call.argv
     where = argv[2].upper()
     if where not in (b"BEFORE", b"AFTER"):
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     value = list_to_change(call, argv[1])
     if value is None:
         return 0
@@ -305,7 +299,7 @@ def lrem(call: Call) -> object:
     argv = call.argv
     count = integer(argv[2])
     if count == INT64_MIN:
-        raise CommandError(NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
+        raise CommandError(errors.NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
     value = list_to_change(call, argv[1])
     if value is None:
         return 0
@@ -401,15 +395,15 @@ class Batch:
         if not given:
             return
         if given != 3:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         option = argv[at].upper()
         if option not in (b"COUNT", b"EXACTLY"):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self.count = positive(argv[at + 1])
         self.exactly = option == b"EXACTLY"
         order = argv[at + 2].upper()
         if order not in (b"OBO", b"BULK"):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self.one_by_one = order == b"OBO"
 
     def words(self, count: int) -> list[bytes]:

@@ -9,21 +9,8 @@ from typing import Final
 
 from hiredis import ProtocolError, Reader, ReplyError
 
-from headrace.compat.errors import (
-    BAD_DATA_FORMAT,
-    BAD_DUMP_FOOTER,
-    BUSY_KEY,
-    INVALID_FREQ,
-    INVALID_IDLE_TIME,
-    INVALID_TTL,
-    KEYS_BESIDE_A_KEY,
-    PEER_NOT_CONNECTED,
-    PEER_NOT_READ,
-    PEER_NOT_WRITTEN,
-    SYNTAX,
-    TARGET_REPLIED,
-    CommandError,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_GENERIC
 from headrace.compat.numbers import INT64_MAX
 from headrace.persistence.aof.rewrite import key_commands
@@ -78,13 +65,13 @@ class _Options:
             elif option == b"IDLETIME" and args.left and self.frequency < 0:
                 self.idle_s = args.integer()
                 if self.idle_s < 0:
-                    raise CommandError(INVALID_IDLE_TIME)
+                    raise CommandError(errors.INVALID_IDLE_TIME)
             elif option == b"FREQ" and args.left and self.idle_s < 0:
                 self.frequency = args.integer()
                 if not 0 <= self.frequency <= COUNTER_MAX:
-                    raise CommandError(INVALID_FREQ)
+                    raise CommandError(errors.INVALID_FREQ)
             else:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
 
 
 def restore(call: Call) -> object:
@@ -97,10 +84,10 @@ def restore(call: Call) -> object:
     db = call.db
     options = _Options(call.argv)
     if not options.replace and db.entry(key, call.now_ms) is not None:
-        raise CommandError(BUSY_KEY)
+        raise CommandError(errors.BUSY_KEY)
     moment_ms = Args(call.argv, 2).integer()
     if moment_ms < 0:
-        raise CommandError(INVALID_TTL)
+        raise CommandError(errors.INVALID_TTL)
     value = _value(call)
     there = db.entry(key, call.now_ms) is not None
     if moment_ms and not options.absolute:
@@ -152,9 +139,9 @@ def _value(call: Call) -> object:
     try:
         return load_value(call.argv[3], sizes(call.server.config), call.now_ms)
     except BadFooter:
-        raise CommandError(BAD_DUMP_FOOTER) from None
+        raise CommandError(errors.BAD_DUMP_FOOTER) from None
     except BadPayload:
-        raise CommandError(BAD_DATA_FORMAT) from None
+        raise CommandError(errors.BAD_DATA_FORMAT) from None
 
 
 _CHUNK_BYTES: Final = 4096
@@ -179,7 +166,7 @@ class Peer:
             [found, *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             self._socket: Final = socket.socket(found[0], socket.SOCK_STREAM)
         except (OSError, UnicodeError, ValueError) as error:
-            raise CommandError(PEER_NOT_CONNECTED) from error
+            raise CommandError(errors.PEER_NOT_CONNECTED) from error
         self._address: Final = found[4]
         if source is not None:
             with contextlib.suppress(OSError):  # it may be of another family
@@ -197,7 +184,7 @@ class Peer:
             self._socket.connect(self._address)
             self._socket.sendall(wire)
         except (OSError, OverflowError) as error:
-            raise CommandError(PEER_NOT_WRITTEN) from error
+            raise CommandError(errors.PEER_NOT_WRITTEN) from error
 
     def reply(self) -> object:
         """The next reply; one that is an error is a ``hiredis.ReplyError``."""
@@ -208,9 +195,9 @@ class Peer:
                     return reply
                 more = self._socket.recv(_CHUNK_BYTES)
             except (OSError, ProtocolError) as error:
-                raise CommandError(PEER_NOT_READ) from error
+                raise CommandError(errors.PEER_NOT_READ) from error
             if not more:
-                raise CommandError(PEER_NOT_READ)
+                raise CommandError(errors.PEER_NOT_READ)
             self._reader.feed(more)
 
 
@@ -247,11 +234,11 @@ class _Request:
                 self.login = [b"AUTH", args.word(), args.word()]
             elif option == b"KEYS":
                 if argv[3]:
-                    raise CommandError(KEYS_BESIDE_A_KEY)
+                    raise CommandError(errors.KEYS_BESIDE_A_KEY)
                 self.keys = argv[args.at :]
                 break
             else:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
         args = Args(argv, 4)
         self.database: Final = args.integer()
         self.timeout_ms = args.integer()
@@ -306,7 +293,7 @@ def migrate(call: Call) -> object:
             elif number >= before and not wanted.copies:
                 _delete(call, there[number - before])
     if refusal:
-        raise CommandError(TARGET_REPLIED % refusal)
+        raise CommandError(errors.TARGET_REPLIED % refusal)
     return OK
 
 

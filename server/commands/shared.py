@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Final
 from librt.random import randrange
 from mypy_extensions import i64
 
-from headrace.compat.errors import (
-    COUNT_BELOW_ONE,
-    INVALID_CURSOR,
-    NOT_AN_INTEGER,
-    NOT_BETWEEN,
-    NOVALUES_NOT_HERE,
-    NUMKEYS_BELOW_ONE,
-    SYNTAX,
-    VALUE_OUT_OF_RANGE,
-    CommandError,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
 from headrace.compat.numbers import INT64_MAX, parse_integer, parse_unsigned
 from headrace.protocol.replies import NULL_ARRAY
@@ -115,7 +106,7 @@ def integer(word: bytes) -> int:
     """Return the signed 64-bit integer that a word spells; raises NOT_AN_INTEGER for none."""
     number = parse_integer(word)
     if number is None:
-        raise CommandError(NOT_AN_INTEGER)
+        raise CommandError(errors.NOT_AN_INTEGER)
     return number
 
 
@@ -123,7 +114,7 @@ def positive(word: bytes) -> int:
     """Return how many elements a request is about; at least one."""
     count = parse_integer(word)
     if count is None or count < 1:
-        raise CommandError(COUNT_BELOW_ONE)
+        raise CommandError(errors.COUNT_BELOW_ONE)
     return count
 
 
@@ -142,16 +133,16 @@ class Pop:
 
     def __init__(self, argv: list[bytes], at: int, ends: tuple[bytes, bytes]) -> None:
         args = Args(argv, at)
-        number = args.integer(NUMKEYS_BELOW_ONE)
+        number = args.integer(errors.NUMKEYS_BELOW_ONE)
         if number < 1:
-            raise CommandError(NUMKEYS_BELOW_ONE)
+            raise CommandError(errors.NUMKEYS_BELOW_ONE)
         if number >= args.left:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self.keys: Final = argv[args.at : args.at + number]
         args.at += number
         end = args.option()
         if end not in ends:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self.last: Final = end == ends[1]
         self.count = positive(args.word()) if args.flag(b"COUNT") else 1
         args.end()
@@ -180,7 +171,7 @@ def scan_cursor(call: Call) -> int:
     """The cursor of the request as tables have it; it is looked at before the key."""
     cursor = parse_unsigned(call.argv[2])
     if cursor is None:
-        raise CommandError(INVALID_CURSOR)
+        raise CommandError(errors.INVALID_CURSOR)
     return cursor & _CURSOR_BITS
 
 
@@ -212,7 +203,7 @@ class ScanOptions:
             if option == b"COUNT" and args.left:
                 self.count = args.integer()
                 if self.count < 1:
-                    raise CommandError(SYNTAX)
+                    raise CommandError(errors.SYNTAX)
                 self.count = min(self.count, _COUNT_MOST)
             elif option == b"MATCH" and args.left:
                 self._pattern = args.word()
@@ -220,10 +211,10 @@ class ScanOptions:
                 self.kind = args.word().lower()
             elif option == b"NOVALUES":
                 if not hash_:
-                    raise CommandError(NOVALUES_NOT_HERE)
+                    raise CommandError(errors.NOVALUES_NOT_HERE)
                 self.values = False
             else:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
         self.all: Final = self._pattern == b"*"
 
     def takes(self, element: bytes) -> bool:
@@ -241,13 +232,13 @@ def random_count(argv: list[bytes], option: bytes) -> tuple[int, bool]:
     """Read ``count [option]`` of a command that draws at random; whether the option is there."""
     count = integer(argv[2])
     if count < -INT64_MAX:
-        raise CommandError(NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
+        raise CommandError(errors.NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
     if len(argv) == 3:
         return count, False
     if len(argv) > 4 or argv[3].upper() != option:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     if not -_MOST_PAIRS <= count <= _MOST_PAIRS:
-        raise CommandError(VALUE_OUT_OF_RANGE)
+        raise CommandError(errors.VALUE_OUT_OF_RANGE)
     return count, True
 
 

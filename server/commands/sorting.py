@@ -5,14 +5,8 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
-from headrace.compat.errors import (
-    NOT_SORTABLE,
-    SORT_BY_IN_CLUSTER,
-    SORT_GET_IN_CLUSTER,
-    SYNTAX,
-    WRONGTYPE,
-    CommandError,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.numbers import parse_double
 from headrace.compat.server_errors import BY_DENIED, GET_DENIED
@@ -149,18 +143,18 @@ class _Request:
             if not self.by.varies:
                 self.ordered = False
             elif _leaves_slot(call, self.by):
-                raise CommandError(SORT_BY_IN_CLUSTER)
+                raise CommandError(errors.SORT_BY_IN_CLUSTER)
             elif not _may_look_up(call):
                 raise CommandError(BY_DENIED)
         elif option == b"GET":
             pattern = Pattern(args.word())
             if _leaves_slot(call, pattern):
-                raise CommandError(SORT_GET_IN_CLUSTER)
+                raise CommandError(errors.SORT_GET_IN_CLUSTER)
             if not _may_look_up(call):
                 raise CommandError(GET_DENIED)
             self.get.append(pattern)
         else:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
 
     def elements(self, call: Call) -> list[bytes]:
         """Return what is answered, before GET leads elsewhere.
@@ -212,7 +206,7 @@ class _Request:
             flawed = flawed or isnan(score)
             scores.append(score)
         if flawed:
-            raise CommandError(NOT_SORTABLE)
+            raise CommandError(errors.NOT_SORTABLE)
         return in_order_of(elements, scores, self.descending)
 
 
@@ -244,7 +238,7 @@ def _elements(value: object | None, first: int, end: int) -> list[bytes]:
     if isinstance(value, SortedSet):
         value.make_large()  # Redis does so, and OBJECT ENCODING shows it
         return [pair[0] for run in value.runs(first, end) for pair in pairs_of(run)]
-    raise CommandError(WRONGTYPE)
+    raise CommandError(errors.WRONGTYPE)
 
 
 def sort(call: Call) -> object:

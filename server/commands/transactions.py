@@ -10,16 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.errors import (
-    DISCARD_WITHOUT_MULTI,
-    EXEC_ABORTED,
-    EXEC_WITHOUT_MULTI,
-    NESTED_MULTI,
-    TRANSACTION_TOO_LARGE,
-    WATCH_IN_MULTI,
-    CommandError,
-    exec_refused,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.protocol.packing import PackedArray
 from headrace.protocol.replies import NULL_ARRAY, OK, ErrorReply, Packed
 from headrace.protocol.requests import request_bytes
@@ -48,7 +40,7 @@ def multi(call: Call) -> object:
     """Queue what follows until EXEC. Reply: OK."""
     session = call.session
     if session.transaction is not None:
-        raise CommandError(NESTED_MULTI)
+        raise CommandError(errors.NESTED_MULTI)
     session.transaction = Transaction()
     session.special |= IN_MULTI
     return OK
@@ -65,19 +57,19 @@ def exec_(call: Call) -> object:
     session = call.session
     transaction = session.transaction
     if transaction is None:
-        raise CommandError(EXEC_WITHOUT_MULTI)
+        raise CommandError(errors.EXEC_WITHOUT_MULTI)
     server = call.server
     broken = session.watch_broken or server.watches.has_expired(session, call.now_ms)
     server.watches.unwatch(session)
     if transaction.failed or broken:
         session.drop_transaction()
         if transaction.failed:
-            raise CommandError(EXEC_ABORTED)
+            raise CommandError(errors.EXEC_ABORTED)
         return NULL_ARRAY
     writes = server.data.region is not None and transaction.flags_of_any & (WRITE | MAY_REPLICATE)
     if writes and transaction.size_bytes > server.config.aa_transaction_max_bytes:
         session.drop_transaction()
-        raise CommandError(exec_refused(TRANSACTION_TOO_LARGE))
+        raise CommandError(errors.exec_refused(errors.TRANSACTION_TOO_LARGE))
     row = call.row
     argv = call.argv
     session.unit_ns = server.clock.now_ns
@@ -158,7 +150,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
 def discard(call: Call) -> object:
     """Forget what MULTI queued, and all watches. Reply: OK."""
     if call.session.transaction is None:
-        raise CommandError(DISCARD_WITHOUT_MULTI)
+        raise CommandError(errors.DISCARD_WITHOUT_MULTI)
     call.session.drop_transaction()
     call.server.watches.unwatch(call.session)
     return OK
@@ -168,7 +160,7 @@ def watch(call: Call) -> object:
     """Let the next EXEC fail when one of the keys changes. Reply: OK."""
     session = call.session
     if session.transaction is not None:
-        raise CommandError(WATCH_IN_MULTI)
+        raise CommandError(errors.WATCH_IN_MULTI)
     if not session.watch_broken:  # else EXEC will fail whatever is watched
         for key in call.argv[1:]:
             call.server.watches.watch(session, call.db, key, call.now_ms)

@@ -12,6 +12,7 @@ from headrace.compat import errors
 from headrace.compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from headrace.protocol.packing import repeated
 from headrace.protocol.replies import NO_REPLY, QUEUED, ErrorReply
+from headrace.server import gate
 from headrace.server.clients.clients import size_of
 from headrace.server.clients.session import (
     CLOSING,
@@ -45,23 +46,6 @@ from headrace.server.dispatch.rows import (
     TABLE,
     WRITE,
     Command,
-)
-from headrace.server.gate import (
-    CLIENTS_LIMITED,
-    FOLLOWS,
-    HALF_JOINED,
-    LINK_DOWN,
-    LOADING_DATA,
-    MEMORY_LIMITED,
-    NEWCOMERS,
-    NO_REPLICAS,
-    PAUSED_ALL,
-    PAUSED_WRITES,
-    REGION_REFUSES,
-    SAVE_FAILED,
-    SCRIPT_AT_WORK,
-    STRICT_SLOTS,
-    WRITES_REFUSED,
 )
 from headrace.server.state import Server
 
@@ -216,17 +200,17 @@ def admit(
     flags = row.flags
     if server.gate.reasons:
         flags = flags_of_request(server, session, row, argv)
-        if server.gate.reasons & (MEMORY_LIMITED | CLIENTS_LIMITED):
-            limited = server.gate.reasons & CLIENTS_LIMITED
+        if server.gate.reasons & (gate.MEMORY_LIMITED | gate.CLIENTS_LIMITED):
+            limited = server.gate.reasons & gate.CLIENTS_LIMITED
             argv_bytes = size_of(argv) if limited else 0
             server.clients.weigh(session, argv_bytes)
             server.ready_evicting().make_room(session, argv_bytes)
             if session.special & CLOSING:
                 return NO_REPLY
         line = b""
-        if server.gate.reasons & SCRIPT_AT_WORK and not row.flags & ALLOW_BUSY:
+        if server.gate.reasons & gate.SCRIPT_AT_WORK and not row.flags & ALLOW_BUSY:
             line = server.gate.busy
-        elif server.gate.reasons & STRICT_SLOTS and crosses_slots(session, row, argv):
+        elif server.gate.reasons & gate.STRICT_SLOTS and crosses_slots(session, row, argv):
             line = errors.CROSS_SLOT
         line = line or _refusal_of(dispatcher, row, flags)
         if line:
@@ -235,12 +219,14 @@ def admit(
         return refuse(server, session, row, argv, errors.NOT_IN_SUBSCRIBER % row.name)
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
-    if server.gate.reasons & (LINK_DOWN | LOADING_DATA | HALF_JOINED):
+    if server.gate.reasons & (gate.LINK_DOWN | gate.LOADING_DATA | gate.HALF_JOINED):
         line = _without_data(server, row, flags)
         if line:
             return refuse(server, session, row, argv, line)
     reasons = server.gate.reasons
-    if reasons & PAUSED_ALL or (reasons & PAUSED_WRITES and flags & (WRITE | MAY_REPLICATE)):
+    if reasons & gate.PAUSED_ALL or (
+        reasons & gate.PAUSED_WRITES and flags & (WRITE | MAY_REPLICATE)
+    ):
         session.special |= PAUSED
         return HELD
     if special & IN_MULTI and is_queued(row):
@@ -259,7 +245,7 @@ def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: lis
     These have sessions in the next turn. A script that keeps the event loop serves only those.
     """
     may_be_long = row.flags & SCRIPT_RUNNER or row.name == b"exec"
-    if may_be_long and dispatcher.server.gate.reasons & NEWCOMERS:
+    if may_be_long and dispatcher.server.gate.reasons & gate.NEWCOMERS:
         return True
     slicing = dispatcher.slicing
     return slicing is not None and slicing.holds_back(session, row, argv)
@@ -280,16 +266,16 @@ def flags_of_request(server: Server, session: Session, row: Command, argv: list[
 
 def is_stale(server: Server) -> bool:
     """Return whether the data of a replica is old, and may not be read."""
-    return bool(server.gate.reasons & LINK_DOWN) and not server.config.replica_serve_stale_data
+    return bool(server.gate.reasons & gate.LINK_DOWN) and not server.config.replica_serve_stale_data
 
 
 def _without_data(server: Server, row: Command, flags: int) -> bytes:
     """Why a command is refused while the data is not there, or old; empty if it is not."""
     if not flags & STALE and is_stale(server):
         return errors.MASTER_DOWN
-    if server.gate.reasons & LOADING_DATA and not flags & LOADING:
+    if server.gate.reasons & gate.LOADING_DATA and not flags & LOADING:
         return errors.LOADING
-    if server.gate.reasons & HALF_JOINED and (row.flags & _SEES_DATA or row.name == b"exec"):
+    if server.gate.reasons & gate.HALF_JOINED and (row.flags & _SEES_DATA or row.name == b"exec"):
         return errors.AA_HALF_JOINED
     return b""
 
@@ -331,7 +317,7 @@ def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
     if line:
         return line
     region = server.data.region
-    if server.gate.reasons & REGION_REFUSES and region is not None:
+    if server.gate.reasons & gate.REGION_REFUSES and region is not None:
         # AA FORGET ends the waiting for others.
         return b"" if row.flags & ADMIN else region.refusal
     if lacks_replicas(server):
@@ -341,17 +327,17 @@ def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
 
 def is_out_of_memory(server: Server) -> bool:
     """Return whether no room was to be made before the current command."""
-    return bool(server.gate.reasons & MEMORY_LIMITED) and server.ready_evicting().short
+    return bool(server.gate.reasons & gate.MEMORY_LIMITED) and server.ready_evicting().short
 
 
 def is_read_only(server: Server) -> bool:
     """Return whether this is a replica that its clients may not write to."""
-    return bool(server.gate.reasons & FOLLOWS) and server.config.replica_read_only
+    return bool(server.gate.reasons & gate.FOLLOWS) and server.config.replica_read_only
 
 
 def lacks_replicas(server: Server) -> bool:
     """Return whether there are fewer replicas than writes need."""
-    return bool(server.gate.reasons & NO_REPLICAS)
+    return bool(server.gate.reasons & gate.NO_REPLICAS)
 
 
 def unsaved_line(
@@ -360,9 +346,9 @@ def unsaved_line(
     aof: bytes = errors.MISCONF_AOF,
 ) -> bytes:
     """Why writes are refused that could not be saved, in these words; empty if they could."""
-    if dispatcher.server.gate.reasons & SAVE_FAILED:
+    if dispatcher.server.gate.reasons & gate.SAVE_FAILED:
         return snapshot
-    if dispatcher.server.gate.reasons & WRITES_REFUSED:
+    if dispatcher.server.gate.reasons & gate.WRITES_REFUSED:
         return aof % dispatcher.durability.files.write_error
     return b""
 

@@ -5,16 +5,8 @@ Each method takes what it names and moves on, or raises Redis's error; nothing i
 
 from __future__ import annotations
 
-from headrace.compat.errors import (
-    NOT_AN_INTEGER,
-    NOT_BETWEEN,
-    SYNTAX,
-    TIMEOUT_NEGATIVE,
-    TIMEOUT_NOT_A_FLOAT,
-    TIMEOUT_NOT_INTEGER,
-    TIMEOUT_OUT_OF_RANGE,
-    CommandError,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.long_double import milliseconds, parse
 from headrace.compat.numbers import INT32_MAX, INT32_MIN, INT64_MAX, parse_integer
 
@@ -26,14 +18,14 @@ def deadline_of(word: bytes, now_ms: int) -> int:
     """
     timeout_ms = parse_integer(word)
     if timeout_ms is None:
-        raise CommandError(TIMEOUT_NOT_INTEGER)
+        raise CommandError(errors.TIMEOUT_NOT_INTEGER)
     if timeout_ms == 0:
         return 0
     if timeout_ms < 0:
-        raise CommandError(TIMEOUT_NEGATIVE)
+        raise CommandError(errors.TIMEOUT_NEGATIVE)
     deadline_ms = timeout_ms + now_ms
     if deadline_ms > INT64_MAX:
-        raise CommandError(TIMEOUT_OUT_OF_RANGE)
+        raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
     return deadline_ms
 
 
@@ -44,16 +36,16 @@ def deadline_of_seconds(word: bytes, now_ms: int) -> int:
     """
     seconds = parse(word)
     if seconds is None:
-        raise CommandError(TIMEOUT_NOT_A_FLOAT)
+        raise CommandError(errors.TIMEOUT_NOT_A_FLOAT)
     timeout_ms = milliseconds(seconds)
     if timeout_ms is None or timeout_ms > INT64_MAX:
-        raise CommandError(TIMEOUT_OUT_OF_RANGE)
+        raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
     if timeout_ms < 0:
-        raise CommandError(TIMEOUT_NEGATIVE)
+        raise CommandError(errors.TIMEOUT_NEGATIVE)
     if timeout_ms == 0:
         return 0
     if timeout_ms + now_ms > INT64_MAX:
-        raise CommandError(TIMEOUT_OUT_OF_RANGE)
+        raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
     return timeout_ms + now_ms
 
 
@@ -76,7 +68,7 @@ class Args:
     def word(self) -> bytes:
         """The next word; raises a syntax error when there is none."""
         if self.at >= len(self.argv):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         word = self.argv[self.at]
         self.at += 1
         return word
@@ -92,7 +84,7 @@ class Args:
             return True
         return False
 
-    def integer(self, error: bytes = NOT_AN_INTEGER) -> int:
+    def integer(self, error: bytes = errors.NOT_AN_INTEGER) -> int:
         """The next word as a signed 64-bit integer; raises ``error`` for anything else."""
         value = parse_integer(self.word())
         if value is None:
@@ -105,12 +97,12 @@ class Args:
         Args:
             error: what to raise for anything else; empty for Redis's texts that say what is wrong.
         """
-        value = self.integer(error or NOT_AN_INTEGER)
+        value = self.integer(error or errors.NOT_AN_INTEGER)
         if not INT32_MIN <= value <= INT32_MAX:
-            raise CommandError(error or NOT_BETWEEN % (INT32_MIN, INT32_MAX))
+            raise CommandError(error or errors.NOT_BETWEEN % (INT32_MIN, INT32_MAX))
         return value
 
     def end(self) -> None:
         """Raise a syntax error when words are left."""
         if self.at < len(self.argv):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)

@@ -4,26 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.compat import type_errors
 from headrace.compat.errors import INVALID_EXPIRE, CommandError, wrong_arity
 from headrace.compat.numbers import INT32_MAX, parse_integer
-from headrace.compat.type_errors import (
-    EXPIRE_TIME_MISSING,
-    FIELD_COUNT_MISMATCH,
-    FIELD_COUNT_NOT_POSITIVE,
-    FIELDS_MISSING,
-    FIELDS_MISSING_AFTER_TIME,
-    FIELDS_TWICE,
-    FIELDS_WITHOUT_COUNT,
-    INVALID_FIELD_COUNT,
-    NEGATIVE_EXPIRE_TIME,
-    NUM_FIELDS_NOT_POSITIVE,
-    ONE_EXISTENCE,
-    ONE_EXPIRY_OR_KEEPTTL,
-    ONE_EXPIRY_OR_PERSIST,
-    TWO_CONDITIONS,
-    UNKNOWN_ARGUMENT,
-    WRONG_WORD_COUNT,
-)
 from headrace.protocol.packing import Packer
 from headrace.server.commands.hashes.fields import (
     FIELD_DEADLINES_SET,
@@ -64,13 +47,13 @@ def counted_fields(call: Call, at: int) -> list[bytes]:
     """``FIELDS n field ...`` at the end of a request, as HTTL and HGETDEL have it."""
     argv = call.argv
     if argv[at].upper() != b"FIELDS":
-        raise CommandError(FIELDS_MISSING)
+        raise CommandError(type_errors.FIELDS_MISSING)
     count = parse_integer(argv[at + 1])
     if count is None or count < 1:
-        raise CommandError(FIELD_COUNT_NOT_POSITIVE)
+        raise CommandError(type_errors.FIELD_COUNT_NOT_POSITIVE)
     fields = argv[at + 2 :]
     if len(fields) != count:
-        raise CommandError(FIELD_COUNT_MISMATCH)
+        raise CommandError(type_errors.FIELD_COUNT_MISMATCH)
     return fields
 
 
@@ -87,7 +70,7 @@ def deadline_of(call: Call, word: bytes, unit_ms: int, from_now: bool) -> int:
     """
     time = integer(word)
     if time < 0:
-        raise CommandError(NEGATIVE_EXPIRE_TIME)
+        raise CommandError(type_errors.NEGATIVE_EXPIRE_TIME)
     moment_ms = time * unit_ms + (call.now_ms if from_now else 0)
     if moment_ms > LAST_DEADLINE_MS:
         raise CommandError(INVALID_EXPIRE % call.name())
@@ -126,11 +109,11 @@ class FieldOptions:
         elif option in _EXPIRY:
             self._check_alone()
             if not args.left:
-                raise CommandError(EXPIRE_TIME_MISSING)
+                raise CommandError(type_errors.EXPIRE_TIME_MISSING)
             unit_ms, from_now = _EXPIRY[option]
             self.moment_ms = deadline_of(call, args.word(), unit_ms, from_now)
         else:
-            raise CommandError(UNKNOWN_ARGUMENT % word)
+            raise CommandError(type_errors.UNKNOWN_ARGUMENT % word)
 
     def _check_alone(self) -> None:
         if self.has_alone or self.moment_ms >= 0:
@@ -138,14 +121,14 @@ class FieldOptions:
 
     def _take_fields(self, call: Call, args: Args) -> None:
         if self.words:
-            raise CommandError(FIELDS_TWICE)
+            raise CommandError(type_errors.FIELDS_TWICE)
         if not args.left:
             raise CommandError(wrong_arity(call.name()))
         count = parse_integer(args.word())
         if count is None or not 1 <= count <= INT32_MAX:
-            raise CommandError(INVALID_FIELD_COUNT)
+            raise CommandError(type_errors.INVALID_FIELD_COUNT)
         if args.left < count * self._width:
-            raise CommandError(WRONG_WORD_COUNT)
+            raise CommandError(type_errors.WRONG_WORD_COUNT)
         self.words = [args.word() for _ in range(count * self._width)]
 
 
@@ -260,21 +243,21 @@ def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
             condition = option
         elif option == b"FIELDS":
             if fields:
-                raise CommandError(FIELDS_TWICE)
+                raise CommandError(type_errors.FIELDS_TWICE)
             if args.left < 2:
-                raise CommandError(FIELDS_WITHOUT_COUNT)
+                raise CommandError(type_errors.FIELDS_WITHOUT_COUNT)
             count = parse_integer(args.word())
             if count is None or not 1 <= count <= INT32_MAX:
-                raise CommandError(NUM_FIELDS_NOT_POSITIVE)
+                raise CommandError(type_errors.NUM_FIELDS_NOT_POSITIVE)
             if count > args.left:
-                raise CommandError(WRONG_WORD_COUNT)
+                raise CommandError(type_errors.WRONG_WORD_COUNT)
             fields = [args.word() for _ in range(count)]
         else:
-            raise CommandError(UNKNOWN_ARGUMENT % word)
+            raise CommandError(type_errors.UNKNOWN_ARGUMENT % word)
     if not fields:
-        raise CommandError(FIELDS_MISSING_AFTER_TIME)
+        raise CommandError(type_errors.FIELDS_MISSING_AFTER_TIME)
     if two:
-        raise CommandError(TWO_CONDITIONS)
+        raise CommandError(type_errors.TWO_CONDITIONS)
     return condition, fields
 
 
@@ -375,7 +358,7 @@ def hgetex(call: Call) -> object:
     """
     key = call.argv[1]
     value = hash_to_change(call, key)
-    options = FieldOptions(1, b"PERSIST", ONE_EXPIRY_OR_PERSIST)
+    options = FieldOptions(1, b"PERSIST", type_errors.ONE_EXPIRY_OR_PERSIST)
     args = Args(call.argv, 2)
     while args.left:
         word = args.word()
@@ -449,7 +432,7 @@ def hsetex(call: Call) -> object:
     Reply: 1, or 0 where FNX met a field that is there, or FXX one that is not: none is set.
     """
     key = call.argv[1]
-    options = FieldOptions(2, b"KEEPTTL", ONE_EXPIRY_OR_KEEPTTL)
+    options = FieldOptions(2, b"KEEPTTL", type_errors.ONE_EXPIRY_OR_KEEPTTL)
     existence = b""
     args = Args(call.argv, 2)
     while args.left:
@@ -457,7 +440,7 @@ def hsetex(call: Call) -> object:
         option = word.upper()
         if option in _EXISTENCE:
             if existence:
-                raise CommandError(ONE_EXISTENCE)
+                raise CommandError(type_errors.ONE_EXISTENCE)
             existence = option
         else:
             options.take(call, args, option, word)

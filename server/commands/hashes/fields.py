@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat import long_double
+from headrace.compat import long_double, type_errors
 from headrace.compat.errors import (
     ADD_NOT_FINITE,
     ADD_OVERFLOW,
@@ -16,14 +16,6 @@ from headrace.compat.errors import (
 )
 from headrace.compat.event_classes import EVENT_HASH
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
-from headrace.compat.type_errors import (
-    DOUBLE_FIELD,
-    FIELD_NOT_FLOAT,
-    FIELD_NOT_INTEGER,
-    INCREMENT_NOT_FINITE,
-    NO_SUCH_FIELDSET,
-    VALUE_COUNT_MISMATCH,
-)
 from headrace.protocol.packing import Packer, packed_pairs
 from headrace.protocol.replies import NO_REPLIES, OK, Packed
 from headrace.server.changes.events import Event
@@ -287,7 +279,7 @@ def hincrby(call: Call) -> object:
     if old is not None:
         number = parse_integer(old)
         if number is None:
-            raise CommandError(FIELD_NOT_INTEGER)
+            raise CommandError(type_errors.FIELD_NOT_INTEGER)
         total += number
     if not INT64_MIN <= total <= INT64_MAX:
         raise CommandError(ADD_OVERFLOW)
@@ -302,13 +294,13 @@ def hincrbyfloat(call: Call) -> object:
     if addend is None:
         raise CommandError(NOT_A_FLOAT)
     if addend.infinite:
-        raise CommandError(INCREMENT_NOT_FINITE)
+        raise CommandError(type_errors.INCREMENT_NOT_FINITE)
     value, old = _before(call)
     total = addend
     if old is not None:
         augend = long_double.parse(old)
         if augend is None:
-            raise CommandError(FIELD_NOT_FLOAT)
+            raise CommandError(type_errors.FIELD_NOT_FLOAT)
         total = long_double.add(augend, addend)
     if total.infinite:
         raise CommandError(ADD_NOT_FINITE)
@@ -514,7 +506,7 @@ def himport_prepare(call: Call) -> object:
     """Name fields, for this connection. Reply: OK."""
     fields = call.argv[3:]
     if len(set(fields)) < len(fields):
-        raise CommandError(DOUBLE_FIELD)
+        raise CommandError(type_errors.DOUBLE_FIELD)
     call.session.fieldsets[call.argv[2]] = fields
     return OK
 
@@ -526,9 +518,9 @@ def himport_set(call: Call) -> object:
     old = hash_to_change(call, key)
     fields = call.session.fieldsets.get(argv[3])
     if fields is None:
-        raise CommandError(NO_SUCH_FIELDSET)
+        raise CommandError(type_errors.NO_SUCH_FIELDSET)
     if len(fields) != len(argv) - 4:
-        raise CommandError(VALUE_COUNT_MISMATCH)
+        raise CommandError(type_errors.VALUE_COUNT_MISMATCH)
     pairs = sorted(zip(fields, argv[4:], strict=True), key=_rank)
     words = [word for pair in pairs for word in pair]
     limits = call.server.data.hash_limits

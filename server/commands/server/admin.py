@@ -9,30 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from headrace.compat.errors import (
-    CONFIG_NO_FILE,
-    CONFIG_REWRITE_FAILED,
-    DB_OUT_OF_RANGE,
-    INVALID_FIRST_DB,
-    INVALID_SECOND_DB,
-    MONITOR_IN_MULTI,
-    NO_MODULE_COMMAND,
-    NO_SHUTDOWN,
-    NOT_BETWEEN,
-    NOT_POSITIVE,
-    OTHER_JOB_IN_PROGRESS,
-    REWRITE_FAILED,
-    REWRITE_IN_PROGRESS,
-    SAVE_FAILED,
-    SAVE_IN_PROGRESS,
-    SHUTDOWN_FAILED,
-    SWAPDB_IN_CLUSTER,
-    SYNTAX,
-    WAIT_AT_REPLICA,
-    WAITAOF_AT_REPLICA,
-    WAITAOF_WITHOUT_AOF,
-    CommandError,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Map, Status, Verbatim
 from headrace.server.build import REDIS_VERSION, VERSION
@@ -62,7 +40,7 @@ def module_list(call: Call) -> object:
 
 def refuse(call: Call) -> object:
     """Raises: the error of a Redis in which no command may load modules."""
-    raise CommandError(NO_MODULE_COMMAND)
+    raise CommandError(errors.NO_MODULE_COMMAND)
 
 
 def info(call: Call) -> object:
@@ -83,7 +61,7 @@ def monitor(call: Call) -> object:
     """Show this client every request that is run from now on. Reply: OK."""
     session = call.session
     if session.special & IN_MULTI:
-        raise CommandError(MONITOR_IN_MULTI)
+        raise CommandError(errors.MONITOR_IN_MULTI)
     if not session.special & MONITORING:
         session.special |= MONITORING
         call.server.clients.monitors[session] = None
@@ -103,15 +81,15 @@ def shutdown(call: Call) -> object:
     """
     words = {word.lower() for word in call.argv[1:]}
     if words - {b"nosave", b"save", b"now", b"force", b"abort"}:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     if (b"abort" in words and len(words) > 1) or {b"save", b"nosave"} <= words:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     server = call.server
     shutdown = server.shutdown
     assert shutdown is not None
     if b"abort" in words:
         if not shutdown.call_off():
-            raise CommandError(NO_SHUTDOWN)
+            raise CommandError(errors.NO_SHUTDOWN)
         return OK
     if server.gate.reasons & SCRIPT_AT_WORK:  # it may be in the middle of what it writes
         if b"nosave" not in words:
@@ -119,7 +97,7 @@ def shutdown(call: Call) -> object:
         server.host.leave()
     outcome = shutdown.begin(ShutdownOptions(words))
     if outcome == STAYS:
-        raise CommandError(SHUTDOWN_FAILED)
+        raise CommandError(errors.SHUTDOWN_FAILED)
     if outcome == WAITS:
         shutdown.await_with(call.session)
         return Parked([], 0, call.argv, None, None)
@@ -159,7 +137,7 @@ def flushall(call: Call) -> object:
 def _check_mode(call: Call) -> None:
     argv = call.argv
     if len(argv) > 2 or (len(argv) == 2 and argv[1].upper() not in (b"ASYNC", b"SYNC")):
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
 
 
 def _flush(call: Call, db: Keyspace) -> int:
@@ -178,13 +156,13 @@ def _flush(call: Call, db: Keyspace) -> int:
 def swapdb(call: Call) -> object:
     """Reply: OK."""
     if call.server.cluster is not None and not call.replaying:
-        raise CommandError(SWAPDB_IN_CLUSTER)
+        raise CommandError(errors.SWAPDB_IN_CLUSTER)
     args = Args(call.argv)
-    first = args.int32(INVALID_FIRST_DB)
-    second = args.int32(INVALID_SECOND_DB)
+    first = args.int32(errors.INVALID_FIRST_DB)
+    second = args.int32(errors.INVALID_SECOND_DB)
     server = call.server
     if not (0 <= first < len(server.data.dbs) and 0 <= second < len(server.data.dbs)):
-        raise CommandError(DB_OUT_OF_RANGE)
+        raise CommandError(errors.DB_OUT_OF_RANGE)
     if first != second:
         one, other = server.data.dbs[first], server.data.dbs[second]
         server.changes.replace_database(one, other, call.now_ms)
@@ -205,9 +183,9 @@ def save(call: Call) -> object:
     """
     saving = call.durability.saving
     if saving.is_running():
-        raise CommandError(SAVE_IN_PROGRESS)
+        raise CommandError(errors.SAVE_IN_PROGRESS)
     if not saving.save_now():
-        raise CommandError(SAVE_FAILED)
+        raise CommandError(errors.SAVE_FAILED)
     return OK
 
 
@@ -221,18 +199,18 @@ def bgsave(call: Call) -> object:
     argv = call.argv
     schedule = len(argv) == 2 and argv[1].lower() == b"schedule"
     if len(argv) > 1 and not schedule:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     saving = call.durability.saving
     if saving.is_running():
-        raise CommandError(SAVE_IN_PROGRESS)
+        raise CommandError(errors.SAVE_IN_PROGRESS)
     in_multi = bool(call.session.special & IN_MULTI)
     if call.durability.files.job is not None or in_multi:
         if not schedule and not in_multi:
-            raise CommandError(OTHER_JOB_IN_PROGRESS)
+            raise CommandError(errors.OTHER_JOB_IN_PROGRESS)
         saving.status.scheduled = True
         return _SCHEDULED
     if not saving.begin():
-        raise CommandError(SAVE_FAILED)
+        raise CommandError(errors.SAVE_FAILED)
     return _STARTED
 
 
@@ -255,13 +233,13 @@ def bgrewriteaof(call: Call) -> object:
     files = call.durability.files
     rewriting = call.durability.rewriting
     if rewriting.is_running():
-        raise CommandError(REWRITE_IN_PROGRESS)
+        raise CommandError(errors.REWRITE_IN_PROGRESS)
     if call.session.special & IN_MULTI or files.job is not None:
         files.status.rewrite_scheduled = True
         files.status.failures_in_a_row = 0
         return _REWRITE_SCHEDULED
     if not rewriting.begin():
-        raise CommandError(REWRITE_FAILED)
+        raise CommandError(errors.REWRITE_FAILED)
     return _REWRITE_STARTED
 
 
@@ -276,7 +254,7 @@ def wait(call: Call) -> object:
     wanted = Args(call.argv).integer()
     deadline_ms = deadline_of(call.argv[2], call.now_ms)
     if call.server.role.follows:
-        raise CommandError(WAIT_AT_REPLICA)
+        raise CommandError(errors.WAIT_AT_REPLICA)
     replicas = call.server.role.replicas
     offset = _stream_end(call.session, replicas)
     there = 0 if replicas is None else replicas.acknowledged(offset, False)
@@ -302,18 +280,18 @@ def waitaof(call: Call) -> object:
     argv = call.argv
     local = Args(argv).integer()
     if not 0 <= local <= 1:
-        raise CommandError(NOT_BETWEEN % (0, 1))
+        raise CommandError(errors.NOT_BETWEEN % (0, 1))
     replicas = parse_integer(argv[2])
     if replicas is None or replicas < 0:
-        raise CommandError(NOT_POSITIVE)
+        raise CommandError(errors.NOT_POSITIVE)
     deadline_ms = deadline_of(argv[3], call.now_ms)
     server = call.server
     if server.role.follows:
-        raise CommandError(WAITAOF_AT_REPLICA)
+        raise CommandError(errors.WAITAOF_AT_REPLICA)
     aof = call.durability.files.aof
     is_on = call.durability.rewriting.is_on  # perhaps without a file yet
     if local and not is_on:
-        raise CommandError(WAITAOF_WITHOUT_AOF)
+        raise CommandError(errors.WAITAOF_WITHOUT_AOF)
     end = call.session.written.file_end
     # Under ``always`` the reply itself is held back until everything before it is on the disk.
     is_strict = server.config.appendfsync == b"always"
@@ -352,7 +330,7 @@ def config_set(call: Call) -> object:
     # What is logged of this call from here on must not hold a password.
     call.argv = _redacted(argv)
     if len(argv) % 2:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     pairs = [(argv[at], argv[at + 1]) for at in range(2, len(argv), 2)]
     server = call.server
     allowed = allowed_by(server.config.enable_protected_configs, call.session)
@@ -387,13 +365,13 @@ def config_rewrite(call: Call) -> object:
     """
     config = call.server.config
     if not config.file:
-        raise CommandError(CONFIG_NO_FILE)
+        raise CommandError(errors.CONFIG_NO_FILE)
     try:
         rewrite(config, user_lines(call.server))
     except OSError as error:
         reason = error.strerror or str(error)
         log.warning("CONFIG REWRITE failed: %s", reason)
-        raise CommandError(CONFIG_REWRITE_FAILED % reason.encode()) from None
+        raise CommandError(errors.CONFIG_REWRITE_FAILED % reason.encode()) from None
     log.info("CONFIG REWRITE executed with success.")
     return OK
 

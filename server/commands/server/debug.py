@@ -14,24 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from headrace.compat.errors import (
-    BAD_PACKED_THRESHOLD,
-    BAD_PROTOCOL_TYPE,
-    BAD_RELOAD_OPTION,
-    DEBUG_NOT_ALLOWED,
-    LOADAOF_FAILED,
-    NO_SUCH_KEY,
-    NOT_A_HASH_TABLE,
-    NOT_A_LISTPACK,
-    NOT_A_QUICKLIST,
-    NOT_AN_INTEGER,
-    NOT_POSITIVE,
-    PUSH_NEEDS_RESP3,
-    RELOAD_FAILED,
-    SAVE_FAILED,
-    CommandError,
-    bad_subcommand,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
 from headrace.compat.numbers import parse_integer
 from headrace.compat.parameters import memory_size
@@ -115,11 +99,11 @@ def _sample_reply(kind: bytes, resp3: bool) -> object:
         return Attributed([(b"key-popularity", [b"key:123", 90])], _AFTER_ATTRIBUTE)
     if kind == b"push":
         if not resp3:
-            raise CommandError(PUSH_NEEDS_RESP3)
+            raise CommandError(errors.PUSH_NEEDS_RESP3)
         # What is pushed while a command runs follows its reply.
         return packed_replies([_BESIDE_PUSH, Push([b"server-cpu-usage", 42])], True)
     if kind not in _SAMPLES:
-        raise CommandError(BAD_PROTOCOL_TYPE)
+        raise CommandError(errors.BAD_PROTOCOL_TYPE)
     return _SAMPLES[kind]
 
 
@@ -146,7 +130,7 @@ def _listpack(call: Call) -> object:
     """Print the entries of the listpack that Redis has in the place of a small value."""
     value = _entry(call, call.argv[2]).value
     if face(value).encoding(call.argv[2]) not in _LISTPACKS:
-        raise CommandError(NOT_A_LISTPACK)
+        raise CommandError(errors.NOT_A_LISTPACK)
     texts = _texts(value)
     sizes = [int(text_bytes(text)) for text in texts]
     print(f"{{total bytes {EMPTY_BYTES + sum(sizes)}}} {{num entries {len(texts)}}}")
@@ -185,7 +169,7 @@ def _nodes(call: Call) -> object:
     value = _entry(call, call.argv[2]).value
     rep = value.rep if isinstance(value, List) else None
     if not isinstance(rep, Row) or rep.is_listpack:
-        raise CommandError(NOT_A_QUICKLIST)
+        raise CommandError(errors.NOT_A_QUICKLIST)
     strings = value.strings() if isinstance(value, List) and call.argv[3:] == [b"1"] else []
     print(f"{{count {rep.count}}} {{nodes {rep.nodes()}}} {{fill {rep.limits.fill}}}")
     at = 0
@@ -205,7 +189,7 @@ def _table_statistics(call: Call) -> object:
     value = _entry(call, call.argv[2]).value
     table = _table(value)
     if table is None:
-        raise CommandError(NOT_A_HASH_TABLE)
+        raise CommandError(errors.NOT_A_HASH_TABLE)
     lines = [
         b"Hash table 0 stats (main hash table):",
         b" table size: %d" % table.buckets,
@@ -258,11 +242,11 @@ def debug(call: Call) -> object:
     Raises: unless ``enable-debug-command`` allows this client to ask.
     """
     if not allowed_by(call.server.config.enable_debug_command, call.session):
-        raise CommandError(DEBUG_NOT_ALLOWED)
+        raise CommandError(errors.DEBUG_NOT_ALLOWED)
     argv = call.argv
     tool = TOOLS.get(argv[1].lower())
     if tool is None or not tool.least <= len(argv) <= tool.most:
-        raise CommandError(bad_subcommand(b"debug", argv[1]))
+        raise CommandError(errors.bad_subcommand(b"debug", argv[1]))
     return tool.run(call)
 
 
@@ -337,7 +321,7 @@ def _loose(word: bytes) -> int:
 def _entry(call: Call, key: bytes) -> Entry:
     found = call.db.peek(key)
     if found is None:
-        raise CommandError(NO_SUCH_KEY)
+        raise CommandError(errors.NO_SUCH_KEY)
     return found
 
 
@@ -395,25 +379,25 @@ def _populate(call: Call) -> object:
 def _not_negative(word: bytes) -> int:
     value = parse_integer(word)
     if value is None or value < 0:
-        raise CommandError(NOT_POSITIVE)
+        raise CommandError(errors.NOT_POSITIVE)
     return value
 
 
 def _reload(call: Call) -> object:
     options = {word.upper() for word in call.argv[2:]}
     if options - {b"MERGE", b"NOFLUSH", b"NOSAVE"}:
-        raise CommandError(BAD_RELOAD_OPTION)
+        raise CommandError(errors.BAD_RELOAD_OPTION)
     server = call.server
     saving = call.durability.saving
     if b"NOSAVE" not in options:
         saving.cancel()  # it would take the place of the newer one
         if not saving.save_now():
-            raise CommandError(SAVE_FAILED)
+            raise CommandError(errors.SAVE_FAILED)
     try:
         reload_snapshot(server, saving.path, b"NOFLUSH" not in options, b"MERGE" in options)
     except PersistenceError as error:
         log.warning("DEBUG RELOAD failed: %s", error)
-        raise CommandError(RELOAD_FAILED) from None
+        raise CommandError(errors.RELOAD_FAILED) from None
     log.info("Data reloaded by DEBUG RELOAD")
     return OK
 
@@ -423,7 +407,7 @@ def _loadaof(call: Call) -> object:
         reload_aof(call.server, call.durability)
     except PersistenceError as error:
         log.warning("DEBUG LOADAOF failed: %s", error)
-        raise CommandError(LOADAOF_FAILED) from None
+        raise CommandError(errors.LOADAOF_FAILED) from None
     log.info("Append-only file loaded by DEBUG LOADAOF")
     return OK
 
@@ -448,7 +432,7 @@ def _stringmatch_len(call: Call) -> object:
 def _packed_threshold(call: Call) -> object:
     size = memory_size(call.argv[2])
     if size is None or size > _PACKED_MAX:
-        raise CommandError(BAD_PACKED_THRESHOLD)
+        raise CommandError(errors.BAD_PACKED_THRESHOLD)
     PLAIN_THRESHOLD.string_bytes = size
     return OK
 
@@ -458,9 +442,9 @@ def _reply_buffer(call: Call) -> object:
     value = call.argv[3].lower()
     if option == b"peak-reset-time":
         if value not in (b"never", b"reset") and parse_integer(value) is None:
-            raise CommandError(NOT_AN_INTEGER)
+            raise CommandError(errors.NOT_AN_INTEGER)
     elif option != b"resizing":
-        raise CommandError(bad_subcommand(b"debug", call.argv[1]))
+        raise CommandError(errors.bad_subcommand(b"debug", call.argv[1]))
     return OK
 
 

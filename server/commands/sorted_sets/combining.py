@@ -10,14 +10,8 @@ from collections.abc import Iterator
 from math import isnan
 from typing import Final
 
-from headrace.compat.errors import (
-    LIMIT_BELOW_ZERO,
-    NO_INPUT_KEYS,
-    NOT_AN_INTEGER,
-    SYNTAX,
-    WRONGTYPE,
-    CommandError,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_double
 from headrace.compat.type_errors import WEIGHT_NOT_A_FLOAT
 from headrace.protocol.packing import Packer
@@ -108,11 +102,11 @@ class Combining:
 
     def __init__(self, call: Call, at: int, operation: int, stored: bool, counted: bool) -> None:
         args = Args(call.argv, at)
-        numkeys = args.integer(NOT_AN_INTEGER)
+        numkeys = args.integer(errors.NOT_AN_INTEGER)
         if numkeys < 1:
-            raise CommandError(NO_INPUT_KEYS % call.name())
+            raise CommandError(errors.NO_INPUT_KEYS % call.name())
         if numkeys > args.left:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self._operation: Final = operation
         self._sources: list[Source] = [_source(call, args.word()) for _ in range(numkeys)]
         self._aggregate = _SUM
@@ -126,16 +120,16 @@ class Combining:
             elif option == b"AGGREGATE" and weighed and args.left:
                 aggregate = _AGGREGATES.get(args.option(), -1)
                 if aggregate < 0:
-                    raise CommandError(SYNTAX)
+                    raise CommandError(errors.SYNTAX)
                 self._aggregate = aggregate
             elif option == b"WITHSCORES" and not stored and not counted:
                 self.scores = True
             elif option == b"LIMIT" and counted and args.left:
-                self.limit = args.integer(LIMIT_BELOW_ZERO)
+                self.limit = args.integer(errors.LIMIT_BELOW_ZERO)
                 if self.limit < 0:
-                    raise CommandError(LIMIT_BELOW_ZERO)
+                    raise CommandError(errors.LIMIT_BELOW_ZERO)
             else:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
 
     def _take_weights(self, args: Args) -> None:
         for source in self._sources:
@@ -240,7 +234,7 @@ def _source(call: Call, key: bytes) -> Source:
     value = call.lookup(key)
     if value is None or isinstance(value, (SortedSet, Set)):
         return Source(value)
-    raise CommandError(WRONGTYPE)
+    raise CommandError(errors.WRONGTYPE)
 
 
 def _answer(call: Call, operation: int) -> object:

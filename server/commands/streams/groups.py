@@ -27,18 +27,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.compat import errors, group_dialect
-from headrace.compat.errors import (
-    BUSY_GROUP,
-    ENTRIES_READ_NEGATIVE,
-    MAX_PENDING_NEGATIVE,
-    XGROUP_NEEDS_KEY,
-    CommandError,
-    bad_subcommand,
-    no_key_or_group,
-    no_such_group,
-)
+from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
+from headrace.server import gate
 from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
@@ -57,15 +49,6 @@ from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream, record_limits
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.call import Call
-from headrace.server.gate import (
-    LENGTHY_AT_WORK,
-    LOADING_DATA,
-    NO_REPLICAS,
-    PAUSED_ALL,
-    PAUSED_WRITES,
-    SAVE_FAILED,
-    WRITES_REFUSED,
-)
 from headrace.server.state import Server
 from headrace.server.waiting import (
     Alarm,
@@ -229,7 +212,7 @@ def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Gr
     """``stream``, which was looked for at ``key``, and its group; raises NOGROUP."""
     group = None if stream is None else stream.groups.get(name)
     if stream is None or group is None:
-        raise CommandError(no_key_or_group(key, name))
+        raise CommandError(errors.no_key_or_group(key, name))
     return stream, group
 
 
@@ -377,16 +360,16 @@ class PositionOptions:
             elif word == b"entriesread" and at + 1 < len(argv):
                 self.entries_read = integer(argv[at + 1])
                 if self.entries_read < 0 and self.entries_read != UNKNOWN:
-                    raise CommandError(ENTRIES_READ_NEGATIVE)
+                    raise CommandError(errors.ENTRIES_READ_NEGATIVE)
                 at += 2
             else:
-                raise CommandError(bad_subcommand(b"xgroup", argv[1]))
+                raise CommandError(errors.bad_subcommand(b"xgroup", argv[1]))
 
 
 def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
     group = stream.groups.get(name)
     if group is None:
-        raise CommandError(no_such_group(name, key))
+        raise CommandError(errors.no_such_group(name, key))
     return group
 
 
@@ -401,9 +384,9 @@ def xgroup_create(call: Call) -> object:
     name = argv[3]
     stream = stream_to_change(call, key)
     if stream is None and not options.make_stream:
-        raise CommandError(XGROUP_NEEDS_KEY)
+        raise CommandError(errors.XGROUP_NEEDS_KEY)
     if len(argv) > 8:
-        raise CommandError(bad_subcommand(b"xgroup", argv[1]))
+        raise CommandError(errors.bad_subcommand(b"xgroup", argv[1]))
     created = stream is None
     if stream is None:
         stream = new_stream(call, key)
@@ -411,7 +394,7 @@ def xgroup_create(call: Call) -> object:
     if argv[4] != b"$":
         position = strict_id(argv[4])
     if name in stream.groups:
-        raise CommandError(BUSY_GROUP)
+        raise CommandError(errors.BUSY_GROUP)
     if call.server.data.region is not None:
         return shared_streams().create_group(call, stream, position, created)
     if created:
@@ -433,10 +416,10 @@ def xgroup_setid(call: Call) -> object:
     options = PositionOptions()
     options.read(argv, False)
     key = argv[2]
-    stream = there(stream_to_change(call, key), XGROUP_NEEDS_KEY)
+    stream = there(stream_to_change(call, key), errors.XGROUP_NEEDS_KEY)
     group = _group_of(stream, key, argv[3])
     if len(argv) not in (5, 7):
-        raise CommandError(bad_subcommand(b"xgroup", argv[1]))
+        raise CommandError(errors.bad_subcommand(b"xgroup", argv[1]))
     position = (stream.last_ms, stream.last_seq)
     if argv[4] != b"$":
         position = bound_id(argv[4])
@@ -454,7 +437,7 @@ def xgroup_setid(call: Call) -> object:
 def xgroup_destroy(call: Call) -> object:
     """Reply: 1, or 0 when there was no such group. What it held is freed later."""
     argv = call.argv
-    stream = there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY)
+    stream = there(stream_to_change(call, argv[2]), errors.XGROUP_NEEDS_KEY)
     if call.server.data.region is not None:
         return shared_streams().destroy_group(call, stream)
     group = stream.groups.pop(argv[3], None)
@@ -469,7 +452,9 @@ def xgroup_destroy(call: Call) -> object:
 def xgroup_createconsumer(call: Call) -> object:
     """Reply: 1, or 0 when it is there."""
     argv = call.argv
-    group = _group_of(there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY), argv[2], argv[3])
+    group = _group_of(
+        there(stream_to_change(call, argv[2]), errors.XGROUP_NEEDS_KEY), argv[2], argv[3]
+    )
     if argv[4] in group.consumers:
         return 0
     group.create_consumer(argv[4], call.now_ms)
@@ -480,7 +465,7 @@ def xgroup_createconsumer(call: Call) -> object:
 def xgroup_delconsumer(call: Call) -> object:
     """Reply: how many entries the consumer held; they are pending no more, and freed later."""
     argv = call.argv
-    stream = there(stream_to_change(call, argv[2]), XGROUP_NEEDS_KEY)
+    stream = there(stream_to_change(call, argv[2]), errors.XGROUP_NEEDS_KEY)
     group = _group_of(stream, argv[2], argv[3])
     consumer = group.consumers.get(argv[4])
     if consumer is None:
@@ -511,8 +496,8 @@ def xgroup_setmode(call: Call) -> object:
         raise CommandError(errors.SYNTAX)
     most = integer(argv[5])
     if most < 0:
-        raise CommandError(MAX_PENDING_NEGATIVE)
-    stream = there(stream_to_change(call, key), XGROUP_NEEDS_KEY)
+        raise CommandError(errors.MAX_PENDING_NEGATIVE)
+    stream = there(stream_to_change(call, key), errors.XGROUP_NEEDS_KEY)
     group = _group_of(stream, key, argv[3])
     if call.server.data.region is not None and not call.replaying:
         shared_streams().set_mode(call, stream, argv[3], most)
@@ -538,13 +523,13 @@ SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups 
 PAGE: Final = 200  # keys, or consumers of a group, looked at in one step
 ROUND_MS: Final = 1000  # between the starts of two rounds, or what the parameter says if less
 _NO_WRITES: Final = (
-    LOADING_DATA
-    | PAUSED_ALL
-    | PAUSED_WRITES
-    | SAVE_FAILED
-    | WRITES_REFUSED
-    | NO_REPLICAS
-    | LENGTHY_AT_WORK
+    gate.LOADING_DATA
+    | gate.PAUSED_ALL
+    | gate.PAUSED_WRITES
+    | gate.SAVE_FAILED
+    | gate.WRITES_REFUSED
+    | gate.NO_REPLICAS
+    | gate.LENGTHY_AT_WORK
 )
 
 

@@ -13,15 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat import errors, group_dialect
-from headrace.compat.errors import (
-    XNACK_IDS_EXPECTED,
-    XNACK_MODE,
-    XNACK_NUMIDS,
-    XNACK_NUMIDS_MISMATCH,
-    XNACK_RETRYCOUNT,
-    CommandError,
-    unrecognized_xnack_option,
-)
+from headrace.compat.errors import CommandError
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
@@ -590,7 +582,7 @@ def xnack(call: Call) -> object:
 def _read(argv: list[bytes]) -> _Options:
     options = _Options(argv[3].lower())
     if options.mode not in _MODES:
-        raise CommandError(XNACK_MODE)
+        raise CommandError(errors.XNACK_MODE)
     at = 4
     while at < len(argv):
         word = argv[at].lower()
@@ -598,23 +590,23 @@ def _read(argv: list[bytes]) -> _Options:
         if word == b"ids" and more:  # of several the last one counts
             count = parse_integer(argv[at + 1])
             if count is None or not 0 < count <= _NUMIDS_MAX:
-                raise CommandError(XNACK_NUMIDS)
+                raise CommandError(errors.XNACK_NUMIDS)
             if count > more - 1:
-                raise CommandError(XNACK_NUMIDS_MISMATCH)
+                raise CommandError(errors.XNACK_NUMIDS_MISMATCH)
             options.ids = argv[at + 2 : at + 2 + count]
             at += 2 + count
         elif word == b"retrycount" and more:
             options.count = integer(argv[at + 1])
             if options.count < 0:
-                raise CommandError(XNACK_RETRYCOUNT)
+                raise CommandError(errors.XNACK_RETRYCOUNT)
             at += 2
         elif word == b"force":
             options.force = True
             at += 1
         else:
-            raise CommandError(unrecognized_xnack_option(argv[at]))
+            raise CommandError(errors.unrecognized_xnack_option(argv[at]))
     if not options.ids:
-        raise CommandError(XNACK_IDS_EXPECTED)
+        raise CommandError(errors.XNACK_IDS_EXPECTED)
     return options
 
 

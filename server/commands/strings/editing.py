@@ -6,25 +6,8 @@ Source: redis.io/commands/increx (8.8), redis pull requests 15045 and 15237 with
 
 from __future__ import annotations
 
-from headrace.compat import long_double
-from headrace.compat.errors import (
-    ADD_NOT_FINITE,
-    ADD_OVERFLOW,
-    APPLIED_INFINITE,
-    APPLIED_OVERFLOW,
-    BOUNDS_CROSSED,
-    ENX_WITHOUT_EXPIRY,
-    INCREMENT_INFINITE,
-    NEGATE_OVERFLOW,
-    NEGATIVE_OFFSET,
-    NOT_A_FLOAT,
-    NOT_AN_INTEGER,
-    NUMBER_NOT_FLOAT,
-    NUMBER_NOT_INTEGER,
-    SYNTAX,
-    VALUE_INFINITE,
-    CommandError,
-)
+from headrace.compat import errors, long_double
+from headrace.compat.errors import CommandError
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
 from headrace.protocol.replies import Decimal
@@ -66,7 +49,7 @@ def decrby(call: Call) -> object:
     """Reply: the difference."""
     operand = integer(call.argv[2])
     if operand == INT64_MIN:
-        raise CommandError(NEGATE_OVERFLOW)
+        raise CommandError(errors.NEGATE_OVERFLOW)
     return _add(call, -operand)
 
 
@@ -75,7 +58,7 @@ def _add(call: Call, operand: int) -> object:
     found = writable(call, key)
     total = operand if found is None else integer_of(found.value) + operand
     if not INT64_MIN <= total <= INT64_MAX:
-        raise CommandError(ADD_OVERFLOW)
+        raise CommandError(errors.ADD_OVERFLOW)
     replace(call, key, found, total)
     call.changed(key, INCREASED, call.argv)
     return total
@@ -87,7 +70,7 @@ def integer_of(value: object) -> int:
         return value
     number = parse_integer(string_bytes(value) or b"")
     if number is None:
-        raise CommandError(NOT_AN_INTEGER)
+        raise CommandError(errors.NOT_AN_INTEGER)
     return number
 
 
@@ -109,10 +92,10 @@ def incrbyfloat(call: Call) -> object:
     augend = long_double.from_integer(0) if found is None else long_double_of(found.value)
     addend = long_double.parse(call.argv[2])
     if augend is None or addend is None:
-        raise CommandError(NOT_A_FLOAT)
+        raise CommandError(errors.NOT_A_FLOAT)
     total = long_double.add(augend, addend)
     if total.infinite:
-        raise CommandError(ADD_NOT_FINITE)
+        raise CommandError(errors.ADD_NOT_FINITE)
     text = long_double.text(total)
     replace(call, key, found, text)
     call.changed(key, INCREASED_BY_FLOAT, set_record(call, key, text, -1, True))
@@ -149,7 +132,7 @@ def setrange(call: Call) -> object:
     value = call.argv[3]
     offset = integer(call.argv[2])
     if offset < 0:
-        raise CommandError(NEGATIVE_OFFSET)
+        raise CommandError(errors.NEGATIVE_OFFSET)
     found = writable(call, key)
     if not value:
         return 0 if found is None else string_length(found.value)
@@ -224,9 +207,9 @@ def _options(argv: list[bytes]) -> _Options:
         elif option == b"ENX" and not options.enx:
             options.enx = True
         elif options.expiry.ttl or not options.expiry.take_ttl(args, option, b"PERSIST"):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         if options.enx and options.expiry.ttl == b"PERSIST":
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     return options
 
 
@@ -236,13 +219,13 @@ def _take_increment(options: _Options, word: bytes) -> None:
         return
     options.float_increment = _float(word, b"Increment")
     if options.float_increment.infinite:
-        raise CommandError(INCREMENT_INFINITE)
+        raise CommandError(errors.INCREMENT_INFINITE)
 
 
 def _deadline_ms(call: Call, options: _Options) -> int:
     """When the key is to expire; looked at when the numbers are known to be right, as in Redis."""
     if options.enx and not options.expiry.ttl:
-        raise CommandError(ENX_WITHOUT_EXPIRY)
+        raise CommandError(errors.ENX_WITHOUT_EXPIRY)
     return options.expiry.deadline_ms(call)
 
 
@@ -251,7 +234,7 @@ def _add_integer(call: Call, options: _Options) -> object:
     lower = INT64_MIN if options.lower is None else _integer(options.lower, b"LBOUND")
     upper = INT64_MAX if options.upper is None else _integer(options.upper, b"UBOUND")
     if lower > upper:
-        raise CommandError(BOUNDS_CROSSED)
+        raise CommandError(errors.BOUNDS_CROSSED)
     moment_ms = _deadline_ms(call, options)
     found = writable(call, call.argv[1])
     old = 0 if found is None else integer_of(found.value)
@@ -262,7 +245,7 @@ def _add_integer(call: Call, options: _Options) -> object:
         total = min(max(total, lower), upper)
     applied = total - old
     if not INT64_MIN <= applied <= INT64_MAX:
-        raise CommandError(APPLIED_OVERFLOW)
+        raise CommandError(errors.APPLIED_OVERFLOW)
     _set(call, options, found, total, b"%d" % total, moment_ms)
     return [total, applied]
 
@@ -270,7 +253,7 @@ def _add_integer(call: Call, options: _Options) -> object:
 def _integer(word: bytes, what: bytes) -> int:
     value = parse_integer(word)
     if value is None:
-        raise CommandError(NUMBER_NOT_INTEGER % what)
+        raise CommandError(errors.NUMBER_NOT_INTEGER % what)
     return value
 
 
@@ -278,14 +261,14 @@ def _add_float(call: Call, options: _Options, operand: LongDouble) -> object:
     lower = long_double.LEAST if options.lower is None else _float(options.lower, b"LBOUND")
     upper = long_double.GREATEST if options.upper is None else _float(options.upper, b"UBOUND")
     if long_double.exceeds(lower, upper):
-        raise CommandError(BOUNDS_CROSSED)
+        raise CommandError(errors.BOUNDS_CROSSED)
     moment_ms = _deadline_ms(call, options)
     found = writable(call, call.argv[1])
     old = long_double.from_integer(0) if found is None else long_double_of(found.value)
     if old is None:
-        raise CommandError(NOT_A_FLOAT)
+        raise CommandError(errors.NOT_A_FLOAT)
     if old.infinite:
-        raise CommandError(VALUE_INFINITE)
+        raise CommandError(errors.VALUE_INFINITE)
     total = long_double.add(old, operand)
     low = long_double.exceeds(lower, total) or long_double.exceeds(long_double.LEAST, total)
     if low or total.infinite or long_double.exceeds(total, upper):
@@ -294,7 +277,7 @@ def _add_float(call: Call, options: _Options, operand: LongDouble) -> object:
         total = lower if low else upper
     applied = long_double.add(total, long_double.negated(old))
     if applied.infinite:
-        raise CommandError(APPLIED_INFINITE)
+        raise CommandError(errors.APPLIED_INFINITE)
     text = long_double.text(total)
     _set(call, options, found, text, text, moment_ms)
     return [Decimal(text), Decimal(long_double.text(applied))]
@@ -303,7 +286,7 @@ def _add_float(call: Call, options: _Options, operand: LongDouble) -> object:
 def _float(word: bytes, what: bytes) -> LongDouble:
     value = long_double.parse(word)
     if value is None:
-        raise CommandError(NUMBER_NOT_FLOAT % what)
+        raise CommandError(errors.NUMBER_NOT_FLOAT % what)
     return value
 
 

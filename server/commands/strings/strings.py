@@ -11,22 +11,8 @@ from typing import Final
 
 from xxhash import xxh3_64_hexdigest
 
-from headrace.compat.errors import (
-    CONDITION_NEEDS_STRING,
-    DIGEST_LENGTH,
-    INVALID_CONDITION,
-    INVALID_EXPIRE,
-    INVALID_NUMKEYS,
-    LCS_LENGTH_AND_INDEXES,
-    LCS_NEEDS_STRINGS,
-    LCS_TOO_LARGE,
-    NOT_AN_INTEGER,
-    SYNTAX,
-    WRONG_PAIR_COUNT,
-    WRONGTYPE,
-    CommandError,
-    wrong_arity,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_STRING
 from headrace.compat.numbers import INT32_MAX, INT64_MAX, encode_string, parse_integer
 from headrace.protocol.packing import Packer, repeated
@@ -109,10 +95,10 @@ class StringOptions:
         """
         if option == alone:
             if self.ttl and self.ttl != option:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
         elif option in _EXPIRY:
             if self.ttl and self.ttl != option:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
             self.time = args.word()
         else:
             return False
@@ -125,7 +111,7 @@ class StringOptions:
         if condition == ALWAYS:
             return False
         if self.condition != ALWAYS and self.condition != condition:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self.condition = condition
         return True
 
@@ -135,7 +121,7 @@ class StringOptions:
         if condition == ALWAYS:
             return False
         if self.condition != ALWAYS and self.condition != condition:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self.condition = condition
         self.expected = args.word()
         return True
@@ -159,12 +145,12 @@ def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
     """
     value = parse_integer(time)
     if value is None:
-        raise CommandError(NOT_AN_INTEGER)
+        raise CommandError(errors.NOT_AN_INTEGER)
     moment_ms = value * 1000 if unit in (b"EX", b"EXAT") else value
     if unit in (b"EX", b"PX"):
         moment_ms += call.now_ms
     if value <= 0 or moment_ms > INT64_MAX:
-        raise CommandError(INVALID_EXPIRE % call.name())
+        raise CommandError(errors.INVALID_EXPIRE % call.name())
     return moment_ms
 
 
@@ -205,7 +191,7 @@ def holds(found: Entry | None, condition: int, expected: bytes, wrong_type: byte
     if condition == IF_NOT_EQUAL:
         return value != expected
     if len(expected) != _DIGITS:
-        raise CommandError(DIGEST_LENGTH)
+        raise CommandError(errors.DIGEST_LENGTH)
     return (digest_of(value) == expected.lower()) == (condition == IF_DIGEST)
 
 
@@ -222,18 +208,18 @@ def delex(call: Call) -> object:
     """
     argv = call.argv
     if len(argv) not in (2, 4):
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     if len(argv) == 2:
         return 1 if call.delete(argv[1]) else 0
     found = call.counted_entry(argv[1])
     if found is None:
         return 0
     if string_bytes(found.value) is None:
-        raise CommandError(CONDITION_NEEDS_STRING)
+        raise CommandError(errors.CONDITION_NEEDS_STRING)
     condition = COMPARING.get(argv[2].upper())
     if condition is None:
-        raise CommandError(INVALID_CONDITION)
-    if not holds(found, condition, argv[3], CONDITION_NEEDS_STRING):
+        raise CommandError(errors.INVALID_CONDITION)
+    if not holds(found, condition, argv[3], errors.CONDITION_NEEDS_STRING):
         return 0
     return 1 if call.delete(argv[1]) else 0
 
@@ -305,7 +291,7 @@ def _set_options(argv: list[bytes]) -> StringOptions:
             or options.take_ttl(args, option, b"KEEPTTL")
             or options.take_comparison(args, option)
         ):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     return options
 
 
@@ -315,7 +301,7 @@ def _may_set(call: Call, key: bytes, options: StringOptions) -> bool:
         return found is None
     if options.condition == IF_THERE:
         return found is not None
-    return holds(found, options.condition, options.expected, WRONGTYPE)
+    return holds(found, options.condition, options.expected, errors.WRONGTYPE)
 
 
 def _set_until(
@@ -400,7 +386,7 @@ def getex(call: Call) -> object:
     args = Args(call.argv, 2)
     while args.left:
         if not options.take_ttl(args, args.option(), b"PERSIST"):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     value = string_at(call, key)
     if value is None:
         return None
@@ -422,7 +408,7 @@ def strlen(call: Call) -> object:
         return 0
     size = string_length(value)
     if size < 0:
-        raise CommandError(WRONGTYPE)
+        raise CommandError(errors.WRONGTYPE)
     return size
 
 
@@ -439,7 +425,7 @@ def getrange(call: Call) -> object:
     if isinstance(value, int):
         value = b"%d" % value
     if not isinstance(value, (bytes, bytearray)):
-        raise CommandError(WRONGTYPE)
+        raise CommandError(errors.WRONGTYPE)
     if start < 0 and end < start:
         return b""
     size = len(value)
@@ -472,7 +458,7 @@ def msetnx(call: Call) -> object:
 
 def _check_pairs(call: Call) -> None:
     if len(call.argv) % 2 == 0:
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
 
 
 def _set_all(call: Call) -> None:
@@ -521,17 +507,17 @@ def msetex(call: Call) -> object:
     Reply: 1, or 0 when NX met a key that is there or XX one that is not: none is set.
     """
     args = Args(call.argv)
-    count = args.integer(INVALID_NUMKEYS)
+    count = args.integer(errors.INVALID_NUMKEYS)
     if not 1 <= count <= INT32_MAX:
-        raise CommandError(INVALID_NUMKEYS)
+        raise CommandError(errors.INVALID_NUMKEYS)
     if args.left < 2 * count:
-        raise CommandError(WRONG_PAIR_COUNT)
+        raise CommandError(errors.WRONG_PAIR_COUNT)
     pairs = [(args.word(), args.word()) for _ in range(count)]
     options = StringOptions()
     while args.left:
         option = args.option()
         if not (options.take_existence(option) or options.take_ttl(args, option, b"KEEPTTL")):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     moment_ms = options.deadline_ms(call)
     if options.condition != ALWAYS:
         wanted = options.condition != IF_MISSING
@@ -572,9 +558,9 @@ class _Options:
             elif option == b"WITHMATCHLEN":
                 self.with_lengths = True
             elif option == b"MINMATCHLEN":
-                self.least = args.integer(NOT_AN_INTEGER)
+                self.least = args.integer(errors.NOT_AN_INTEGER)
             else:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
 
 
 def lcs(call: Call) -> object:
@@ -587,13 +573,13 @@ def lcs(call: Call) -> object:
     texts = [b"" if value is None else string_bytes(value) for value in values]
     first, second = texts
     if first is None or second is None:
-        raise CommandError(LCS_NEEDS_STRINGS)
+        raise CommandError(errors.LCS_NEEDS_STRINGS)
     options = _Options(Args(argv, 3))
     if options.length and options.indexes:
-        raise CommandError(LCS_LENGTH_AND_INDEXES)
+        raise CommandError(errors.LCS_LENGTH_AND_INDEXES)
     cells = (len(first) + 1) * (len(second) + 1)
     if cells * _CELL_BYTES > call.server.config.proto_max_bulk_len:
-        raise CommandError(LCS_TOO_LARGE)
+        raise CommandError(errors.LCS_TOO_LARGE)
     if options.length:
         return common_length(first, second)
     matches = common_matches(first, second)
