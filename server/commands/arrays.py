@@ -7,13 +7,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.compat import glob, long_double, type_errors
-from headrace.compat.errors import (
-    NO_SUCH_KEY,
-    SYNTAX,
-    CommandError,
-    wrong_arity,
-)
+from headrace.compat import errors, glob, long_double, type_errors
+from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_ARRAY
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_unsigned
@@ -86,7 +81,7 @@ def armset(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     if len(argv) % 2:
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     indexes = [index_of(word) for word in argv[2::2]]
     array = array_to_change(call, key)
     if array is None:
@@ -135,7 +130,7 @@ def ardelrange(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     if len(argv) % 2:
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     bounds = [index_of(word) for word in argv[2:]]
     array = array_to_change(call, key)
     if array is None:
@@ -205,11 +200,11 @@ def arscan(call: Call) -> object:
     start = index_of(argv[2])
     end = index_of(argv[3])
     if len(argv) not in (4, 6):
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     left = -1
     if len(argv) == 6:
         if argv[4].upper() != b"LIMIT":
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         left = limit_of(argv[5])
     array = array_at(call, argv[1])
     if array is None:
@@ -342,9 +337,9 @@ def arlastitems(call: Call) -> object:
     if count <= 0:
         return []
     if len(argv) > 4:
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     if len(argv) == 4 and argv[3].upper() != b"REV":
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     array = array_at(call, argv[1])
     if array is None:
         return []
@@ -379,10 +374,10 @@ def arinfo(call: Call) -> object:
     argv = call.argv
     full = len(argv) == 3 and argv[2].upper() == b"FULL"
     if len(argv) > 2 and not full:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     array = array_at(call, argv[1])
     if array is None:
-        raise CommandError(NO_SUCH_KEY)
+        raise CommandError(errors.NO_SUCH_KEY)
     slices = array.redis_slices()
     beyond = slices[-1] >= _DIRECTORY if slices else False
     blocks = len({place // _DIRECTORY for place in slices})
@@ -531,9 +526,9 @@ class _Options:
             elif option in (b"AND", b"OR"):
                 self.all = option == b"AND"
             else:
-                raise CommandError(SYNTAX)
+                raise CommandError(errors.SYNTAX)
         if not self._asked:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         self.predicates: Final = [self._predicate(name, word) for name, word in self._asked]
 
     def _ask(self, name: bytes, word: bytes) -> None:
@@ -712,7 +707,7 @@ def _operation(argv: list[bytes], name: bytes) -> _Sum:
     if made is None:
         raise CommandError(type_errors.UNKNOWN_OPERATION)
     if len(argv) != 5:
-        raise CommandError(wrong_arity(name))
+        raise CommandError(errors.wrong_arity(name))
     return made
 
 

@@ -9,16 +9,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat import errors
+from headrace.compat import errors, type_errors
 from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
-from headrace.compat.type_errors import (
-    COUNT_BELOW_ZERO,
-    MAXLEN_BELOW_ZERO,
-    NO_SUCH_INDEX,
-    RANK_ZERO,
-)
 from headrace.protocol.packing import ArraysOfStrings, Packer, packed_strings
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK
 from headrace.server.changes.events import Event
@@ -232,11 +226,11 @@ def lpos(call: Call) -> object:
             if rank == INT64_MIN:
                 raise CommandError(errors.NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
             if not rank:
-                raise CommandError(RANK_ZERO)
+                raise CommandError(type_errors.RANK_ZERO)
         elif option == b"COUNT":
-            count = _not_negative(args, COUNT_BELOW_ZERO)
+            count = _not_negative(args, type_errors.COUNT_BELOW_ZERO)
         elif option == b"MAXLEN":
-            limit = _not_negative(args, MAXLEN_BELOW_ZERO)
+            limit = _not_negative(args, type_errors.MAXLEN_BELOW_ZERO)
         else:
             raise CommandError(errors.SYNTAX)
     value = list_at(call, argv[1])
@@ -270,7 +264,7 @@ def lset(call: Call) -> object:
     if index < 0:
         index += size
     if not 0 <= index < size:
-        raise CommandError(NO_SUCH_INDEX)
+        raise CommandError(type_errors.NO_SUCH_INDEX)
     value.set(index, argv[3], call.server.data.list_limits)
     call.changed(argv[1], SET, argv)
     return OK

@@ -6,13 +6,7 @@ import logging
 from typing import Final
 
 from headrace.compat import errors
-from headrace.compat.errors import (
-    BAD_MASTER_PORT,
-    REGION_FOLLOWS_NOBODY,
-    REPLICAOF_IN_CLUSTER,
-    REPLICAOF_IN_FAILOVER,
-    CommandError,
-)
+from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Status
 from headrace.server.clients.session import REPLICA, ReplicaFacts
@@ -215,9 +209,9 @@ def replicaof(call: Call) -> object:
     host, port = call.argv[1], call.argv[2]
     server = call.server
     if server.config.cluster_enabled:
-        raise CommandError(REPLICAOF_IN_CLUSTER)
+        raise CommandError(errors.REPLICAOF_IN_CLUSTER)
     if server.role.failover != NO_FAILOVER:
-        raise CommandError(REPLICAOF_IN_FAILOVER)
+        raise CommandError(errors.REPLICAOF_IN_FAILOVER)
     following = server.role.following
     if host.lower() == b"no" and port.lower() == b"one":
         server.config.replicaof = b""
@@ -226,9 +220,9 @@ def replicaof(call: Call) -> object:
         return OK
     number = parse_integer(port)
     if number is None or not 0 <= number <= 65535:
-        raise CommandError(BAD_MASTER_PORT)
+        raise CommandError(errors.BAD_MASTER_PORT)
     if server.data.region is not None:
-        raise CommandError(REGION_FOLLOWS_NOBODY)
+        raise CommandError(errors.REGION_FOLLOWS_NOBODY)
     if following is not None and following.is_at(host, number):
         return Status(b"OK Already connected to specified master")
     server.config.replicaof = b"%b %d" % (host, number)

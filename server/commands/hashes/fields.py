@@ -6,14 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.compat import long_double, type_errors
-from headrace.compat.errors import (
-    ADD_NOT_FINITE,
-    ADD_OVERFLOW,
-    NOT_A_FLOAT,
-    CommandError,
-    wrong_arity,
-)
+from headrace.compat import errors, long_double, type_errors
+from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_HASH
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import Packer, packed_pairs
@@ -169,7 +163,7 @@ def hmset(call: Call) -> object:
 def _set_all(call: Call) -> int:
     argv = call.argv
     if len(argv) % 2:
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     key = argv[1]
     value = made(call, key, hash_to_change(call, key))
     limits = call.server.data.hash_limits
@@ -282,7 +276,7 @@ def hincrby(call: Call) -> object:
             raise CommandError(type_errors.FIELD_NOT_INTEGER)
         total += number
     if not INT64_MIN <= total <= INT64_MAX:
-        raise CommandError(ADD_OVERFLOW)
+        raise CommandError(errors.ADD_OVERFLOW)
     _after(call, value, b"%d" % total, FIELD_INCREASED, call.argv)
     return total
 
@@ -292,7 +286,7 @@ def hincrbyfloat(call: Call) -> object:
     _, key, field, word = call.argv
     addend = long_double.parse(word)
     if addend is None:
-        raise CommandError(NOT_A_FLOAT)
+        raise CommandError(errors.NOT_A_FLOAT)
     if addend.infinite:
         raise CommandError(type_errors.INCREMENT_NOT_FINITE)
     value, old = _before(call)
@@ -303,7 +297,7 @@ def hincrbyfloat(call: Call) -> object:
             raise CommandError(type_errors.FIELD_NOT_FLOAT)
         total = long_double.add(augend, addend)
     if total.infinite:
-        raise CommandError(ADD_NOT_FINITE)
+        raise CommandError(errors.ADD_NOT_FINITE)
     text = long_double.text(total)
     record: list[bytes] | None = None
     if call.recorded:

@@ -5,13 +5,8 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-from headrace.compat.errors import (
-    BAD_SLOWLOG_COUNT,
-    SYNTAX,
-    CommandError,
-    bad_subcommand,
-    no_latency_samples,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map, Verbatim
 from headrace.server.dispatch.args import Args
@@ -49,7 +44,7 @@ def latency_graph(call: Call) -> object:
     event = call.argv[2]
     series = call.server.statistics.latency.events.get(event)
     if series is None:
-        raise CommandError(no_latency_samples(event))
+        raise CommandError(errors.no_latency_samples(event))
     return Verbatim(graph(event, series, call.now_ms // 1000))
 
 
@@ -114,11 +109,11 @@ def slowlog_get(call: Call) -> object:
     log = call.server.statistics.slowlog
     count = DEFAULT_COUNT
     if len(argv) > 3:
-        raise CommandError(bad_subcommand(b"slowlog", argv[1]))
+        raise CommandError(errors.bad_subcommand(b"slowlog", argv[1]))
     if len(argv) == 3:
         wanted = parse_integer(argv[2])
         if wanted is None or wanted < -1:
-            raise CommandError(BAD_SLOWLOG_COUNT)
+            raise CommandError(errors.BAD_SLOWLOG_COUNT)
         count = wanted if wanted >= 0 else len(log.commands)
     return [_shown(entry) for entry in list(log.commands)[:count]]
 
@@ -155,10 +150,10 @@ def memory_usage(call: Call) -> object:
     samples = SAMPLES
     while args.left:
         if not args.flag(b"SAMPLES"):
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         samples = args.integer()
         if samples < 0:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
     key = call.argv[2]
     found = call.db.peek(key)  # as in Redis, even if its time is over
     if found is None:

@@ -8,13 +8,8 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from headrace.compat.errors import (
-    NOT_A_FLOAT,
-    NOT_POSITIVE,
-    SYNTAX,
-    CommandError,
-    wrong_arity,
-)
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_double, parse_integer
 from headrace.compat.type_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
 from headrace.protocol.doubles import double
@@ -99,7 +94,7 @@ def zadd(call: Call) -> object:
     if count == _ONE_PAIR and at == _FIRST_SCORE:
         return _add_one(call, argv)
     if (count - at) % 2 or at == count:
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     if options & NX and options & XX:
         raise CommandError(NX_AND_XX)
     if (options & NX and options & (GT | LT)) or (options & GT and options & LT):
@@ -110,7 +105,7 @@ def zadd(call: Call) -> object:
     while at < count:
         score = parse_double(argv[at])
         if isnan(score):
-            raise CommandError(NOT_A_FLOAT)
+            raise CommandError(errors.NOT_A_FLOAT)
         adding.add_pair(score, argv[at + 1])
         at += 2
     adding.run(call)
@@ -125,7 +120,9 @@ def zincrby(call: Call) -> object:
     """Reply: the score. An option of ZADD is taken for one, and leaves no pair behind."""
     score = parse_double(call.argv[2])
     if isnan(score):
-        raise CommandError(SYNTAX if call.argv[2].upper() in _OPTIONS else NOT_A_FLOAT)
+        raise CommandError(
+            errors.SYNTAX if call.argv[2].upper() in _OPTIONS else errors.NOT_A_FLOAT
+        )
     adding = Adding(call.argv[1], INCR)
     adding.add_pair(score, call.argv[3])
     adding.run(call)
@@ -136,7 +133,7 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
     """ZADD of one member without options, which most are."""
     score = parse_double(argv[2])
     if isnan(score):
-        raise CommandError(NOT_A_FLOAT)
+        raise CommandError(errors.NOT_A_FLOAT)
     became = put_one(call, argv[1], score, argv[3])
     if became != SAME:
         call.changed(argv[1], ADDED, argv)
@@ -250,10 +247,10 @@ def _pop(call: Call, greatest: bool) -> object:
     counted = len(argv) > 2
     if counted:
         if len(argv) > 3:
-            raise CommandError(SYNTAX)
+            raise CommandError(errors.SYNTAX)
         number = parse_integer(argv[2])
         if number is None or number < 0:
-            raise CommandError(NOT_POSITIVE)
+            raise CommandError(errors.NOT_POSITIVE)
         most = number
     key = argv[1]
     value = sorted_set_to_change(call, key)
@@ -385,10 +382,10 @@ def zrevrank(call: Call) -> object:
 def _rank(call: Call, reverse: bool) -> object:
     argv = call.argv
     if len(argv) > _WITH_SCORE:
-        raise CommandError(wrong_arity(call.name()))
+        raise CommandError(errors.wrong_arity(call.name()))
     scored = len(argv) == _WITH_SCORE
     if scored and argv[3].upper() != b"WITHSCORE":
-        raise CommandError(SYNTAX)
+        raise CommandError(errors.SYNTAX)
     value = sorted_set_at(call, argv[1])
     score = float("nan") if value is None else value.score(argv[2])
     if value is None or isnan(score):

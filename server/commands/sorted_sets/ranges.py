@@ -7,15 +7,10 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from headrace.compat import type_errors
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_ZSET
 from headrace.compat.numbers import parse_bound, parse_integer
-from headrace.compat.type_errors import (
-    BOUND_NOT_A_FLOAT,
-    BOUND_NOT_A_NAME,
-    LIMIT_OF_RANKS,
-    SCORES_OF_NAMES,
-)
 from headrace.protocol.packing import Packer, packed_strings
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
@@ -231,7 +226,7 @@ def _is_exclusive(word: bytes) -> bool:
 def _score(word: bytes) -> float:
     value = parse_bound(word, 1 if _is_exclusive(word) else 0)
     if isnan(value):
-        raise CommandError(BOUND_NOT_A_FLOAT)
+        raise CommandError(type_errors.BOUND_NOT_A_FLOAT)
     return value
 
 
@@ -244,7 +239,7 @@ def _name(word: bytes) -> LexBound:
         return LexBound(HIGHEST, b"", True)
     if text == b"-":
         return LexBound(LOWEST, b"", True)
-    raise CommandError(BOUND_NOT_A_NAME)
+    raise CommandError(type_errors.BOUND_NOT_A_NAME)
 
 
 _ANY: Final = -1  # the kind, or the direction, is an option
@@ -316,9 +311,9 @@ class Range:
             kind = BY_RANK
         reverse = direction == _REVERSE
         if self._limit != _NO_LIMIT and kind == BY_RANK:
-            raise CommandError(LIMIT_OF_RANKS)
+            raise CommandError(type_errors.LIMIT_OF_RANKS)
         if self.scores and kind == BY_NAME:
-            raise CommandError(SCORES_OF_NAMES)
+            raise CommandError(type_errors.SCORES_OF_NAMES)
         low, high = argv[at + 1], argv[at + 2]
         if reverse and kind != BY_RANK:
             low, high = high, low
