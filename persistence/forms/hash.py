@@ -10,18 +10,7 @@ from mypy_extensions import i64
 from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
-from headrace.persistence.rdb.kinds import (
-    HASH,
-    HASH_LISTPACK,
-    MORTAL_HASH,
-    MORTAL_HASH_EARLY,
-    MORTAL_HASH_PACKED,
-    MORTAL_HASH_PACKED_EARLY,
-    VALKEY_HASH,
-    VERSION_MIN,
-    VERSION_PACKED,
-    is_valkey_version,
-)
+from headrace.persistence.rdb import kinds
 from headrace.persistence.rdb.packings import Listpack
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import HASH_KINDS, PACKED_HASHES, HashPart, hash_parts
@@ -34,7 +23,12 @@ from headrace.storage.packed.strings import next_at, string_at, unpack
 from headrace.storage.packed.table import DIRECTORY, PAIRS, SCORES, Table
 
 VERSION_7_4: Final = 12  # of RDB: the first with deadlines of fields
-_MORTAL: Final = (MORTAL_HASH_EARLY, MORTAL_HASH_PACKED_EARLY, MORTAL_HASH, MORTAL_HASH_PACKED)
+_MORTAL: Final = (
+    kinds.MORTAL_HASH_EARLY,
+    kinds.MORTAL_HASH_PACKED_EARLY,
+    kinds.MORTAL_HASH,
+    kinds.MORTAL_HASH_PACKED,
+)
 _PIECES_AT_ONCE: Final = 32
 
 
@@ -62,7 +56,7 @@ def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterato
         for place in range(0, len(part.pairs), 2):
             if not made.put(part.pairs[place], part.pairs[place + 1], limits):
                 raise source.damage("each field once")
-        _expire(made, part, kind != MORTAL_HASH)
+        _expire(made, part, kind != kinds.MORTAL_HASH)
         yield None
     yield made
 
@@ -83,7 +77,7 @@ def _expire(made: Hash, part: HashPart, in_order: bool) -> None:
 
 def hash_version(value: Hash) -> int:
     """From which version of RDB on a file can hold it."""
-    return VERSION_7_4 if value.has_deadlines() else VERSION_MIN
+    return VERSION_7_4 if value.has_deadlines() else kinds.VERSION_MIN
 
 
 def hash_type(value: Hash, version: int) -> int:
@@ -91,16 +85,16 @@ def hash_type(value: Hash, version: int) -> int:
 
     Redis asks a large one for a deadline.
     """
-    is_packed = version >= VERSION_PACKED and value.is_small()
-    if is_valkey_version(version) and value.has_deadlines():
-        return VALKEY_HASH
+    is_packed = version >= kinds.VERSION_PACKED and value.is_small()
+    if kinds.is_valkey_version(version) and value.has_deadlines():
+        return kinds.VALKEY_HASH
     if not value.is_timed():
-        return HASH_LISTPACK if is_packed else HASH
-    if version < VERSION_7_4 or is_valkey_version(version):
-        return HASH
+        return kinds.HASH_LISTPACK if is_packed else kinds.HASH
+    if version < VERSION_7_4 or kinds.is_valkey_version(version):
+        return kinds.HASH
     if is_packed:
-        return MORTAL_HASH_PACKED
-    return MORTAL_HASH if value.has_deadlines() else HASH
+        return kinds.MORTAL_HASH_PACKED
+    return kinds.MORTAL_HASH if value.has_deadlines() else kinds.HASH
 
 
 def write_hash(output: RdbOutput, value: Hash) -> Walk | None:
@@ -132,7 +126,7 @@ class _Fields(Walk):
         self._type: Final = kind
         self._first_ms: Final = value.first_ms()
         self._left: Final = value.read(BOTH, NEVER).pieces[::-1]
-        if self._type == MORTAL_HASH:
+        if self._type == kinds.MORTAL_HASH:
             output.little(self._first_ms, 8)
         output.length(value.size())
 
@@ -142,13 +136,15 @@ class _Fields(Walk):
         for _ in range(min(_PIECES_AT_ONCE, len(left))):
             words = unpack(left.pop())
             for place in range(0, len(words), 2):
-                deadline_ms = NEVER if self._type == HASH else self._value.deadline_ms(words[place])
+                deadline_ms = (
+                    NEVER if self._type == kinds.HASH else self._value.deadline_ms(words[place])
+                )
                 never = deadline_ms == NEVER
-                if self._type == MORTAL_HASH:
+                if self._type == kinds.MORTAL_HASH:
                     output.length(0 if never else deadline_ms - self._first_ms + 1)
                 output.string(words[place])
                 output.string(words[place + 1])
-                if self._type == VALKEY_HASH:
+                if self._type == kinds.VALKEY_HASH:
                     output.little(-1 if never else deadline_ms, 8)
         return bool(left)
 

@@ -6,18 +6,8 @@ import os
 from typing import Final
 
 from headrace.persistence.errors import PersistenceError, os_refusal
-from headrace.persistence.forms.records import (
-    CHECKSUM,
-    DATABASE,
-    END,
-    HEADER,
-    LIBRARY,
-    NO_DEADLINE,
-    REGION,
-    REGION_TEXTS_AT,
-    STREAM_PLACE,
-    Malformed,
-)
+from headrace.persistence.forms import records
+from headrace.persistence.forms.records import Malformed
 from headrace.persistence.forms.table import RecordDecoder, form_of, member_form
 from headrace.persistence.log import StreamPlace
 from headrace.persistence.snapshot.file import FrameReader
@@ -71,12 +61,12 @@ class Decoder(RecordDecoder):
         self._takes_regions = False
         self._whose: Member | None = None
         self._begun = False
-        self._names[HEADER] = "header"
-        self._names[DATABASE] = "database"
-        self._names[END] = "end"
-        self._names[REGION] = "region"
-        self._names[LIBRARY] = "library"
-        self._names[STREAM_PLACE] = "place in a stream"
+        self._names[records.HEADER] = "header"
+        self._names[records.DATABASE] = "database"
+        self._names[records.END] = "end"
+        self._names[records.REGION] = "region"
+        self._names[records.LIBRARY] = "library"
+        self._names[records.STREAM_PLACE] = "place in a stream"
 
     def take(self, frame: bytes, end: int) -> None:
         """Decode the records in ``frame[:end]`` next; those before must have been decoded.
@@ -111,7 +101,7 @@ class Decoder(RecordDecoder):
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         self.keys += 1
-        if expire_ms != NO_DEADLINE and expire_ms < self._drop_before_ms:
+        if expire_ms != records.NO_DEADLINE and expire_ms < self._drop_before_ms:
             self.expired += 1
             return
         db = self._db
@@ -131,21 +121,21 @@ class Decoder(RecordDecoder):
         """There is one header, in front, and nothing behind the end."""
         if self.done:
             raise self._behind_the_last()
-        if not self._begun and kind != HEADER:
+        if not self._begun and kind != records.HEADER:
             raise self.malformed("a header first")
 
     def other_record(self, kind: int, table: list[int]) -> None:
-        if kind == DATABASE:
+        if kind == records.DATABASE:
             self._database(table[0])
-        elif kind == HEADER:
+        elif kind == records.HEADER:
             self._header(table)
-        elif kind == END:
+        elif kind == records.END:
             self._total(table)
-        elif kind == REGION:
+        elif kind == records.REGION:
             self._region(table)
-        elif kind == LIBRARY:
+        elif kind == records.LIBRARY:
             self.take_library(self.cut(table[0]))
-        elif kind == STREAM_PLACE:
+        elif kind == records.STREAM_PLACE:
             self._stream_place(table)
         else:
             super().other_record(kind, table)
@@ -199,10 +189,10 @@ class Decoder(RecordDecoder):
         number = table[0]
         if not 0 < number <= REGION_MAX:
             raise self.malformed("the number of a region")
-        database = self.cut(table[REGION_TEXTS_AT])
-        nonce = self.cut(table[REGION_TEXTS_AT + 1])
-        caught = self.cut(table[REGION_TEXTS_AT + 2])
-        document = self.cut(table[REGION_TEXTS_AT + 3])
+        database = self.cut(table[records.REGION_TEXTS_AT])
+        nonce = self.cut(table[records.REGION_TEXTS_AT + 1])
+        caught = self.cut(table[records.REGION_TEXTS_AT + 2])
+        document = self.cut(table[records.REGION_TEXTS_AT + 3])
         whose = self._whose
         if not self._takes_regions:
             raise Unfit(
@@ -259,7 +249,7 @@ class SnapshotLoader:
             self.loaded_bytes = reader.offset
             frame = self._next()
             if frame is not None:
-                self.decoder.take(frame, len(frame) - CHECKSUM.size)
+                self.decoder.take(frame, len(frame) - records.CHECKSUM.size)
                 return True
             self.decoder.finish()
         except Malformed as damage:

@@ -12,18 +12,8 @@ from typing import Final
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.forms.form import Form, Walk
 from headrace.persistence.forms.table import form_of
+from headrace.persistence.rdb import kinds
 from headrace.persistence.rdb.crc64 import crc64, crc64_ahead
-from headrace.persistence.rdb.kinds import (
-    END,
-    EXPIRE_MS,
-    FUNCTIONS,
-    FUNCTIONS_SINCE,
-    REDIS,
-    SELECT,
-    VALKEY,
-    file_number,
-    is_valkey_version,
-)
 from headrace.persistence.rdb.primitives import RdbOutput
 from headrace.persistence.taker import Encoder
 from headrace.storage.entry import NO_EXPIRY
@@ -62,12 +52,12 @@ class RdbEncoder(Encoder):
 
     def head(self) -> bytes:
         """Return what the file begins with."""
-        if is_valkey_version(self._version):
-            return b"%b%03d" % (VALKEY, self._version)
-        return b"%b%04d" % (REDIS, self._version)
+        if kinds.is_valkey_version(self._version):
+            return b"%b%03d" % (kinds.VALKEY, self._version)
+        return b"%b%04d" % (kinds.REDIS, self._version)
 
     def add_library(self, code: bytes) -> None:
-        self._output.byte(FUNCTIONS)
+        self._output.byte(kinds.FUNCTIONS)
         self._output.string(code)
         self.size_bytes = self._output.size_bytes
 
@@ -75,15 +65,15 @@ class RdbEncoder(Encoder):
         output = self._output
         if key.db != self._db:
             self._db = key.db
-            output.byte(SELECT)
+            output.byte(kinds.SELECT)
             output.length(key.db)
         if key.expire_ms != NO_EXPIRY:
-            output.byte(EXPIRE_MS)
+            output.byte(kinds.EXPIRE_MS)
             output.little(key.expire_ms, 8)
         value = key.value
         form = self._plain if isinstance(value, (bytes, int)) else form_of(value)
         self.look_at(form, value)
-        output.byte(file_number(form.rdb_type(value, self._version)))
+        output.byte(kinds.file_number(form.rdb_type(value, self._version)))
         output.string(key.key)
         self._walk = form.write_rdb(output, value)
         if self._walk is None:
@@ -102,7 +92,7 @@ class RdbEncoder(Encoder):
         return self._walk is not None
 
     def finish(self) -> None:
-        self._output.byte(END)
+        self._output.byte(kinds.END)
         self._made = self.checked()
         self._made.append(self.checksum().to_bytes(8, "little"))
         self.size_bytes = sum([len(piece) for piece in self._made])
@@ -144,14 +134,14 @@ class RisingRdbEncoder(RdbEncoder):
     """
 
     def __init__(self, version: int, notes: list[bytes]) -> None:
-        super().__init__(max(version, FUNCTIONS_SINCE), notes)
+        super().__init__(max(version, kinds.FUNCTIONS_SINCE), notes)
         self._written_head: Final = self.head()
         self.needed = 0
 
     def look_at(self, form: Form, value: object) -> None:
         """Have the version that this value needs."""
         needed = form.frozen_rdb_version(value)
-        if is_valkey_version(self._version):
+        if kinds.is_valkey_version(self._version):
             if not form.frozen_fits_valkey(value):
                 raise PersistenceError(f"Valkey cannot hold {form.plural()} as there are here")
         elif not needed:

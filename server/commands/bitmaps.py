@@ -19,22 +19,7 @@ from headrace.server.commands.together import Ran, Reader, Requests, Values, rea
 from headrace.server.commands.typed_keys import buffer_at, in_place, lengthen, writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
-from headrace.storage.string.bits import (
-    AND,
-    AND_NOT,
-    OR,
-    XOR,
-    combine,
-    complement,
-    count_bit_range,
-    count_bits,
-    find_bit,
-    get_bit,
-    piece,
-    read_field,
-    set_bit,
-    write_field,
-)
+from headrace.storage.string import bits
 
 BITS_SET: Final = Event(b"setbit", EVENT_STRING, touches=True)
 COMBINED: Final = Event(b"set", EVENT_STRING, touches=True)
@@ -97,7 +82,7 @@ def setbit(call: Call) -> object:
     if bit != 0 and bit != 1:
         raise CommandError(type_errors.NOT_A_BIT)
     target = Target(call, offset)
-    old = set_bit(target.bits, offset, bit)
+    old = bits.set_bit(target.bits, offset, bit)
     if target.grown or old != bit:
         call.changed(argv[1], BITS_SET, argv)
     return old
@@ -107,7 +92,7 @@ def getbit(call: Call) -> object:
     """Reply: the bit; 0 behind the end and without a key."""
     offset = bit_offset(call, call.argv[2])
     data = buffer_at(call, call.argv[1])
-    return 0 if data is None else get_bit(data, offset)
+    return 0 if data is None else bits.get_bit(data, offset)
 
 
 class _Range:
@@ -155,8 +140,8 @@ def bitcount(call: Call) -> object:
     if data is None or (wanted.end < wanted.start < 0) or not wanted.fit(len(data)):
         return 0
     if wanted.in_bits:
-        return count_bit_range(data, wanted.start, wanted.end)
-    return count_bits(data, wanted.start, wanted.end + 1)
+        return bits.count_bit_range(data, wanted.start, wanted.end)
+    return bits.count_bits(data, wanted.start, wanted.end + 1)
 
 
 def bitpos(call: Call) -> object:
@@ -182,8 +167,8 @@ def bitpos(call: Call) -> object:
     if not wanted.fit(len(data)):
         return -1
     if wanted.in_bits:
-        return find_bit(data, bit, wanted.start, wanted.end)
-    found = find_bit(data, bit, wanted.start << 3, (wanted.end << 3) + 7)
+        return bits.find_bit(data, bit, wanted.start, wanted.end)
+    found = bits.find_bit(data, bit, wanted.start << 3, (wanted.end << 3) + 7)
     if found < 0 and not bit and len(argv) < 5:
         return len(data) << 3
     return found
@@ -211,7 +196,7 @@ def bitop(call: Call) -> object:
     # Written into on purpose: as in Redis, the result is ``raw`` whatever it spells.
     result = bytearray()
     for at in range(0, size, _PIECE_BYTES):
-        result += _combined(name, [piece(source, at, at + _PIECE_BYTES) for source in sources])
+        result += _combined(name, [bits.piece(source, at, at + _PIECE_BYTES) for source in sources])
     store(call, target, result)
     call.changed(target, COMBINED, argv)
     return size
@@ -221,23 +206,23 @@ def _combined(name: bytes, sources: list[bytes]) -> bytes:
     """Return a piece of the result, made of the same piece of each source."""
     first = sources[0]
     if name == b"NOT":
-        return complement(first)
+        return bits.complement(first)
     if name == b"ONE":
         return _one(sources)
     if name in _FOLDED:
         return _folded(_FOLDED[name], sources)
-    others = _folded(OR, sources[1:])
+    others = _folded(bits.OR, sources[1:])
     if name == b"DIFF":  # what the first has and none of the others
-        return combine(AND_NOT, first, others)
+        return bits.combine(bits.AND_NOT, first, others)
     if name == b"DIFF1":  # what one of the others has and not the first
-        return combine(AND_NOT, others, first)
-    return combine(AND, first, others)  # ANDOR: what the first has and one of the others
+        return bits.combine(bits.AND_NOT, others, first)
+    return bits.combine(bits.AND, first, others)  # ANDOR: what the first has and one of the others
 
 
 def _folded(operation: int, sources: list[bytes]) -> bytes:
     result = sources[0]
     for source in sources[1:]:
-        result = combine(operation, result, source)
+        result = bits.combine(operation, result, source)
     return result
 
 
@@ -246,12 +231,12 @@ def _one(sources: list[bytes]) -> bytes:
     any_has = sources[0]
     several_have = b""
     for source in sources[1:]:
-        several_have = combine(OR, several_have, combine(AND, any_has, source))
-        any_has = combine(OR, any_has, source)
-    return combine(AND_NOT, any_has, several_have)
+        several_have = bits.combine(bits.OR, several_have, bits.combine(bits.AND, any_has, source))
+        any_has = bits.combine(bits.OR, any_has, source)
+    return bits.combine(bits.AND_NOT, any_has, several_have)
 
 
-_FOLDED: Final = {b"AND": AND, b"OR": OR, b"XOR": XOR}
+_FOLDED: Final = {b"AND": bits.AND, b"OR": bits.OR, b"XOR": bits.XOR}
 _PIECE_BYTES: Final = 1 << 15  # of each source: few enough to stay in the processor's caches
 _OF_TWO: Final = (b"DIFF", b"DIFF1", b"ANDOR")
 _OTHERS: Final = (b"NOT", b"ONE")
@@ -289,7 +274,7 @@ class _Operation:
 
     def read(self, data: bytes | bytearray) -> int:
         """The number that stands there."""
-        value = read_field(data, self.offset, self.width)
+        value = bits.read_field(data, self.offset, self.width)
         return value - (1 << self.width) if self.signed and value >> (self.width - 1) else value
 
     def fitting(self, number: int) -> int | None:
@@ -369,7 +354,7 @@ def bitfield(call: Call) -> object:
             replies.append(None)
             continue
         replies.append(new if adds else old)
-        write_field(target.bits, operation.offset, operation.width, new)
+        bits.write_field(target.bits, operation.offset, operation.width, new)
         if target.grown or new != old:
             changes += 1
     key = call.argv[1]
@@ -420,7 +405,7 @@ def setbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
         place: i64 = offset
         if not isinstance(value, bytearray) or place >> 3 >= len(value):
             break
-        old = set_bit(value, place, bit)
+        old = bits.set_bit(value, place, bit)
         if old != bit:
             changes += 1
             if noted:
@@ -451,7 +436,7 @@ def getbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
         else:
             if not isinstance(value, (bytes, bytearray)):
                 break
-            out.number(get_bit(value, offset))
+            out.number(bits.get_bit(value, offset))
             hits += 1
         at += 1
     call.count_reads(hits, at - first - hits)
@@ -467,7 +452,7 @@ class _Count(Reader):
     def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
         if not isinstance(value, (bytes, bytearray)):
             return False
-        out.number(count_bits(value, 0, len(value)))
+        out.number(bits.count_bits(value, 0, len(value)))
         return True
 
 

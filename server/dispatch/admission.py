@@ -27,26 +27,12 @@ from headrace.server.clients.session import (
     Session,
     allowed_by,
 )
+from headrace.server.dispatch import rows
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import MOST_ALIKE
 from headrace.server.dispatch.key_specs import crosses_slots, key_uses
 from headrace.server.dispatch.permission import refused_line
-from headrace.server.dispatch.rows import (
-    ADMIN,
-    ALLOW_BUSY,
-    DENYOOM,
-    LOADING,
-    MAY_REPLICATE,
-    NO_AUTH,
-    NO_MULTI,
-    ORIGINALS,
-    READONLY,
-    SCRIPT_RUNNER,
-    STALE,
-    TABLE,
-    WRITE,
-    Command,
-)
+from headrace.server.dispatch.rows import Command
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -67,8 +53,10 @@ _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 # What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
 _RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"discard")
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf", b"multi", b"exec")
-_OF_ANY: Final = WRITE | MAY_REPLICATE | DENYOOM  # what EXEC has of any request of its queue
-_SEES_DATA: Final = READONLY | WRITE | SCRIPT_RUNNER
+_OF_ANY: Final = (
+    rows.WRITE | rows.MAY_REPLICATE | rows.DENYOOM
+)  # what EXEC has of any request of its queue
+_SEES_DATA: Final = rows.READONLY | rows.WRITE | rows.SCRIPT_RUNNER
 _MAKING: Final = frozenset(("INSERT", "UPDATE"))  # what may be done with a key that is not there
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
@@ -91,7 +79,7 @@ def find_row(met: dict[bytes, Command], argv: list[bytes]) -> Command:
     Raises:
         CommandError: for an unknown command or subcommand, or a wrong number of words.
     """
-    row = TABLE.get(argv[0].lower())
+    row = rows.TABLE.get(argv[0].lower())
     if row is None:
         raise CommandError(errors.unknown_command(argv))
     if len(met) < MOST_NAMES:
@@ -109,7 +97,7 @@ def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command
         names: takes the row of the first word.
     """
     name = argv[0].lower()
-    row = ORIGINALS.get(name) or TABLE.get(name)
+    row = rows.ORIGINALS.get(name) or rows.TABLE.get(name)
     if row is None:
         raise CommandError(errors.unknown_command(argv))
     names[argv[0]] = row
@@ -122,12 +110,12 @@ def runs_again(row: Command) -> bool:
     All are run that may change data, scripts or functions, or tell subscribers something. What acts
     on the server or on a connection is not: a file does not shut down its server.
     """
-    return bool(row.flags & (WRITE | MAY_REPLICATE)) or row.name in _RUN_AGAIN
+    return bool(row.flags & (rows.WRITE | rows.MAY_REPLICATE)) or row.name in _RUN_AGAIN
 
 
 def changes_nothing(row: Command) -> bool:
     """Return whether nothing is lost where a command is not run."""
-    return bool(row.flags & READONLY) or row.name in _NO_CHANGES
+    return bool(row.flags & rows.READONLY) or row.name in _NO_CHANGES
 
 
 def _fitting(row: Command, argv: list[bytes]) -> Command:
@@ -189,9 +177,9 @@ def admit(
         return NO_REPLY
     if special & OF_REGION and not is_of_regions(row):
         return refuse(server, session, row, argv, errors.AA_NOT_AT_THIS_PORT)
-    if special & NEEDS_AUTH and not row.flags & NO_AUTH:
+    if special & NEEDS_AUTH and not row.flags & rows.NO_AUTH:
         return refuse(server, session, row, argv, errors.NO_AUTH)
-    if special & IN_MULTI and row.flags & NO_MULTI:
+    if special & IN_MULTI and row.flags & rows.NO_MULTI:
         return refuse(server, session, row, argv, errors.NOT_IN_MULTI)
     if special & LIMITED:
         line = refused_line(server, session, row, argv)
@@ -208,7 +196,7 @@ def admit(
             if session.special & CLOSING:
                 return NO_REPLY
         line = b""
-        if server.gate.reasons & gate.SCRIPT_AT_WORK and not row.flags & ALLOW_BUSY:
+        if server.gate.reasons & gate.SCRIPT_AT_WORK and not row.flags & rows.ALLOW_BUSY:
             line = server.gate.busy
         elif server.gate.reasons & gate.STRICT_SLOTS and crosses_slots(session, row, argv):
             line = errors.CROSS_SLOT
@@ -217,7 +205,7 @@ def admit(
             return refuse(server, session, row, argv, line)
     if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
         return refuse(server, session, row, argv, errors.NOT_IN_SUBSCRIBER % row.name)
-    if special & MONITORING and row.flags & (READONLY | WRITE):
+    if special & MONITORING and row.flags & (rows.READONLY | rows.WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
     if server.gate.reasons & (gate.LINK_DOWN | gate.LOADING_DATA | gate.HALF_JOINED):
         line = _without_data(server, row, flags)
@@ -225,7 +213,7 @@ def admit(
             return refuse(server, session, row, argv, line)
     reasons = server.gate.reasons
     if reasons & gate.PAUSED_ALL or (
-        reasons & gate.PAUSED_WRITES and flags & (WRITE | MAY_REPLICATE)
+        reasons & gate.PAUSED_WRITES and flags & (rows.WRITE | rows.MAY_REPLICATE)
     ):
         session.special |= PAUSED
         return HELD
@@ -244,7 +232,7 @@ def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: lis
 
     These have sessions in the next turn. A script that keeps the event loop serves only those.
     """
-    may_be_long = row.flags & SCRIPT_RUNNER or row.name == b"exec"
+    may_be_long = row.flags & rows.SCRIPT_RUNNER or row.name == b"exec"
     if may_be_long and dispatcher.server.gate.reasons & gate.NEWCOMERS:
         return True
     slicing = dispatcher.slicing
@@ -256,7 +244,7 @@ def flags_of_request(server: Server, session: Session, row: Command, argv: list[
 
     A script says in its first line what it does, and what it may do there (``getCommandFlags``).
     """
-    if row.flags & SCRIPT_RUNNER:
+    if row.flags & rows.SCRIPT_RUNNER:
         return server.ready_scripting().flags_of(row.flags, row.name, argv)
     transaction = session.transaction
     if transaction is not None and row.name == b"exec":
@@ -271,9 +259,9 @@ def is_stale(server: Server) -> bool:
 
 def _without_data(server: Server, row: Command, flags: int) -> bytes:
     """Why a command is refused while the data is not there, or old; empty if it is not."""
-    if not flags & STALE and is_stale(server):
+    if not flags & rows.STALE and is_stale(server):
         return errors.MASTER_DOWN
-    if server.gate.reasons & gate.LOADING_DATA and not flags & LOADING:
+    if server.gate.reasons & gate.LOADING_DATA and not flags & rows.LOADING:
         return errors.LOADING
     if server.gate.reasons & gate.HALF_JOINED and (row.flags & _SEES_DATA or row.name == b"exec"):
         return errors.AA_HALF_JOINED
@@ -294,7 +282,7 @@ def refuse(
     transaction = session.transaction
     if transaction is not None:
         transaction.failed = True
-    named = TABLE.get(argv[0].lower())
+    named = rows.TABLE.get(argv[0].lower())
     if named is not None and named.name == b"exec":
         session.drop_transaction()
         server.watches.unwatch(session)
@@ -309,9 +297,9 @@ def refuse(
 def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
     """Why the server runs no such command now, in the words of the reply; empty if it does."""
     server = dispatcher.server
-    if flags & DENYOOM and is_out_of_memory(server):
+    if flags & rows.DENYOOM and is_out_of_memory(server):
         return errors.OUT_OF_MEMORY
-    if not flags & WRITE:
+    if not flags & rows.WRITE:
         return unsaved_line(dispatcher) if row.name == b"ping" else b""
     line = unsaved_line(dispatcher)
     if line:
@@ -319,7 +307,7 @@ def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
     region = server.data.region
     if server.gate.reasons & gate.REGION_REFUSES and region is not None:
         # AA FORGET ends the waiting for others.
-        return b"" if row.flags & ADMIN else region.refusal
+        return b"" if row.flags & rows.ADMIN else region.refusal
     if lacks_replicas(server):
         return errors.NO_REPLICAS
     return errors.READ_ONLY_REPLICA if is_read_only(server) else b""
@@ -359,7 +347,7 @@ def _forbidden(server: Server, session: Session, row: Command, argv: list[bytes]
         writes = [use for use in key_uses(row, argv) if not _MAKING.isdisjoint(use.flags)]
         refused = writes and server.config.aa_other_keys != b"local"
         return errors.OTHER_KEYS_REFUSED if refused else b""
-    if not row.flags & ADMIN:
+    if not row.flags & rows.ADMIN:
         return b""
     if row.name == b"debug" and not allowed_by(server.config.enable_debug_command, session):
         return errors.DEBUG_NOT_ALLOWED
@@ -376,14 +364,14 @@ def is_of_regions(row: Command) -> bool:
 
 def is_queued(row: Command) -> bool:
     """Return whether a request is queued inside MULTI, and not run there and then."""
-    return row.name not in _UNQUEUED and not row.flags & NO_MULTI
+    return row.name not in _UNQUEUED and not row.flags & rows.NO_MULTI
 
 
 def is_queued_unseen(server: Server, row: Command) -> bool:
     """Return whether that goes for every client now, so that ``admit`` need not look."""
     if server.gate.reasons or (row.makes_others and server.data.region is not None):
         return False
-    return is_queued(row) and not row.flags & ADMIN
+    return is_queued(row) and not row.flags & rows.ADMIN
 
 
 def queue_same(
@@ -418,7 +406,7 @@ def _queue(server: Server, session: Session, row: Command, argv: list[bytes]) ->
     transaction.rows.append(row)
     transaction.requests.append(argv)
     flags = row.flags
-    if flags & SCRIPT_RUNNER:
+    if flags & rows.SCRIPT_RUNNER:
         flags = flags_of_request(server, session, row, argv)
     transaction.flags_of_all &= flags
     transaction.flags_of_any |= flags

@@ -24,22 +24,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.collection import Collection, SmallLimits
 from headrace.storage.digest import DIGEST_BYTES, Digest
-from headrace.storage.hash.small import (
-    BOTH,
-    EMPTY,
-    HEAD,
-    MOST,
-    PAIR,
-    Reading,
-    count_of,
-    cut,
-    find_field,
-    find_value,
-    head,
-    read_table,
-    with_field,
-    without,
-)
+from headrace.storage.hash import small
+from headrace.storage.hash.small import Reading
 from headrace.storage.hash.timed import (
     DEADLINE_BYTES,
     NEVER,
@@ -82,7 +68,7 @@ class Hash(Collection):
     """
 
     def __init__(self) -> None:
-        self.rep: object = EMPTY
+        self.rep: object = small.EMPTY
 
     # Reading
 
@@ -90,7 +76,7 @@ class Hash(Collection):
         """Return how many fields there are, those that have expired included."""
         rep = self.rep
         if isinstance(rep, bytes):
-            return count_of(rep)
+            return small.count_of(rep)
         if isinstance(rep, Table):
             return rep.count
         return self._timed().count()
@@ -99,7 +85,7 @@ class Hash(Collection):
         """The value of a field, or None."""
         rep = self.rep
         if isinstance(rep, bytes):
-            place = find_value(rep, field)
+            place = small.find_value(rep, field)
             return None if place < 0 else string_at(rep, place)
         if isinstance(rep, Table):
             return rep.get(field)
@@ -111,7 +97,7 @@ class Hash(Collection):
         if isinstance(rep, Table):
             return rep.get_packed(field)
         assert isinstance(rep, bytes)
-        place = find_value(rep, field)
+        place = small.find_value(rep, field)
         if place < 0:
             return None
         return rep[place : next_at(rep, place)]
@@ -120,7 +106,7 @@ class Hash(Collection):
         """The length of the value of a field; -1 if there is none."""
         rep = self.rep
         if isinstance(rep, bytes):
-            place = find_value(rep, field)
+            place = small.find_value(rep, field)
             return -1 if place < 0 else length_at(rep, place)
         value = self.get(field)
         return -1 if value is None else len(value)
@@ -129,19 +115,19 @@ class Hash(Collection):
         """``FIELDS``, ``VALUES`` or ``BOTH``, without what has expired."""
         rep = self.rep
         if isinstance(rep, bytes):
-            return Reading(count_of(rep), [cut(rep, HEAD, what)])
+            return Reading(small.count_of(rep), [small.cut(rep, small.HEAD, what)])
         if isinstance(rep, Table):
-            return read_table(rep, what)
+            return small.read_table(rep, what)
         return self._timed().read(what, now_ms)
 
     def elements(self) -> list[bytes]:
         """All fields with their values, each pair packed."""
         found: list[bytes] = []
-        for piece in self.read(BOTH, NEVER).pieces:
+        for piece in self.read(small.BOTH, NEVER).pieces:
             at: i64 = 0
             end: i64 = len(piece)
             while at < end:
-                stop = next_at(piece, at, PAIR)
+                stop = next_at(piece, at, small.PAIR)
                 found.append(piece[at:stop])
                 at = stop
         return found
@@ -159,8 +145,8 @@ class Hash(Collection):
             return rep.random(bits)
         count = self.size()
         if isinstance(rep, bytes):
-            at = next_at(rep, HEAD, PAIR * (bits % count))
-            return rep[at : next_at(rep, at, PAIR)]
+            at = next_at(rep, small.HEAD, small.PAIR * (bits % count))
+            return rep[at : next_at(rep, at, small.PAIR)]
         return self.elements()[bits % count]
 
     def scan(self, cursor: int, least: int, now_ms: int) -> tuple[int, list[bytes]]:
@@ -171,7 +157,7 @@ class Hash(Collection):
         rep = self.rep
         table = rep.table if isinstance(rep, TimedTable) else rep
         if not isinstance(table, Table):
-            return 0, self.read(BOTH, now_ms).pieces
+            return 0, self.read(small.BOTH, now_ms).pieces
         found: list[bytes] = []
         cursor = table.scan(cursor, least, found)
         if isinstance(rep, TimedTable) and has_passed(rep.first_ms(), now_ms):
@@ -196,12 +182,12 @@ class Hash(Collection):
         if isinstance(rep, bytes):
             most = limits.element_bytes
             if len(field) <= most and len(value) <= most:
-                place = find_value(rep, field)
+                place = small.find_value(rep, field)
                 if place >= 0:
                     self.rep = with_string(rep, place, value)
                     return False
-                self.rep = with_field(rep, field, value)
-                if count_of(rep) >= min(limits.elements, MOST):
+                self.rep = small.with_field(rep, field, value)
+                if small.count_of(rep) >= min(limits.elements, small.MOST):
                     self.grow()
                 return True
             return self.grow().put(field, value)
@@ -213,7 +199,7 @@ class Hash(Collection):
             self.grow()
         timed = self._timed()
         is_new = timed.put(field, value, keeps)
-        if isinstance(timed, TimedPiece) and timed.count() > min(limits.elements, MOST):
+        if isinstance(timed, TimedPiece) and timed.count() > min(limits.elements, small.MOST):
             self.grow()
         return is_new
 
@@ -221,10 +207,10 @@ class Hash(Collection):
         """Take a field out; False if there is none."""
         rep = self.rep
         if isinstance(rep, bytes):
-            place = find_field(rep, field)
+            place = small.find_field(rep, field)
             if place < 0:
                 return False
-            self.rep = without(rep, place)
+            self.rep = small.without(rep, place)
             return True
         if isinstance(rep, Table):
             return rep.remove(field)
@@ -252,7 +238,7 @@ class Hash(Collection):
         rep = self.rep
         table = Table(PAIR_TABLE, new_seed())
         if isinstance(rep, bytes):
-            pairs = unpack(rep[HEAD:])
+            pairs = unpack(rep[small.HEAD :])
             for at in range(0, len(pairs), 2):
                 table.put(pairs[at], pairs[at + 1])
             self.rep = table
@@ -367,7 +353,7 @@ class Hash(Collection):
 
     def add_to(self, digest: Digest) -> None:
         digest.mix_type(_DIGEST_NUMBER)
-        for piece in self.read(BOTH, NEVER).pieces:
+        for piece in self.read(small.BOTH, NEVER).pieces:
             at: i64 = 0
             end: i64 = len(piece)
             while at < end:
@@ -393,7 +379,7 @@ def packed_hash(pairs: list[bytes], deadlines: list[int] | None) -> Hash | None:
     if len(set(pairs[::2])) < count:
         return None
     made = Hash()
-    made.rep = head(count) + pack(pairs) if deadlines is None else piece_of(pairs, deadlines)
+    made.rep = small.head(count) + pack(pairs) if deadlines is None else piece_of(pairs, deadlines)
     return made
 
 
@@ -416,7 +402,7 @@ def flaw(value: Hash) -> str:
 def _flaw_of_piece(piece: bytes, timed: bool) -> str:
     met: set[bytes] = set()
     last_ms: i64 = 1
-    at = HEAD
+    at = small.HEAD
     end: i64 = len(piece)
     while at < end:
         middle = sound_end(piece, at)
@@ -433,7 +419,9 @@ def _flaw_of_piece(piece: bytes, timed: bool) -> str:
             last_ms = deadline_ms
             stop += DEADLINE_BYTES
         at = stop
-    return "" if len(met) == count_of(piece) else f"{len(met)} fields where others are counted"
+    return (
+        "" if len(met) == small.count_of(piece) else f"{len(met)} fields where others are counted"
+    )
 
 
 def _flaw_of_times(rep: TimedTable) -> str:

@@ -25,18 +25,8 @@ from headrace.storage.due import (
     heap_of,
     pair_of,
 )
-from headrace.storage.hash.small import (
-    BOTH,
-    EMPTY,
-    FIELDS,
-    HEAD,
-    VALUES,
-    Reading,
-    count_of,
-    cut,
-    head,
-    read_table,
-)
+from headrace.storage.hash import small
+from headrace.storage.hash.small import Reading
 from headrace.storage.packed.strings import (
     NOWHERE,
     header_bytes,
@@ -135,7 +125,7 @@ class TimedPiece(Timed):
         self.piece = piece
 
     def count(self) -> i64:
-        return count_of(self.piece)
+        return small.count_of(self.piece)
 
     def get(self, field: bytes) -> bytes | None:
         place = self._find(field)
@@ -178,7 +168,7 @@ class TimedPiece(Timed):
 
     def first_ms(self) -> i64:
         piece = self.piece
-        return NEVER if len(piece) == HEAD else read_i64_le(piece, _rest(piece, HEAD))
+        return NEVER if len(piece) == small.HEAD else read_i64_le(piece, _rest(piece, small.HEAD))
 
     def has_deadlines(self) -> bool:
         return self.first_ms() != NEVER
@@ -186,7 +176,7 @@ class TimedPiece(Timed):
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
         found: list[bytes] = []
         piece = self.piece
-        at = HEAD
+        at = small.HEAD
         end: i64 = len(piece)
         while at < end and most > 0:
             rest = _rest(piece, at)
@@ -196,26 +186,26 @@ class TimedPiece(Timed):
             at = rest + DEADLINE_BYTES
             most -= 1
         if found:
-            self.piece = head(count_of(piece) - len(found)) + piece[at:]
+            self.piece = small.head(small.count_of(piece) - len(found)) + piece[at:]
         return found
 
     def read(self, what: i64, now_ms: i64) -> Reading:
         out = BytesWriter()
         count: i64 = 0
         piece = self.piece
-        at = HEAD
+        at = small.HEAD
         end: i64 = len(piece)
         while at < end:
             middle = next_at(piece, at)
             rest = next_at(piece, middle)
             if not has_passed(read_i64_le(piece, rest), now_ms):
                 count += 1
-                if what == BOTH:
+                if what == small.BOTH:
                     out.write(piece[at:rest])
-                elif what == FIELDS:
+                elif what == small.FIELDS:
                     out.write(piece[at:middle])
                 else:
-                    assert what == VALUES
+                    assert what == small.VALUES
                     out.write(piece[middle:rest])
             at = rest + DEADLINE_BYTES
         return Reading(count, [out.getvalue()])
@@ -224,7 +214,7 @@ class TimedPiece(Timed):
         """Fields, values and deadlines, those that have passed included."""
         found: list[tuple[bytes, bytes, int]] = []
         piece = self.piece
-        at = HEAD
+        at = small.HEAD
         end: i64 = len(piece)
         while at < end:
             middle = next_at(piece, at)
@@ -244,7 +234,7 @@ class TimedPiece(Timed):
         piece = self.piece
         size: i64 = len(field)
         end: i64 = len(piece)
-        at = HEAD
+        at = small.HEAD
         while at < end:
             length = length_at(piece, at)
             start = at + header_bytes(length)
@@ -256,8 +246,8 @@ class TimedPiece(Timed):
     def _cut(self, place: i64) -> None:
         piece = self.piece
         self.piece = b"%b%b%b" % (
-            head(count_of(piece) - 1),
-            piece[HEAD:place],
+            small.head(small.count_of(piece) - 1),
+            piece[small.HEAD : place],
             piece[_rest(piece, place) + DEADLINE_BYTES :],
         )
 
@@ -271,7 +261,7 @@ class TimedPiece(Timed):
         at: i64 = len(piece)
         if deadline_ms != NEVER:
             end = at
-            at = HEAD
+            at = small.HEAD
             while at < end:
                 rest = _rest(piece, at)
                 other = read_i64_le(piece, rest)
@@ -279,8 +269,8 @@ class TimedPiece(Timed):
                     break
                 at = rest + DEADLINE_BYTES
         self.piece = b"%b%b%b%b%b%b" % (
-            head(count_of(piece) + 1),
-            piece[HEAD:at],
+            small.head(small.count_of(piece) + 1),
+            piece[small.HEAD : at],
             packed_string(field),
             value,
             packed_deadline(deadline_ms),
@@ -291,9 +281,9 @@ class TimedPiece(Timed):
 def timed_piece(pairs: bytes) -> TimedPiece:
     """Return what a small hash without deadlines is with them; none of its fields has one yet."""
     out = BytesWriter()
-    out.write(pairs[:HEAD] if len(pairs) else EMPTY)
+    out.write(pairs[: small.HEAD] if len(pairs) else small.EMPTY)
     never = packed_deadline(NEVER)
-    at = HEAD
+    at = small.HEAD
     end: i64 = len(pairs)
     while at < end:
         stop = next_at(pairs, at, _TWO)
@@ -309,7 +299,7 @@ def piece_of(pairs: list[bytes], deadlines: list[int]) -> TimedPiece:
     Fields of equal deadlines stay in the order in which they are given.
     """
     rows = sorted(range(len(deadlines)), key=lambda row: deadlines[row] or _AFTER_ALL)
-    made = [head(len(rows))]
+    made = [small.head(len(rows))]
     for row in rows:
         made.append(packed_string(pairs[2 * row]))
         made.append(packed_string(pairs[2 * row + 1]))
@@ -417,7 +407,7 @@ class TimedTable(Timed):
     def read(self, what: i64, now_ms: i64) -> Reading:
         first_ms = self.first_ms()
         if not has_passed(first_ms, now_ms):
-            return read_table(self.table, what)
+            return small.read_table(self.table, what)
         pieces: list[bytes] = []
         count: i64 = 0
         for directory in self.table.directories:
@@ -427,7 +417,7 @@ class TimedTable(Timed):
                 while at < len(living):
                     at = next_at(living, at, 2)
                     count += 1
-                pieces.append(cut(living, 0, what))
+                pieces.append(small.cut(living, 0, what))
         return Reading(count, pieces)
 
     def living(self, bucket: bytes, now_ms: i64) -> bytes:

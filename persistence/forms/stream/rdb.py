@@ -29,15 +29,8 @@ from struct import Struct
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
-from headrace.persistence.rdb.kinds import (
-    STREAM_5,
-    STREAM_7_0,
-    STREAM_7_2,
-    STREAM_8_6,
-    STREAM_8_8,
-    Broken,
-    is_valkey_version,
-)
+from headrace.persistence.rdb import kinds
+from headrace.persistence.rdb.kinds import Broken
 from headrace.persistence.rdb.packings import Listpack, elements
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.storage.stream.appending import append, open_block
@@ -108,7 +101,13 @@ def take_iid_times(stream: Stream, source: RdbSource) -> None:
         stream.record_iid(pid, iid, ms, seq, added_ms)
 
 
-KINDS: Final = (STREAM_5, STREAM_7_0, STREAM_7_2, STREAM_8_6, STREAM_8_8)
+KINDS: Final = (
+    kinds.STREAM_5,
+    kinds.STREAM_7_0,
+    kinds.STREAM_7_2,
+    kinds.STREAM_8_6,
+    kinds.STREAM_8_8,
+)
 _DELETED: Final = 1
 _SAME_FIELDS: Final = 2
 _U64: Final = 2**64
@@ -140,7 +139,7 @@ def read_stream(
     stream.last_ms = source.length()
     stream.last_seq = source.length()
     stream.entries_added = length
-    if kind >= STREAM_7_0:
+    if kind >= kinds.STREAM_7_0:
         source.length()  # the first ID, which the entries show
         source.length()
         stream.max_deleted_ms = source.length()
@@ -156,7 +155,7 @@ def read_stream(
         raise source.damage("as many entries added as there are, or more")
     for _ in range(source.length()):
         yield from _read_group(source, kind, stream)
-    if kind >= STREAM_8_6:
+    if kind >= kinds.STREAM_8_6:
         yield from _read_idmp(source, stream)
     yield stream
 
@@ -262,7 +261,7 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Iterator[None]:
         raise source.damage("each group once")
     last_ms = source.length()
     last_seq = source.length()
-    if kind >= STREAM_7_0:
+    if kind >= kinds.STREAM_7_0:
         read = source.length()
         entries_read = UNKNOWN if read == _UNKNOWN else read
     else:
@@ -287,7 +286,7 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Iterator[None]:
         if member in group.consumers:
             raise source.damage("each consumer once")
         consumer = group.create_consumer(member, _moment(source, source.signed(8)))
-        active_ms = source.signed(8) if kind >= STREAM_7_2 else consumer.seen_ms
+        active_ms = source.signed(8) if kind >= kinds.STREAM_7_2 else consumer.seen_ms
         consumer.active_ms = NEVER if active_ms < 0 else _moment(source, active_ms)
         for number in range(1, source.length() + 1):
             if number % _AT_ONCE == 0:
@@ -296,7 +295,7 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Iterator[None]:
             if place not in pending or place in owners:
                 raise source.damage("consumers that hold entries of their group, each once")
             owners[place] = consumer
-    if kind >= STREAM_8_8:
+    if kind >= kinds.STREAM_8_8:
         _read_released(source, group, pending, owners)
     if len(owners) != len(pending):
         raise source.damage("an owner of each pending entry")
@@ -381,13 +380,13 @@ _Pending = tuple[int, int, int, int, int]  # ID, owner, time and number of deliv
 
 def stream_type(version: int) -> int:
     """In which type a file of this version holds streams."""
-    if is_valkey_version(version):
-        return STREAM_7_2
+    if kinds.is_valkey_version(version):
+        return kinds.STREAM_7_2
     if version >= VERSION_8_8:
-        return STREAM_8_8
+        return kinds.STREAM_8_8
     if version >= VERSION_8_6:
-        return STREAM_8_6
-    return STREAM_7_2 if version >= VERSION_7_2 else STREAM_7_0
+        return kinds.STREAM_8_6
+    return kinds.STREAM_7_2 if version >= VERSION_7_2 else kinds.STREAM_7_0
 
 
 class StreamRdb(Walk):
@@ -427,7 +426,7 @@ class StreamRdb(Walk):
             self._group = _GroupRdb(self._output, self._kind, group)
             self._next_group += 1
             return True
-        if self._kind < STREAM_8_6:
+        if self._kind < kinds.STREAM_8_6:
             return False
         if not self._producers_left:
             self._producers_left = True
@@ -491,7 +490,7 @@ class _GroupRdb:
         self._unread = True
         self._next = 0
         pending = group.pending
-        if kind < STREAM_8_8:  # those that nobody holds are left out
+        if kind < kinds.STREAM_8_8:  # those that nobody holds are left out
             pending = sum([consumer.pending for consumer in group.consumers])
         note_group(output, group)
         output.string(group.name)
@@ -520,7 +519,7 @@ class _GroupRdb:
             self._consumer(place)
         if self._next < len(consumers):
             return True
-        if self._kind >= STREAM_8_8:
+        if self._kind >= kinds.STREAM_8_8:
             output.length(len(self._released) // _ID_BYTES)
             output.raw(bytes(self._released))
         return False
@@ -535,7 +534,7 @@ class _GroupRdb:
             seq = some.seq[number]
             owner = some.owners[number]
             if owner == NO_OWNER:
-                if self._kind < STREAM_8_8:
+                if self._kind < kinds.STREAM_8_8:
                     continue
                 self._released.extend(_ID.pack(ms, seq))
             self._pending.append((ms, seq, owner, some.delivery_ms[number], some.counts[number]))
@@ -558,7 +557,7 @@ class _GroupRdb:
         consumer = self._group.consumers[place]
         output.string(consumer.name)
         output.little(consumer.seen_ms, 8)
-        if self._kind >= STREAM_7_2:
+        if self._kind >= kinds.STREAM_7_2:
             output.little(consumer.active_ms, 8)
         ids = bytes(self._owned[place])
         self._owned[place] = bytearray()

@@ -29,8 +29,8 @@ from headrace.server.commands.together import Ran, Reader, Requests, Values, rea
 from headrace.server.commands.typed_keys import hash_at, hash_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
+from headrace.storage.hash import small
 from headrace.storage.hash.hash import Hash
-from headrace.storage.hash.small import BOTH, FIELDS, HEAD, VALUES, count_of
 from headrace.storage.hash.timed import NEVER, has_passed
 from headrace.storage.packed.strings import next_at, string_at
 
@@ -338,18 +338,18 @@ def hgetall(call: Call) -> object:
     if value is not None:
         rep = value.rep
         if isinstance(rep, bytes):  # most are small, and stand there as they are sent
-            return packed_pairs(rep, HEAD, count_of(rep), call.session.resp3)
-    return _all(call, value, BOTH)
+            return packed_pairs(rep, small.HEAD, small.count_of(rep), call.session.resp3)
+    return _all(call, value, small.BOTH)
 
 
 def hkeys(call: Call) -> object:
     """Reply: the fields."""
-    return _all(call, hash_at(call, call.argv[1]), FIELDS)
+    return _all(call, hash_at(call, call.argv[1]), small.FIELDS)
 
 
 def hvals(call: Call) -> object:
     """Reply: the values."""
-    return _all(call, hash_at(call, call.argv[1]), VALUES)
+    return _all(call, hash_at(call, call.argv[1]), small.VALUES)
 
 
 def _all(call: Call, value: Hash | None, what: i64) -> object:
@@ -365,7 +365,7 @@ def _all(call: Call, value: Hash | None, what: i64) -> object:
 
 
 def _begin(out: Packer, what: i64, count: i64) -> None:
-    if what == BOTH:
+    if what == small.BOTH:
         out.map(count)
     else:
         out.array(count)
@@ -425,7 +425,7 @@ def hrandfield(call: Call) -> object:
         value = _without_expired(call)
         return None if value is None else string_at(value.random(random_bits()), 0)
     count, with_values = random_count(argv, b"WITHVALUES")
-    what = BOTH if with_values else FIELDS
+    what = small.BOTH if with_values else small.FIELDS
     value = _without_expired(call)
     if value is None or not count:
         return []
@@ -483,12 +483,12 @@ def _repeated_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
 def _begun(call: Call, count: int, what: i64) -> Packer:
     resp3 = call.session.resp3
     out = Packer(resp3)
-    out.array(count if resp3 or what == FIELDS else 2 * count)
+    out.array(count if resp3 or what == small.FIELDS else 2 * count)
     return out
 
 
 def _add(out: Packer, pair: bytes, what: i64, resp3: bool) -> None:
-    if what == BOTH:
+    if what == small.BOTH:
         if resp3:
             out.array(2)
         out.strings(pair)
@@ -577,8 +577,8 @@ class _SmallHash(Reader):
         rep = value.rep if isinstance(value, Hash) else None
         if not isinstance(rep, bytes):
             return False
-        out.map(count_of(rep))
-        out.strings(rep[HEAD:])
+        out.map(small.count_of(rep))
+        out.strings(rep[small.HEAD :])
         return True
 
 
