@@ -15,7 +15,7 @@ import headrace.server.commands.families  # noqa: F401  (importing it fills the 
 from headrace.compat.errors import SHUTDOWN_FAILED
 from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import ErrorReply
-from headrace.server.acl.users import UsersError
+from headrace.server.acl.rules import UsersError
 from headrace.server.active_active import RegionAtWork
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.session import Session

@@ -28,7 +28,7 @@ from librt.random import randrange
 from mypy_extensions import i64
 
 from headrace.protocol.replies import Push, encode
-from headrace.server.acl.user import User
+from headrace.server.acl.users import User
 from headrace.server.changes.changes import Change, Changes, Listener
 from headrace.server.changes.events import EXPIRED
 from headrace.server.clients.clients import Clients

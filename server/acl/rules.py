@@ -1,4 +1,4 @@
-"""The rules that make a user, and what they have to know of commands.
+"""The rules that make a user, what they have to know of commands, and files of users.
 
 The table of commands (``server.dispatch.rows``) notes each of its rows here. Rules may also name
 commands of Redis that are not there, because a configuration that was made for Redis has to be
@@ -11,7 +11,15 @@ from typing import Final
 
 from headrace.compat import server_errors
 from headrace.protocol.requests import split_words
-from headrace.server.acl.user import READS, WRITES, ChannelPattern, KeyPattern, Selector, User
+from headrace.server.acl.users import (
+    READS,
+    WRITES,
+    ChannelPattern,
+    KeyPattern,
+    Selector,
+    User,
+    hashed,
+)
 
 CATEGORIES: Final = (
     b"keyspace",
@@ -122,13 +130,6 @@ class UnmatchedError(Exception):
 def has_spaces(text: bytes) -> bool:
     """Return whether there is a space, a line break or a NUL in a name or a pattern."""
     return any(char in _SPACES for char in text)
-
-
-def hashed(password: bytes) -> bytes:
-    """The SHA-256 of a password, as users keep it."""
-    from hashlib import sha256  # late: it loads OpenSSL, and few servers have passwords
-
-    return sha256(password).hexdigest().encode()
 
 
 def merged(words: list[bytes]) -> list[bytes]:
@@ -354,3 +355,69 @@ def _remember(selector: Selector, name: bytes, allow: bool) -> None:
     rules = [each for each in selector.rules if each[1:] != name and not each[1:].startswith(inner)]
     rules.append((b"+" if allow else b"-") + name)
     selector.rules = rules
+
+
+# Files of users
+
+_NOTHING_CHANGED: Final = (
+    "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
+)
+
+
+class UsersError(Exception):
+    """Users that cannot be read; the text says why, all in one line."""
+
+
+def parse_users(text: bytes, path: str, all_channels: bool) -> dict[bytes, User]:
+    """The users of a file, by name. Raises: UsersError, with everything that is wrong."""
+    users: dict[bytes, User] = {}
+    errors: list[str] = []
+    for number, line in enumerate(text.split(b"\n"), 1):
+        words = line.strip(b"\r\t ").split(b" ")
+        if not words[0] or words[0][:1] == b"#":
+            continue
+        place = f"{path}:{number}"
+        if words[0] != b"user" or len(words) < 2:
+            errors.append(f"{place} should start with user keyword followed by the username. ")
+            continue
+        name = words[1]
+        shown = name.decode("utf-8", "backslashreplace")
+        if has_spaces(name):
+            errors.append(f"'{place}: username '{shown}' contains invalid characters. ")
+            continue
+        if name in users:
+            errors.append(f"WARNING: Duplicate user '{shown}' found on line {number}. ")
+            continue
+        user = User(name, all_channels)
+        users[name] = user
+        errors += _applied(user, words[2:], place, all_channels)
+    if errors:
+        raise UsersError("".join([*errors, _NOTHING_CHANGED]))
+    return users
+
+
+def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> list[str]:
+    """Apply the rules of a line; what is wrong with it."""
+    try:
+        rules = merged(words)
+    except UnmatchedError:
+        return [f"{place}: Unmatched parenthesis in selector definition."]
+    errors: list[str] = []
+    reported = False
+    for rule in rules:
+        try:
+            change_user(user, rule.strip(b"\r\t"), all_channels)
+        except RuleError as error:
+            reason = error.reason.decode()
+            if error.reason == server_errors.UNKNOWN_TO_ACL:  # the only kind that holds no secret
+                shown = error.rule.decode("utf-8", "backslashreplace")
+                errors.append(f"{place}: Error in applying operation '{shown}': {reason}. ")
+            elif not reported:
+                errors.append(f"{place}: {reason}. ")
+                reported = True
+    return errors
+
+
+def rendered(users: list[User]) -> bytes:
+    """The contents of a file with these users."""
+    return b"".join([user.shown() + b"\n" for user in users])

@@ -1,20 +1,234 @@
-"""All users of a server, and those in files."""
+"""Users: names, passwords, and rights in selectors, of which one has to fit a whole request.
+
+A selector is a set of rights that all have to fit a request together. A user has one of its own,
+and may have more, each in parentheses.
+"""
 
 from __future__ import annotations
 
 from _operator import _compare_digest
 from typing import Final
 
-from headrace.compat.server_errors import UNKNOWN_TO_ACL
-from headrace.server.acl.rules import (
-    RuleError,
-    UnmatchedError,
-    change_user,
-    has_spaces,
-    hashed,
-    merged,
-)
-from headrace.server.acl.user import UNLIMITED, User
+from headrace.compat.glob import Glob
+
+READS: Final = 1
+WRITES: Final = 2
+_SIGNS: Final = {READS: b"%R~", WRITES: b"%W~", READS | WRITES: b"~"}
+
+
+class KeyPattern:
+    """A pattern of keys, and what may be done with those that fit."""
+
+    def __init__(self, text: bytes, rights: int) -> None:
+        self.text: Final = text
+        self.rights = rights
+        self.glob: Final = Glob(text)
+
+    def shown(self) -> bytes:
+        """The rule that makes it."""
+        return _SIGNS[self.rights] + self.text
+
+
+class ChannelPattern:
+    """A pattern of channels."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text: Final = text
+        self.glob: Final = Glob(text)
+
+
+class Selector:
+    """Says what may be done.
+
+    Attributes:
+        all_commands: without any exception.
+        begins_with_all: ``+@all`` was the last rule about all commands, and not ``-@all``.
+        commands: names of those that are allowed, without ``all_commands``.
+        first_words: of commands, not in ``commands``, that are allowed with these behind them.
+        rules: about commands, after ``+@all`` or ``-@all``, in the form in which they are shown.
+        all_keys, keys: the patterns, of which there are none with ``all_keys``.
+        all_channels, channels: alike.
+    """
+
+    def __init__(self, all_channels: bool) -> None:
+        self.all_commands = False
+        self.begins_with_all = False
+        self.commands: set[bytes] = set()
+        self.first_words: dict[bytes, list[bytes]] = {}
+        self.rules: list[bytes] = []
+        self.all_keys = False
+        self.keys: list[KeyPattern] = []
+        self.all_channels = all_channels
+        self.channels: list[ChannelPattern] = []
+
+    def copy(self) -> Selector:
+        """Another one with the same rights."""
+        other = Selector(self.all_channels)
+        other.all_commands = self.all_commands
+        other.begins_with_all = self.begins_with_all
+        other.commands = set(self.commands)
+        other.first_words = {name: list(words) for name, words in self.first_words.items()}
+        other.rules = list(self.rules)
+        other.all_keys = self.all_keys
+        other.keys = [KeyPattern(each.text, each.rights) for each in self.keys]
+        other.channels = list(self.channels)
+        return other
+
+    # What may be done
+
+    def is_unlimited(self) -> bool:
+        """Return whether everything may be done."""
+        return self.all_commands and self.all_keys and self.all_channels
+
+    def allows_command(self, name: bytes, argv: list[bytes]) -> bool:
+        """Return whether a command may be run, whatever its keys and channels are."""
+        if self.all_commands or name in self.commands:
+            return True
+        words = self.first_words.get(name)
+        return words is not None and len(argv) > 1 and argv[1].lower() in words
+
+    def allows_key(self, key: bytes, rights: int) -> bool:
+        """Return whether a key may be read, written or, with no rights, be mentioned."""
+        if self.all_keys:
+            return True
+        for pattern in self.keys:
+            if pattern.rights & rights == rights and pattern.glob.matches(key):
+                return True
+        return False
+
+    def allows_every_key(self, rights: int) -> bool:
+        """Return whether that goes for each key there may be."""
+        if self.all_keys:
+            return True
+        return any(each.text == b"*" and each.rights & rights == rights for each in self.keys)
+
+    def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
+        """Return whether a channel may be used; a pattern stands among them literally."""
+        return self.all_channels or fits_any(self.channels, channel, is_pattern)
+
+    # How it is shown
+
+    def shown_commands(self) -> bytes:
+        """The rules about commands."""
+        first = b"+@all" if self.begins_with_all else b"-@all"
+        return b" ".join([first, *self.rules])
+
+    def shown_keys(self) -> bytes:
+        """The rules about keys."""
+        return b"~*" if self.all_keys else b" ".join([each.shown() for each in self.keys])
+
+    def shown_channels(self) -> bytes:
+        """The rules about channels that add some."""
+        return (
+            b"&*" if self.all_channels else b" ".join([b"&" + each.text for each in self.channels])
+        )
+
+    def shown(self) -> bytes:
+        """All rules that make it, beginning with nothing."""
+        channels = self.shown_channels()
+        if not self.all_channels:
+            channels = b"resetchannels " + channels
+        words = [self.shown_keys(), channels.rstrip(b" "), self.shown_commands()]
+        return b" ".join([word for word in words if word])
+
+
+def fits_any(patterns: list[ChannelPattern], channel: bytes, is_pattern: bool) -> bool:
+    """Return whether a channel fits one of these, or a pattern is one of them."""
+    for pattern in patterns:
+        if pattern.text == channel if is_pattern else pattern.glob.matches(channel):
+            return True
+    return False
+
+
+def hashed(password: bytes) -> bytes:
+    """The SHA-256 of a password, as users keep it."""
+    from hashlib import sha256  # late: it loads OpenSSL, and few servers have passwords
+
+    return sha256(password).hexdigest().encode()
+
+
+class User:
+    """Who a client is.
+
+    Attributes:
+        enabled: clients may log in.
+        no_password: any password will do.
+        skips_checks: the flag ``skip-sanitize-payload``. It is shown, and changes nothing: what
+            RESTORE is given is always checked.
+        passwords: their SHA-256, in hexadecimal digits.
+        selectors: the user's own, and then those in parentheses.
+        limited: there is something that it may not do.
+    """
+
+    def __init__(self, name: bytes, all_channels: bool) -> None:
+        self.name: Final = name
+        self.enabled = False
+        self.no_password = False
+        self.skips_checks = False
+        self.passwords: list[bytes] = []
+        self.selectors: list[Selector] = [Selector(all_channels)]
+        self.limited = True
+
+    def copy(self) -> User:
+        """Another one that is the same."""
+        other = User(self.name, False)
+        other.become(self)
+        return other
+
+    def become(self, other: User) -> None:
+        """Have the flags, passwords and rights of another user."""
+        self.enabled = other.enabled
+        self.no_password = other.no_password
+        self.skips_checks = other.skips_checks
+        self.passwords = list(other.passwords)
+        self.selectors = [each.copy() for each in other.selectors]
+        self.settle()
+
+    def settle(self) -> None:
+        """Find out whether it is limited, after its rights have changed."""
+        self.limited = not any(each.is_unlimited() for each in self.selectors)
+
+    def readable(self, keys: list[bytes]) -> list[bytes]:
+        """Those of some keys that it may read, by whichever commands."""
+        if not self.limited or any(each.allows_every_key(READS) for each in self.selectors):
+            return keys
+        return [key for key in keys if self._may_read(key)]
+
+    def _may_read(self, key: bytes) -> bool:
+        return any(each.allows_key(key, READS) for each in self.selectors)
+
+    def flags(self) -> list[bytes]:
+        """The words that say what it is, in their order."""
+        flags = [b"on" if self.enabled else b"off"]
+        if self.no_password:
+            flags.append(b"nopass")
+        flags.append(b"skip-sanitize-payload" if self.skips_checks else b"sanitize-payload")
+        return flags
+
+    def shown(self) -> bytes:
+        """The line that makes it, as it stands in files."""
+        words = [b"user", self.name, *self.flags()]
+        words += [b"#" + password for password in self.passwords]
+        words.append(self.selectors[0].shown())
+        words += [b"(" + each.shown() + b")" for each in self.selectors[1:]]
+        return b" ".join(words)
+
+
+def _unlimited() -> User:
+    user = User(b"default", True)
+    user.enabled = True
+    user.no_password = True
+    own = user.selectors[0]
+    own.all_commands = True
+    own.begins_with_all = True
+    own.all_keys = True
+    user.settle()
+    return user
+
+
+# Whoever is no client: what is read from files, and other regions, which have a secret instead.
+UNLIMITED: Final = _unlimited()
+
 
 DEFAULT_USER: Final = b"default"
 
@@ -78,67 +292,3 @@ class Users:
         for known in user.passwords:
             fits |= _compare_digest(found, known)
         return user if fits else None
-
-
-_NOTHING_CHANGED: Final = (
-    "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
-)
-
-
-class UsersError(Exception):
-    """Users that cannot be read; the text says why, all in one line."""
-
-
-def parse_users(text: bytes, path: str, all_channels: bool) -> dict[bytes, User]:
-    """The users of a file, by name. Raises: UsersError, with everything that is wrong."""
-    users: dict[bytes, User] = {}
-    errors: list[str] = []
-    for number, line in enumerate(text.split(b"\n"), 1):
-        words = line.strip(b"\r\t ").split(b" ")
-        if not words[0] or words[0][:1] == b"#":
-            continue
-        place = f"{path}:{number}"
-        if words[0] != b"user" or len(words) < 2:
-            errors.append(f"{place} should start with user keyword followed by the username. ")
-            continue
-        name = words[1]
-        shown = name.decode("utf-8", "backslashreplace")
-        if has_spaces(name):
-            errors.append(f"'{place}: username '{shown}' contains invalid characters. ")
-            continue
-        if name in users:
-            errors.append(f"WARNING: Duplicate user '{shown}' found on line {number}. ")
-            continue
-        user = User(name, all_channels)
-        users[name] = user
-        errors += _applied(user, words[2:], place, all_channels)
-    if errors:
-        raise UsersError("".join([*errors, _NOTHING_CHANGED]))
-    return users
-
-
-def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> list[str]:
-    """Apply the rules of a line; what is wrong with it."""
-    try:
-        rules = merged(words)
-    except UnmatchedError:
-        return [f"{place}: Unmatched parenthesis in selector definition."]
-    errors: list[str] = []
-    reported = False
-    for rule in rules:
-        try:
-            change_user(user, rule.strip(b"\r\t"), all_channels)
-        except RuleError as error:
-            reason = error.reason.decode()
-            if error.reason == UNKNOWN_TO_ACL:  # the only kind that holds no secret
-                shown = error.rule.decode("utf-8", "backslashreplace")
-                errors.append(f"{place}: Error in applying operation '{shown}': {reason}. ")
-            elif not reported:
-                errors.append(f"{place}: {reason}. ")
-                reported = True
-    return errors
-
-
-def rendered(users: list[User]) -> bytes:
-    """The contents of a file with these users."""
-    return b"".join([user.shown() + b"\n" for user in users])

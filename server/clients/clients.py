@@ -13,8 +13,7 @@ from typing import Final
 from headrace.compat.glob import Glob
 from headrace.protocol.replies import Push, Status, encode
 from headrace.protocol.requests import quoted
-from headrace.server.acl.user import ChannelPattern, User, fits_any
-from headrace.server.acl.users import Users
+from headrace.server.acl.users import ChannelPattern, User, Users, fits_any
 from headrace.server.clients.session import (
     BLOCKED,
     CACHING,

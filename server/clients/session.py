@@ -11,7 +11,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from headrace.persistence.log import Written
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
-from headrace.server.acl.user import UNLIMITED, User
+from headrace.server.acl.users import UNLIMITED, User
 from headrace.server.config.config import Config
 from headrace.server.statistics.statistics import CallCounters
 from headrace.server.waiting import Parked, Sleeper, Waiter

@@ -15,12 +15,13 @@ from headrace.server.acl.rules import (
     CATEGORIES,
     RuleError,
     UnmatchedError,
+    UsersError,
     change_user,
     has_spaces,
     merged,
+    rendered,
 )
-from headrace.server.acl.user import Selector, User
-from headrace.server.acl.users import DEFAULT_USER, UsersError, rendered
+from headrace.server.acl.users import DEFAULT_USER, Selector, User
 from headrace.server.clients.clients import channels_left, loses_channels, put_out, settle_all
 from headrace.server.clients.session import OF_REGION, Session
 from headrace.server.config.files import replace_file

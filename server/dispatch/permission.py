@@ -19,7 +19,7 @@ from headrace.server.acl.log import (
     TRANSACTION,
     Entry,
 )
-from headrace.server.acl.user import READS, WRITES, Selector, User
+from headrace.server.acl.users import READS, WRITES, Selector, User
 from headrace.server.clients.client_line import client_line
 from headrace.server.clients.session import IN_MULTI, Session
 from headrace.server.dispatch.key_specs import KeyUse, has_keys, key_uses

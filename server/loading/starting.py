@@ -19,9 +19,15 @@ from headrace.persistence.rdb.reader import RdbReader
 from headrace.persistence.snapshot.decode import Decoder, SnapshotLoader
 from headrace.persistence.snapshot.file import MAGIC, is_rdb_file, is_snapshot, rdb_refusal
 from headrace.persistence.taker import LiveKeys
-from headrace.server.acl.rules import RuleError, change_user, has_spaces, merged
-from headrace.server.acl.user import User
-from headrace.server.acl.users import DEFAULT_USER, Users, UsersError, parse_users
+from headrace.server.acl.rules import (
+    RuleError,
+    UsersError,
+    change_user,
+    has_spaces,
+    merged,
+    parse_users,
+)
+from headrace.server.acl.users import DEFAULT_USER, User, Users
 from headrace.server.config.config import Config, defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.rewriting import RewriteJob
