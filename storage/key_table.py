@@ -1,8 +1,14 @@
 """The keys of one database with what belongs to each, and how a key is found by its name.
 
-Keys stand in slots, numbered from 0 without a gap. A page holds 1,024 of them in two arrays: the
-key and its value side by side, and the stamps. No object stands for a key besides its own bytes.
-Deadlines take room only in pages where a key has one, and so do the marks of a freezing.
+Keys stand in slots, numbered from 0 without a gap. A page holds 1,024 of them: their stamps, and
+in groups of 32 their keys and values. Deadlines take room only in pages where a key has one, and so
+do the marks of a freezing.
+
+**Folding.** In a table of many keys, those that were not used for a while are folded: the keys of a
+group with those of its values that are small become one ``bytes`` (``storage.folded``). What is
+changed later, or may be written into, stands beside it as an object, and is folded again. A value
+that anybody has from ``read`` or ``hold`` is the one in the table until the next ``fold_some``, so
+that is called where no command is at work.
 
 **Stamps.** A stamp says how a key is used: when it was last asked for, or what a ``Usage`` makes of
 that. **Sizes** of keys are kept while somebody wants to know what all of them take: each as it was
@@ -37,6 +43,10 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.faces import cost_of
+from headrace.storage.folded import FOLDED, can_fold, fold, is_key
+from headrace.storage.folded import key_at as folded_key
+from headrace.storage.folded import touch as touch_folded
+from headrace.storage.folded import value_at as folded_value
 from headrace.storage.packed.table import hash_of, new_seed
 from headrace.storage.value import Freeable, Value
 
@@ -47,6 +57,9 @@ MOST_AHEAD: Final = 32  # keys that ``look_ahead`` takes at once, at most
 _PAGE: Final = 1024
 _PAGE_BITS: Final[i64] = 10
 _WITHIN_PAGE: Final[i64] = 1023
+_GROUP_BITS: Final[i64] = 5
+_WITHIN_GROUP: Final[i64] = FOLDED - 1
+_ALL_FOLDED: Final[list[object]] = [None] * 64  # never written to
 _SLOT_BITS: Final[i64] = 31
 _SLOT_MASK: Final[i64] = 0x7FFFFFFF
 _SCATTERED: Final[i64] = 4096  # keys: with their values they outgrow the caches of a core
@@ -56,6 +69,8 @@ _MOST_DEPTH: Final[i64] = 21
 _HASH_BITS: Final[i64] = 32  # as ``hash_of`` gives them
 _DEADLINE: Final[i64] = 1  # of a stamp: the key has one; the other bits say how it is used
 _LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access, or the greatest usage
+_QUIET_MS: Final[i64] = 1000
+_LOOKS_FOR_A_KEY: Final[i64] = 16  # folding a key takes as long as so many looks at a group
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
 
 
@@ -83,11 +98,61 @@ class Usage:
 
 
 @mypyc_attr(acyclic=True)
+class _Group:
+    """The keys of 32 slots with their values.
+
+    Attributes:
+        items: key and value of each slot; None: it stands in ``piece``.
+        piece: what was folded; empty if nothing was.
+    """
+
+    def __init__(self) -> None:
+        self.items = _ALL_FOLDED
+        self.piece = b""
+
+    def open(self) -> list[object]:
+        """Return items that may be written to."""
+        items = self.items
+        if items is _ALL_FOLDED:
+            items = [None] * 64
+            self.items = items
+        return items
+
+    def begin(self) -> list[object]:
+        """Forget what was there; items that may be written to."""
+        self.piece = b""
+        self.items = [None] * 64
+        return self.items
+
+    def end(self) -> None:
+        """Nothing is there any more."""
+        self.piece = b""
+        self.items = _ALL_FOLDED
+
+    def key(self, place: i64) -> bytes:
+        """Return the key in a slot of the group."""
+        name = self.items[place << 1]
+        return name if isinstance(name, bytes) else folded_key(self.piece, place)
+
+    def value(self, place: i64) -> object:
+        """Return its value; a folded one is a new object, which must not be written into."""
+        value = self.items[(place << 1) + 1]
+        return folded_value(self.piece, place) if value is None else value
+
+    def held(self, place: i64) -> object:
+        """Return its value, which may be written into: it is taken out of the piece then."""
+        value = folded_value(self.piece, place)
+        if not isinstance(value, (bytes, int)):
+            self.open()[(place << 1) + 1] = value
+        return value
+
+
+@mypyc_attr(acyclic=True)
 class _Page:
     """The keys of 1,024 slots.
 
     Attributes:
-        items: key and value of each slot.
+        groups: their keys and values.
         stamps: of each, twice its usage, and 1 more if it has a deadline.
         deadlines: where a stamp says so; empty until one of the keys gets one.
         marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
@@ -98,7 +163,7 @@ class _Page:
     """
 
     def __init__(self) -> None:
-        self.items: Final[list[object]] = [None] * (2 * _PAGE)
+        self.groups = vec[_Group]([_Group() for _ in range(_PAGE >> 5)])
         self.stamps = vec[i64]([0] * _PAGE)
         self.deadlines = vec[i64]()
         self.marks = vec[u8]()
@@ -187,15 +252,21 @@ class KeyTable:
         count: how many keys there are.
         sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
         lasting: how many of those in the sum are among the last to be evicted.
+        folds: keys may be folded, where there are ``fold_from`` and more.
+        quiet_ms: for so long a key must not have been used.
     """
 
-    def __init__(self, usage: Usage | None = None) -> None:
+    def __init__(self, usage: Usage | None = None, folds: bool = False) -> None:
         self.count: i64 = 0
         self.usage = usage
         self.sized = False
         self.bytes: i64 = 0
         self.unsized: i64 = 0
         self.lasting: i64 = 0
+        self.folds = folds
+        self.fold_from: i64 = _SCATTERED
+        self.quiet_ms: i64 = _QUIET_MS
+        self._fold_at: i64 = 0  # groups before it were looked at in this round
         self._noted: dict[bytes, None] = {}  # keys to be looked at again
         self._sizing_at: i64 = 0  # keys from here on have been looked at in this round
         self._again_at: i64 = 0  # likewise, once more
@@ -219,6 +290,11 @@ class KeyTable:
             return self._by_name.get(key, NO_SLOT)
         return self._search(key, hash_of(key, 0, len(key), self._seed))
 
+    def _group(self, slot: i64) -> _Group:
+        """Return what holds a slot."""
+        page = self._pages[slot >> _PAGE_BITS]
+        return page.groups[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
+
     def _search(self, key: bytes, mark: i64) -> i64:
         """As ``find``, with the hash of the key."""
         cells = self._directory[mark >> (_HASH_BITS - self._depth)].cells
@@ -230,8 +306,13 @@ class KeyTable:
                 slot = (cell & _SLOT_MASK) - 1
                 if slot < 0:  # an empty cell, and a hash of 0
                     return NO_SLOT
-                name = self._pages[slot >> _PAGE_BITS].items[(slot & _WITHIN_PAGE) << 1]
-                if isinstance(name, bytes) and name == key:
+                group = self._group(slot)
+                name = group.items[(slot & _WITHIN_GROUP) << 1]
+                if isinstance(name, bytes):
+                    is_found = name == key
+                else:
+                    is_found = is_key(group.piece, slot & _WITHIN_GROUP, key)
+                if is_found:
                     self._found_key = key
                     self._found_slot = slot
                     return slot
@@ -258,7 +339,9 @@ class KeyTable:
                 page.stamps[place] = _stamped(stamp, now_ms)
             else:
                 self.touch(slot, now_ms)
-        return page.items[(place << 1) + 1]
+        group = page.groups[place >> _GROUP_BITS]
+        value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
+        return group.held(slot & _WITHIN_GROUP) if value is None else value
 
     def is_scattered(self) -> bool:
         """Whether the keys are so many that they are in no cache, and ``look_ahead`` pays."""
@@ -296,9 +379,14 @@ class KeyTable:
             if slot >= 0:
                 page = self._pages[slot >> _PAGE_BITS]
                 place = slot & _WITHIN_PAGE
-                name = page.items[place << 1]
-                value = page.items[(place << 1) + 1]
-                if isinstance(name, bytes) and isinstance(value, bytes):
+                group = page.groups[place >> _GROUP_BITS]
+                name = group.items[(slot & _WITHIN_GROUP) << 1]
+                value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
+                if value is None:
+                    slots[number] = page.stamps[place] + touch_folded(
+                        group.piece, slot & _WITHIN_GROUP
+                    )
+                elif isinstance(name, bytes) and isinstance(value, bytes):
                     slots[number] = page.stamps[place] + i64(len(name) + len(value))
             number += 1
 
@@ -309,13 +397,17 @@ class KeyTable:
 
     def key_at(self, slot: i64) -> bytes:
         """The key in a slot."""
-        name = self._pages[slot >> _PAGE_BITS].items[(slot & _WITHIN_PAGE) << 1]
-        assert isinstance(name, bytes)
-        return name
+        return self._group(slot).key(slot & _WITHIN_GROUP)
 
     def value_at(self, slot: i64) -> object:
-        """Its value."""
-        return self._pages[slot >> _PAGE_BITS].items[((slot & _WITHIN_PAGE) << 1) + 1]
+        """Its value, to be looked at; see ``hold``."""
+        return self._group(slot).value(slot & _WITHIN_GROUP)
+
+    def hold(self, slot: i64) -> object:
+        """Its value, which may be written into."""
+        group = self._group(slot)
+        value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
+        return group.held(slot & _WITHIN_GROUP) if value is None else value
 
     def usage_of(self, slot: i64) -> i64:
         """When it was last asked for, in milliseconds since 1970, or what ``usage`` made of it."""
@@ -336,8 +428,11 @@ class KeyTable:
         if place == 0:
             self._pages = append(self._pages, _Page())
         page = self._pages[slot >> _PAGE_BITS]
-        page.items[place << 1] = key
-        page.items[(place << 1) + 1] = value
+        group = page.groups[place >> _GROUP_BITS]
+        at = (slot & _WITHIN_GROUP) << 1
+        items = group.open() if at else group.begin()
+        items[at] = key
+        items[at + 1] = value
         usage = self.usage
         page.stamps[place] = _stamped(0, now_ms if usage is None else usage.of_new(now_ms))
         self.count = slot + 1
@@ -356,7 +451,7 @@ class KeyTable:
         key = self.key_at(slot)
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
-        value = page.items[(place << 1) + 1]
+        value = self.value_at(slot)
         self._leave_index(key, slot)
         if self.sized:
             self._forget_size(slot, last)
@@ -365,8 +460,9 @@ class KeyTable:
         if slot != last:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
-            page.items[place << 1] = moved
-            page.items[(place << 1) + 1] = source.items[(source_place << 1) + 1]
+            items = self._group(slot).open()
+            items[(slot & _WITHIN_GROUP) << 1] = moved
+            items[((slot & _WITHIN_GROUP) << 1) + 1] = self.value_at(last)
             page.stamps[place] = source.stamps[source_place]
             if source.stamps[source_place] & _DEADLINE:
                 self._put_deadline(page, place, source.deadlines[source_place])
@@ -374,8 +470,7 @@ class KeyTable:
                 self.mark(slot, source.marked_by)
             elif len(page.marks):
                 page.marks[place] = 0
-        source.items[source_place << 1] = None
-        source.items[(source_place << 1) + 1] = None
+        self._drop(last)
         if len(source.marks):
             source.marks[source_place] = 0
         self.count = last
@@ -390,7 +485,8 @@ class KeyTable:
         if self.sized:
             self._replace_sized(page, place, slot, value)
         else:
-            page.items[(place << 1) + 1] = value
+            items = page.groups[place >> _GROUP_BITS].open()
+            items[((slot & _WITHIN_GROUP) << 1) + 1] = value
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
@@ -437,8 +533,9 @@ class KeyTable:
         if not len(page.leads):
             page.leads = vec[i64]([0] * _PAGE)
         page.leads[place] = there
-        items = other._pages[there >> _PAGE_BITS].items
-        items[(there & _WITHIN_PAGE) << 1] = page.items[place << 1]
+        key = self.key_at(slot)
+        self._group(slot).open()[(slot & _WITHIN_GROUP) << 1] = key
+        other._group(there).open()[(there & _WITHIN_GROUP) << 1] = key
 
     def value_in(self, other: KeyTable, key: bytes) -> object | None:
         """Return what another table holds for a key, without a search there; None: not known.
@@ -455,9 +552,10 @@ class KeyTable:
         there = page.leads[place]
         if there >= other.count:
             return None
-        items = other._pages[there >> _PAGE_BITS].items
-        at = (there & _WITHIN_PAGE) << 1
-        return items[at + 1] if items[at] is page.items[place << 1] else None
+        name = page.groups[place >> _GROUP_BITS].items[(slot & _WITHIN_GROUP) << 1]
+        items = other._group(there).items
+        at = (there & _WITHIN_GROUP) << 1
+        return items[at + 1] if name is not None and items[at] is name else None
 
     # Sizes
 
@@ -529,12 +627,12 @@ class KeyTable:
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
         has_deadline = page.stamps[place] & _DEADLINE != 0
-        return cost_of(self.key_at(slot), page.items[(place << 1) + 1], has_deadline)
+        return cost_of(self.key_at(slot), self.value_at(slot), has_deadline)
 
     def _size(self, slot: i64) -> None:
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
-        value = page.items[(place << 1) + 1]
+        value = self.value_at(slot)
         size = self.bytes_at(slot)
         lasting: i64 = 0
         if isinstance(value, Value) and value.is_lasting():
@@ -548,10 +646,8 @@ class KeyTable:
 
     def _replace_sized(self, page: _Page, place: i64, slot: i64, value: object) -> None:
         """Put in another value, and correct the size: of strings by the difference in length."""
-        items = page.items
-        at = (place << 1) + 1
-        old = items[at]
-        items[at] = value
+        old = self.value_at(slot)
+        self._group(slot).open()[((slot & _WITHIN_GROUP) << 1) + 1] = value
         if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
             more = i64(len(value)) - i64(len(old))
             self.bytes += more
@@ -607,19 +703,81 @@ class KeyTable:
         while left > 0 and self.count > 0:
             left -= 1
             slot = self.count - 1
-            page = self._pages[slot >> _PAGE_BITS]
-            place = slot & _WITHIN_PAGE
-            value = page.items[(place << 1) + 1]
+            value = self._group(slot).items[((slot & _WITHIN_GROUP) << 1) + 1]
             if isinstance(value, Value) and value.effort():
                 unused.append(value)
-            page.items[place << 1] = None
-            page.items[(place << 1) + 1] = None
+            self._drop(slot)
             self.count = slot
-            if place == 0:
+            if slot & _WITHIN_PAGE == 0:
                 self._pages, _ = pop(self._pages)
                 if len(self._directory) > 1:
                     self._directory, _ = pop(self._directory)
         return self.count == 0
+
+    def _drop(self, slot: i64) -> None:
+        """Forget what the last slot holds."""
+        group = self._group(slot)
+        at = (slot & _WITHIN_GROUP) << 1
+        if at == 0:
+            group.end()
+        elif group.items is not _ALL_FOLDED:
+            group.items[at] = None
+            group.items[at + 1] = None
+
+    # Folding
+
+    def fold_some(self, now_ms: i64, most: i64) -> bool:
+        """Look at some groups, and fold those that were not used for a while; True after the last.
+
+        Args:
+            most: how many keys are folded, about.
+        """
+        groups = self.count >> _GROUP_BITS  # the last one, if not full, is in use
+        if not self.folds or self.count < self.fold_from:
+            return True
+        at = min(self._fold_at, groups)
+        looks = _LOOKS_FOR_A_KEY * most
+        while at < groups and looks > 0:
+            page = self._pages[at >> _GROUP_BITS]
+            group = page.groups[at & _WITHIN_GROUP]
+            looks -= 1
+            if group.items is not _ALL_FOLDED:
+                looks -= FOLDED
+                if self._is_quiet(page, (at & _WITHIN_GROUP) << _GROUP_BITS, now_ms):
+                    looks -= _LOOKS_FOR_A_KEY * self._fold(group)
+            at += 1
+        self._fold_at = 0 if at == groups else at
+        return at == groups
+
+    def fold_last_page(self, slot: i64) -> None:
+        """Fold the page before the one that begins with this slot; its keys are not in use."""
+        if self.folds and slot >= self.fold_from and not slot & _WITHIN_PAGE:
+            for group in self._pages[(slot >> _PAGE_BITS) - 1].groups:
+                self._fold(group)
+
+    def _is_quiet(self, page: _Page, place: i64, now_ms: i64) -> bool:
+        """Return whether none of the keys of a group was used for a while, as far as is known."""
+        if self.usage is not None:
+            return True
+        before_ms = now_ms - self.quiet_ms
+        end = place + FOLDED
+        while place < end:
+            if page.stamps[place] >> 1 > before_ms:
+                return False
+            place += 1
+        return True
+
+    def _fold(self, group: _Group) -> i64:
+        """Fold what can be folded; how many keys were put together."""
+        items = group.items
+        if not can_fold(items):
+            return 0
+        group.piece = fold(items, group.piece)
+        for item in items:
+            if item is not None:
+                return FOLDED
+        group.items = _ALL_FOLDED
+        return FOLDED
 
     # The index
 

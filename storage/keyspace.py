@@ -29,7 +29,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.due import NOTHING, DueOrder, Heap
 from headrace.storage.entry import Barrier, Emptied, Entry, PartDeadlines
-from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable, Usage
+from headrace.storage.key_table import COMPILED, NO_EXPIRY, NO_SLOT, KeyTable, Usage
 from headrace.storage.value import NO_PART, Expiring, Freeable, Value
 
 
@@ -82,7 +82,7 @@ class Keyspace:
         expiring: Expiring,
     ) -> None:
         self.index: Final = index
-        self.table = KeyTable()
+        self.table = KeyTable(None, COMPILED)
         self.order = KeyOrder(self.table)
         self.volatile = 0
         self.parts = PartDeadlines()
@@ -164,7 +164,7 @@ class Keyspace:
         if slot == NO_SLOT:
             return None
         if not self.expire_enabled:
-            return self.table.value_at(slot)
+            return self.table.hold(slot)
         if not self.hides or not self._is_hidden(slot, now_ms):
             self._expire(key, slot)
         return None
@@ -172,7 +172,7 @@ class Keyspace:
     def peek(self, key: bytes) -> Entry | None:
         """The entry of ``key``, expired or not, or None."""
         slot = self.table.find(key)
-        return None if slot == NO_SLOT else Entry(self.table, key, self.table.value_at(slot))
+        return None if slot == NO_SLOT else Entry(self.table, key, self.table.hold(slot))
 
     def __getitem__(self, key: bytes) -> Entry:
         """The entry of ``key``, which must be there, expired or not."""
@@ -191,11 +191,11 @@ class Keyspace:
         return found
 
     def at(self, slot: i64) -> Entry:
-        """The entry in a slot below ``len``."""
+        """The entry in a slot below ``len``, to be looked at: its value may be a copy."""
         return Entry(self.table, self.table.key_at(slot), self.table.value_at(slot))
 
     def every(self) -> Iterator[Entry]:
-        """All entries, by slot, expired or not; nothing may change meanwhile."""
+        """All entries, by slot, expired or not, to be looked at; nothing may change meanwhile."""
         slot: i64 = 0
         while slot < self.table.count:
             yield self.at(slot)
@@ -271,6 +271,7 @@ class Keyspace:
         if self.table.find(key) != NO_SLOT:
             return False
         slot = self._add(key, value, now_ms)
+        self.table.fold_last_page(slot)
         if isinstance(value, Value):
             value.attach(self.expiring)
             self.note_parts(key, value)
@@ -425,7 +426,8 @@ class Keyspace:
                 self.freezing.put_aside(emptied)
             else:
                 self.unused.append(emptied)
-        self.table = KeyTable(self.usage)
+        folds = self.table.folds
+        self.table = KeyTable(self.usage, folds)
         self.table.sized = self.sized
         self.order = KeyOrder(self.table)
         self.late = []
