@@ -3,8 +3,9 @@
 It is no measurement. Each key is counted with what its parts take (``storage.faces``), each client
 with what it holds, the backlog of replication with its bytes, and a constant stands for the
 server's own tables. So the figure falls when keys go, is the same for the same data, and says
-exactly how much room is left. The interpreter and its code are not in it, nor what the allocator
-holds back: the resident set of the process is reported beside it.
+exactly how much room is left. Keys that are folded are counted with less. The interpreter and its
+code are not in it, nor what the allocator holds back: the resident set of the process is reported
+beside it.
 
 While ``maxmemory`` is set, what each key takes is kept with it, and a change of a key corrects the
 sum. When that begins, keys that are there already are counted in slices, and until then those that
@@ -21,6 +22,7 @@ from headrace.server.clients.clients import Clients
 from headrace.server.clock import Clock
 from headrace.server.data import Data
 from headrace.server.role import Role
+from headrace.storage.faces import FOLDED_BYTES
 from headrace.storage.key_table import KeyTable
 
 STARTUP_BYTES: Final = 1_000_000  # what stands for a server without keys and clients
@@ -100,6 +102,11 @@ class Account:
 
 def _bytes_of(table: KeyTable) -> int:
     """What the keys of a table take; where not all are counted, some stand for the others."""
+    return _bytes_of_objects(table) - FOLDED_BYTES * int(table.folded)
+
+
+def _bytes_of_objects(table: KeyTable) -> int:
+    """Return what they would take if none were folded."""
     if not table.sized:
         return int(table.all_bytes(_COUNTED if table.count <= _COUNTED else _SPREAD))
     table.settle()

@@ -10,6 +10,10 @@ changed later, or may be written into, stands beside it as an object, and is fol
 that anybody has from ``read`` or ``hold`` is the one in the table until the next ``fold_some``, so
 that is called where no command is at work.
 
+**Deadlines.** Each page knows a moment before which none of its keys expires, and the table knows
+the least of these. Whoever asks for keys whose time is over has the pages looked at that may have
+one; that takes a microsecond or two for each. No object stands for a deadline.
+
 **Stamps.** A stamp says how a key is used: when it was last asked for, or what a ``Usage`` makes of
 that. **Sizes** of keys are kept while somebody wants to know what all of them take: each as it was
 found last, and their sum. Whoever changes a value notes its key, and ``settle`` looks at it again.
@@ -51,9 +55,11 @@ from headrace.storage.packed.table import hash_of, new_seed
 from headrace.storage.value import Freeable, Value
 
 NO_EXPIRY: Final[i64] = -1
+NEVER_MS: Final[i64] = 0x7FFFFFFFFFFFFFFF
 NO_SLOT: Final[i64] = -1
 MOST_AHEAD: Final = 32  # keys that ``look_ahead`` takes at once, at most
 
+_PAGES_AT_ONCE: Final[i64] = 64  # that are looked at for deadlines
 _PAGE: Final = 1024
 _PAGE_BITS: Final[i64] = 10
 _WITHIN_PAGE: Final[i64] = 1023
@@ -139,12 +145,15 @@ class _Group:
         value = self.items[(place << 1) + 1]
         return folded_value(self.piece, place) if value is None else value
 
-    def held(self, place: i64) -> object:
-        """Return its value, which may be written into: it is taken out of the piece then."""
-        value = folded_value(self.piece, place)
-        if not isinstance(value, (bytes, int)):
-            self.open()[(place << 1) + 1] = value
-        return value
+    def folded(self) -> i64:
+        """Return how many values stand in the piece, of a group that is full."""
+        found: i64 = 0
+        at: i64 = 1
+        while at < 2 * FOLDED:
+            if self.items[at] is None:
+                found += 1
+            at += 2
+        return found
 
 
 @mypyc_attr(acyclic=True)
@@ -155,6 +164,7 @@ class _Page:
         groups: their keys and values.
         stamps: of each, twice its usage, and 1 more if it has a deadline.
         deadlines: where a stamp says so; empty until one of the keys gets one.
+        due_ms: none of the deadlines is before that, but those that ``take_due`` has returned.
         marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
         marked_by: the number of that freezing; to others the marks mean nothing.
         sizes: twice what each key takes, and 1 more if it is among the last to be evicted; 0: not
@@ -166,6 +176,7 @@ class _Page:
         self.groups = vec[_Group]([_Group() for _ in range(_PAGE >> 5)])
         self.stamps = vec[i64]([0] * _PAGE)
         self.deadlines = vec[i64]()
+        self.due_ms: i64 = NEVER_MS
         self.marks = vec[u8]()
         self.marked_by: i64 = 0
         self.sizes = vec[i64]()
@@ -252,6 +263,8 @@ class KeyTable:
         count: how many keys there are.
         sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
         lasting: how many of those in the sum are among the last to be evicted.
+        folded: how many values are folded.
+        due_ms: no deadline is before that, but of keys that ``take_due`` has returned.
         folds: keys may be folded, where there are ``fold_from`` and more.
         quiet_ms: for so long a key must not have been used.
     """
@@ -263,6 +276,9 @@ class KeyTable:
         self.bytes: i64 = 0
         self.unsized: i64 = 0
         self.lasting: i64 = 0
+        self.due_ms: i64 = NEVER_MS
+        self._due_page: i64 = 0  # pages before it were looked at in this round
+        self.folded: i64 = 0
         self.folds = folds
         self.fold_from: i64 = _SCATTERED
         self.quiet_ms: i64 = _QUIET_MS
@@ -341,7 +357,7 @@ class KeyTable:
                 self.touch(slot, now_ms)
         group = page.groups[place >> _GROUP_BITS]
         value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
-        return group.held(slot & _WITHIN_GROUP) if value is None else value
+        return self._held(group, slot & _WITHIN_GROUP) if value is None else value
 
     def is_scattered(self) -> bool:
         """Whether the keys are so many that they are in no cache, and ``look_ahead`` pays."""
@@ -407,7 +423,15 @@ class KeyTable:
         """Its value, which may be written into."""
         group = self._group(slot)
         value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
-        return group.held(slot & _WITHIN_GROUP) if value is None else value
+        return self._held(group, slot & _WITHIN_GROUP) if value is None else value
+
+    def _held(self, group: _Group, place: i64) -> object:
+        """Return a folded value; one that may be written into is taken out of the piece."""
+        value = folded_value(group.piece, place)
+        if not isinstance(value, (bytes, int)):
+            group.open()[(place << 1) + 1] = value
+            self.folded -= 1
+        return value
 
     def usage_of(self, slot: i64) -> i64:
         """When it was last asked for, in milliseconds since 1970, or what ``usage`` made of it."""
@@ -460,9 +484,9 @@ class KeyTable:
         if slot != last:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
-            items = self._group(slot).open()
-            items[(slot & _WITHIN_GROUP) << 1] = moved
-            items[((slot & _WITHIN_GROUP) << 1) + 1] = self.value_at(last)
+            group = self._group(slot)
+            self._put(group, slot & _WITHIN_GROUP, self.value_at(last))
+            group.items[(slot & _WITHIN_GROUP) << 1] = moved
             page.stamps[place] = source.stamps[source_place]
             if source.stamps[source_place] & _DEADLINE:
                 self._put_deadline(page, place, source.deadlines[source_place])
@@ -485,13 +509,19 @@ class KeyTable:
         if self.sized:
             self._replace_sized(page, place, slot, value)
         else:
-            items = page.groups[place >> _GROUP_BITS].open()
-            items[((slot & _WITHIN_GROUP) << 1) + 1] = value
+            self._put(page.groups[place >> _GROUP_BITS], slot & _WITHIN_GROUP, value)
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
             now_ms = usage.of_replaced(stamp >> 1, now_ms)
         page.stamps[place] = _stamped(stamp, now_ms)
+
+    def _put(self, group: _Group, place: i64, value: object) -> None:
+        """Have another value in a slot."""
+        items = group.open()
+        if items[(place << 1) + 1] is None:
+            self.folded -= 1
+        items[(place << 1) + 1] = value
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""
@@ -523,6 +553,98 @@ class KeyTable:
         if not len(page.deadlines):
             page.deadlines = vec[i64]([0] * _PAGE)
         page.deadlines[place] = deadline_ms
+        page.due_ms = min(page.due_ms, deadline_ms)
+        self.due_ms = min(self.due_ms, deadline_ms)
+
+    def take_due(self, now_ms: i64, most: int) -> list[bytes]:
+        """Return up to ``most`` keys whose deadlines are over, which the caller takes out.
+
+        One that stays is not returned again, unless its page has another one that is due. While
+        ``due_ms`` is before ``now_ms``, there may be more.
+        """
+        found: list[bytes] = []
+        looks = _PAGES_AT_ONCE
+        pages: i64 = len(self._pages)
+        at = self._due_page
+        while at < pages and looks > 0 and len(found) < most:
+            page = self._pages[at]
+            if page.due_ms < now_ms:
+                looks -= 1
+                if not self._take_due_of(page, at << _PAGE_BITS, now_ms, most, found):
+                    break
+            at += 1
+        self._due_page = at
+        if at >= pages:
+            self._due_page = 0
+            self.due_ms = NEVER_MS
+            for page in self._pages:
+                self.due_ms = min(self.due_ms, page.due_ms)
+        return found
+
+    def _take_due_of(
+        self, page: _Page, slot: i64, now_ms: i64, most: int, found: list[bytes]
+    ) -> bool:
+        """Take the keys of a page; False where there may be more, because those are enough."""
+        due_ms = NEVER_MS
+        place: i64 = 0
+        end = min(self.count - slot, _PAGE)
+        while place < end:
+            if page.stamps[place] & _DEADLINE:
+                deadline_ms = page.deadlines[place]
+                if deadline_ms >= now_ms:
+                    due_ms = min(due_ms, deadline_ms)
+                else:
+                    if len(found) >= most:
+                        return False
+                    found.append(self.key_at(slot + place))
+            place += 1
+        page.due_ms = due_ms
+        return True
+
+    def first_due(self) -> i64:
+        """The slot of the key with the first deadline; ``NO_SLOT`` where none has one."""
+        while True:
+            best: i64 = NO_SLOT
+            best_ms = NEVER_MS
+            number: i64 = 0
+            while number < i64(len(self._pages)):
+                if self._pages[number].due_ms < best_ms:
+                    best = number
+                    best_ms = self._pages[number].due_ms
+                number += 1
+            if best < 0:
+                return NO_SLOT
+            page = self._pages[best]
+            slot = self._first_of(page, best << _PAGE_BITS)
+            if slot >= 0 and page.due_ms <= best_ms:
+                return slot
+
+    def _first_of(self, page: _Page, slot: i64) -> i64:
+        """The slot of the first deadline in a page, which notes it; ``NO_SLOT``: it has none."""
+        page.due_ms = NEVER_MS
+        found = NO_SLOT
+        place: i64 = 0
+        end = min(self.count - slot, _PAGE)
+        while place < end:
+            if page.stamps[place] & _DEADLINE and page.deadlines[place] < page.due_ms:
+                page.due_ms = page.deadlines[place]
+                found = slot + place
+            place += 1
+        return found
+
+    def next_with_deadline(self, slot: i64) -> i64:
+        """The slot, from one on and round again, of a key with a deadline; ``NO_SLOT``: none."""
+        left: i64 = len(self._pages)
+        while left >= 0:
+            page = self._pages[slot >> _PAGE_BITS]
+            end = min(self.count, (slot | _WITHIN_PAGE) + 1)
+            while slot < end and len(page.deadlines):
+                if page.stamps[slot & _WITHIN_PAGE] & _DEADLINE:
+                    return slot
+                slot += 1
+            slot = end if end < self.count else 0
+            left -= 1
+        return NO_SLOT
 
     # Another table that has some of the keys
 
@@ -647,7 +769,7 @@ class KeyTable:
     def _replace_sized(self, page: _Page, place: i64, slot: i64, value: object) -> None:
         """Put in another value, and correct the size: of strings by the difference in length."""
         old = self.value_at(slot)
-        self._group(slot).open()[((slot & _WITHIN_GROUP) << 1) + 1] = value
+        self._put(self._group(slot), slot & _WITHIN_GROUP, value)
         if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
             more = i64(len(value)) - i64(len(old))
             self.bytes += more
@@ -718,6 +840,8 @@ class KeyTable:
         """Forget what the last slot holds."""
         group = self._group(slot)
         at = (slot & _WITHIN_GROUP) << 1
+        if group.items[at + 1] is None:
+            self.folded -= 1
         if at == 0:
             group.end()
         elif group.items is not _ALL_FOLDED:
@@ -772,7 +896,9 @@ class KeyTable:
         items = group.items
         if not can_fold(items):
             return 0
+        before = group.folded()
         group.piece = fold(items, group.piece)
+        self.folded += group.folded() - before
         for item in items:
             if item is not None:
                 return FOLDED

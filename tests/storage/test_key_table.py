@@ -293,12 +293,13 @@ def test_folded_keys_are_what_they_were(seed: int) -> None:
                 assert table.key_at(slot) == key
                 assert _read(table.value_at(slot)) == _read(value)
                 assert (table.usage_of(slot), table.deadline_ms(slot)) == (used_ms, deadline_ms)
+        assert 0 <= table.folded <= table.count
     names = {table.key_at(slot) for slot in range(int(table.count))}
     assert names == set(model)
     unused: list[Freeable] = []
     while not table.free_some(50, unused):
         pass
-    assert table.count == 0
+    assert table.count == table.folded == 0
 
 
 def test_a_folded_value_is_one_object_once_it_may_be_written_into() -> None:
@@ -326,3 +327,52 @@ def test_few_keys_and_keys_in_use_are_not_folded() -> None:
         pass
     assert table.value_at(0) is not table.value_at(0)
     assert table.value_at(3000) is table.value_at(3000)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_keys_that_are_due_are_found(seed: int) -> None:
+    """However deadlines change, and keys move into the slots of others."""
+    chance = random.Random(seed)
+    table = KeyTable()
+    model: dict[bytes, int] = {}
+    for number in range(5000):
+        table.add(b"%d" % number, 0, 0)
+        model[b"%d" % number] = NO_EXPIRY
+    now_ms = 1000
+    for _ in range(12):
+        for key in chance.sample(sorted(model), 300):
+            slot = table.find(key)
+            if chance.random() < 0.1:
+                table.remove(slot)
+                del model[key]
+            else:
+                model[key] = chance.choice((NO_EXPIRY, now_ms, now_ms + chance.randrange(5000)))
+                table.expire_at(slot, model[key])
+        timed = {key: end for key, end in model.items() if end != NO_EXPIRY}
+        assert table.due_ms <= min(timed.values())
+        first = table.first_due()
+        assert table.deadline_ms(first) == min(timed.values())
+        some = table.next_with_deadline(chance.randrange(int(table.count)))
+        assert table.key_at(some) in timed
+        now_ms += chance.randrange(1500)
+        gone: set[bytes] = set()
+        while table.due_ms < now_ms:
+            for key in table.take_due(now_ms, 7):
+                gone.add(key)
+                table.remove(table.find(key))
+        assert gone == {key for key, end in timed.items() if end < now_ms}
+        for key in gone:
+            del model[key]
+
+
+def test_a_table_without_deadlines_has_none() -> None:
+    table = KeyTable()
+    for number in range(3000):
+        table.add(b"%d" % number, 0, 0)
+    assert table.next_with_deadline(2999) == table.first_due() == NO_SLOT
+    table.expire_at(1500, 5)
+    assert table.next_with_deadline(2999) == table.next_with_deadline(0) == 1500
+    assert table.take_due(6, 10) == [b"1500"]
+    assert table.take_due(6, 10) == []  # the caller may let it stay
+    table.expire_at(1500, NO_EXPIRY)
+    assert table.next_with_deadline(1600) == table.first_due() == NO_SLOT
