@@ -6,7 +6,8 @@
 
 A record is the kind of its value, the length of its key, its key and its value. It is empty where
 the slot's key is too long. ``NO_VALUE`` says that the value is an object in the table, which is too
-large, or was changed since.
+large, or was changed since. Packed strings lose what RESP has around them, where all are short:
+``_SLIM`` beside the kind says so, and a byte with its length stands before each.
 
 A key in a record costs some four bytes, where a key and a value that are objects cost ninety more.
 Reading a string makes one object, as large as the string. All other values are written into where
@@ -17,13 +18,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import read_i16_le, read_i64_le, write_i64_le
+from librt.strings import BytesWriter, read_i16_le, read_i64_le, write_i64_le
 from mypy_extensions import i64, u8
 
 from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.small import HEAD as HASH_HEAD
+from headrace.storage.list.list import START as LIST_HEAD
 from headrace.storage.list.list import List
-from headrace.storage.packed.strings import empty_buffer, is_same
+from headrace.storage.packed.strings import (
+    END_BYTES,
+    NOWHERE,
+    empty_buffer,
+    header_bytes,
+    is_same,
+    length_at,
+    packed_bytes,
+    write_string,
+)
 from headrace.storage.set.set import Set
+from headrace.storage.set.small import HEAD as SET_HEAD
+from headrace.storage.sorted_set.runs import HEAD_BYTES as RUN_HEAD
 from headrace.storage.sorted_set.sorted_set import SortedSet
 
 FOLDED: Final[i64] = 32  # slots
@@ -38,6 +52,8 @@ _LIST: Final[i64] = 4
 _SET: Final[i64] = 5
 _SORTED_SET: Final[i64] = 6
 
+_SLIM: Final[i64] = 16
+_SCORE_BYTES: Final[i64] = 8
 _HEAD: Final[i64] = 2 * FOLDED
 _NO_RECORDS: Final = bytes(64)
 _FRONT: Final[i64] = 2  # of a record: what stands in front of its key
@@ -66,11 +82,15 @@ def fold(items: list[object], piece: bytes) -> bytes:
         else:
             key = name if isinstance(name, bytes) else key_at(piece, place)
             kind, text = _form_of(value)
-            out.append(u8(kind))
+            strings = _strings_of(kind, text, 0) if kind > _INTEGER else NOWHERE
+            is_slim = strings != NOWHERE and _are_short(text, strings)
+            out.append(u8(kind | _SLIM if is_slim else kind))
             out.append(u8(len(key)))
             out.write(key)
             if isinstance(value, int):
                 write_i64_le(out, value)
+            elif is_slim:
+                _write_slim(out, text, strings)
             else:
                 out.write(text)
             items[place << 1] = None
@@ -120,6 +140,52 @@ def _form_of(value: object) -> tuple[i64, bytes]:
     return NO_VALUE, b""
 
 
+def _strings_of(kind: i64, text: bytes, at: i64) -> i64:
+    """Return where packed strings begin in a small form at a place; ``NOWHERE``: there are none."""
+    if kind == _HASH:
+        return at + HASH_HEAD
+    if kind == _LIST:
+        return at + LIST_HEAD
+    if kind == _SORTED_SET:
+        return at + RUN_HEAD + _SCORE_BYTES * (i64(read_i16_le(text, at)) & _U16)
+    return at + SET_HEAD if read_i16_le(text, at) >= 0 else NOWHERE  # else it has integers
+
+
+def _are_short(text: bytes, at: i64) -> bool:
+    """Return whether none of the packed strings from a place on has more than 255 bytes."""
+    end: i64 = len(text)
+    while at < end:
+        size = length_at(text, at)
+        if size > _BYTE:
+            return False
+        at += packed_bytes(size)
+    return True
+
+
+def _write_slim(out: BytesWriter, text: bytes, at: i64) -> None:
+    """Write a small form; ``at``: where its strings begin."""
+    out.write(text[:at])
+    end: i64 = len(text)
+    while at < end:
+        size = length_at(text, at)
+        at += header_bytes(size)
+        out.append(u8(size))
+        out.write(text[at : at + size])
+        at += size + END_BYTES
+
+
+def _widened(piece: bytes, start: i64, at: i64, end: i64) -> bytes:
+    """Return a small form that begins at a place, its strings at ``at``, as it was."""
+    out = BytesWriter()
+    out.write(piece[start:at])
+    while at < end:
+        size = i64(piece[at])
+        at += 1
+        write_string(out, piece[at : at + size])
+        at += size
+    return out.getvalue()
+
+
 def is_key(piece: bytes, place: i64, key: bytes) -> bool:
     """Return whether the record of a slot is of this key."""
     start = _start(piece, place)
@@ -142,7 +208,11 @@ def value_at(piece: bytes, place: i64) -> object:
     start += _FRONT + piece[start + 1]
     if kind == _INTEGER:
         return int(read_i64_le(piece, start))
-    text = piece[start : _end(piece, place)]
+    if kind & _SLIM:
+        kind ^= _SLIM
+        text = _widened(piece, start, _strings_of(kind, piece, start), _end(piece, place))
+    else:
+        text = piece[start : _end(piece, place)]
     if kind == _BYTES:
         return text
     if kind == _HASH:
