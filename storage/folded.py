@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i16_le, read_i64_le, write_i64_le
+from librt.strings import read_i16_le, read_i64_le, write_i64_le
 from mypy_extensions import i64, u8
 
 from headrace.storage.hash.hash import Hash
@@ -26,14 +26,12 @@ from headrace.storage.hash.small import HEAD as HASH_HEAD
 from headrace.storage.list.list import START as LIST_HEAD
 from headrace.storage.list.list import List
 from headrace.storage.packed.strings import (
-    END_BYTES,
     NOWHERE,
+    are_short,
     empty_buffer,
-    header_bytes,
     is_same,
-    length_at,
-    packed_bytes,
-    write_string,
+    wide,
+    write_slim,
 )
 from headrace.storage.set.set import Set
 from headrace.storage.set.small import HEAD as SET_HEAD
@@ -83,14 +81,15 @@ def fold(items: list[object], piece: bytes) -> bytes:
             key = name if isinstance(name, bytes) else key_at(piece, place)
             kind, text = _form_of(value)
             strings = _strings_of(kind, text, 0) if kind > _INTEGER else NOWHERE
-            is_slim = strings != NOWHERE and _are_short(text, strings)
+            is_slim = strings != NOWHERE and are_short(text, strings)
             out.append(u8(kind | _SLIM if is_slim else kind))
             out.append(u8(len(key)))
             out.write(key)
             if isinstance(value, int):
                 write_i64_le(out, value)
             elif is_slim:
-                _write_slim(out, text, strings)
+                out.write(text[:strings])
+                write_slim(out, text, strings)
             else:
                 out.write(text)
             items[place << 1] = None
@@ -151,41 +150,6 @@ def _strings_of(kind: i64, text: bytes, at: i64) -> i64:
     return at + SET_HEAD if read_i16_le(text, at) >= 0 else NOWHERE  # else it has integers
 
 
-def _are_short(text: bytes, at: i64) -> bool:
-    """Return whether none of the packed strings from a place on has more than 255 bytes."""
-    end: i64 = len(text)
-    while at < end:
-        size = length_at(text, at)
-        if size > _BYTE:
-            return False
-        at += packed_bytes(size)
-    return True
-
-
-def _write_slim(out: BytesWriter, text: bytes, at: i64) -> None:
-    """Write a small form; ``at``: where its strings begin."""
-    out.write(text[:at])
-    end: i64 = len(text)
-    while at < end:
-        size = length_at(text, at)
-        at += header_bytes(size)
-        out.append(u8(size))
-        out.write(text[at : at + size])
-        at += size + END_BYTES
-
-
-def _widened(piece: bytes, start: i64, at: i64, end: i64) -> bytes:
-    """Return a small form that begins at a place, its strings at ``at``, as it was."""
-    out = BytesWriter()
-    out.write(piece[start:at])
-    while at < end:
-        size = i64(piece[at])
-        at += 1
-        write_string(out, piece[at : at + size])
-        at += size
-    return out.getvalue()
-
-
 def is_key(piece: bytes, place: i64, key: bytes) -> bool:
     """Return whether the record of a slot is of this key."""
     start = _start(piece, place)
@@ -210,7 +174,8 @@ def value_at(piece: bytes, place: i64) -> object:
         return int(read_i64_le(piece, start))
     if kind & _SLIM:
         kind ^= _SLIM
-        text = _widened(piece, start, _strings_of(kind, piece, start), _end(piece, place))
+        strings = _strings_of(kind, piece, start)
+        text = piece[start:strings] + wide(piece, strings, _end(piece, place))
     else:
         text = piece[start : _end(piece, place)]
     if kind == _BYTES:
