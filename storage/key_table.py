@@ -47,7 +47,7 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.faces import cost_of
-from headrace.storage.folded import FOLDED, can_fold, fold, is_key
+from headrace.storage.folded import can_fold, fold, is_key
 from headrace.storage.folded import key_at as folded_key
 from headrace.storage.folded import touch as touch_folded
 from headrace.storage.folded import value_at as folded_value
@@ -63,9 +63,11 @@ _PAGES_AT_ONCE: Final[i64] = 64  # that are looked at for deadlines
 _PAGE: Final = 1024
 _PAGE_BITS: Final[i64] = 10
 _WITHIN_PAGE: Final[i64] = 1023
+_GROUP: Final = 32
+_GROUPS: Final = _PAGE // _GROUP  # of a page
 _GROUP_BITS: Final[i64] = 5
-_WITHIN_GROUP: Final[i64] = FOLDED - 1
-_ALL_FOLDED: Final[list[object]] = [None] * 64  # never written to
+_WITHIN_GROUP: Final[i64] = 31
+_ALL_FOLDED: Final[list[object]] = [None] * (2 * _GROUP)  # never written to
 _SLOT_BITS: Final[i64] = 31
 _SLOT_MASK: Final[i64] = 0x7FFFFFFF
 _SCATTERED: Final[i64] = 4096  # keys: with their values they outgrow the caches of a core
@@ -104,64 +106,12 @@ class Usage:
 
 
 @mypyc_attr(acyclic=True)
-class _Group:
-    """The keys of 32 slots with their values.
-
-    Attributes:
-        items: key and value of each slot; None: it stands in ``piece``.
-        piece: what was folded; empty if nothing was.
-    """
-
-    def __init__(self) -> None:
-        self.items = _ALL_FOLDED
-        self.piece = b""
-
-    def open(self) -> list[object]:
-        """Return items that may be written to."""
-        items = self.items
-        if items is _ALL_FOLDED:
-            items = [None] * 64
-            self.items = items
-        return items
-
-    def begin(self) -> list[object]:
-        """Forget what was there; items that may be written to."""
-        self.piece = b""
-        self.items = [None] * 64
-        return self.items
-
-    def end(self) -> None:
-        """Nothing is there any more."""
-        self.piece = b""
-        self.items = _ALL_FOLDED
-
-    def key(self, place: i64) -> bytes:
-        """Return the key in a slot of the group."""
-        name = self.items[place << 1]
-        return name if isinstance(name, bytes) else folded_key(self.piece, place)
-
-    def value(self, place: i64) -> object:
-        """Return its value; a folded one is a new object, which must not be written into."""
-        value = self.items[(place << 1) + 1]
-        return folded_value(self.piece, place) if value is None else value
-
-    def folded(self) -> i64:
-        """Return how many values stand in the piece, of a group that is full."""
-        found: i64 = 0
-        at: i64 = 1
-        while at < 2 * FOLDED:
-            if self.items[at] is None:
-                found += 1
-            at += 2
-        return found
-
-
-@mypyc_attr(acyclic=True)
 class _Page:
     """The keys of 1,024 slots.
 
     Attributes:
-        groups: their keys and values.
+        items: of each group, key and value of each slot; None: it stands in the group's piece.
+        pieces: of each group what was folded; empty if nothing was.
         stamps: of each, twice its usage, and 1 more if it has a deadline.
         deadlines: where a stamp says so; empty until one of the keys gets one.
         due_ms: none of the deadlines is before that, but those that ``take_due`` has returned.
@@ -173,7 +123,8 @@ class _Page:
     """
 
     def __init__(self) -> None:
-        self.groups = vec[_Group]([_Group() for _ in range(_PAGE >> 5)])
+        self.items: Final[list[list[object]]] = [_ALL_FOLDED] * _GROUPS
+        self.pieces: Final[list[bytes]] = [b""] * _GROUPS
         self.stamps = vec[i64]([0] * _PAGE)
         self.deadlines = vec[i64]()
         self.due_ms: i64 = NEVER_MS
@@ -181,6 +132,44 @@ class _Page:
         self.marked_by: i64 = 0
         self.sizes = vec[i64]()
         self.leads = vec[i64]()
+
+    def open(self, place: i64) -> list[object]:
+        """Return the items of the group of a slot, which may be written to."""
+        items = self.items[place >> _GROUP_BITS]
+        if items is _ALL_FOLDED:
+            items = [None] * (2 * _GROUP)
+            self.items[place >> _GROUP_BITS] = items
+        return items
+
+    def begin(self, place: i64) -> None:
+        """Forget what the group that begins with a slot had."""
+        self.items[place >> _GROUP_BITS] = _ALL_FOLDED
+        self.pieces[place >> _GROUP_BITS] = b""
+
+    def key(self, place: i64) -> bytes:
+        """Return the key in a slot."""
+        name = self.items[place >> _GROUP_BITS][(place & _WITHIN_GROUP) << 1]
+        if isinstance(name, bytes):
+            return name
+        return folded_key(self.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
+
+    def value(self, place: i64) -> object:
+        """Return its value; a folded one is a new object, which must not be written into."""
+        value = self.items[place >> _GROUP_BITS][((place & _WITHIN_GROUP) << 1) + 1]
+        if value is not None:
+            return value
+        return folded_value(self.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
+
+    def folded(self, number: i64) -> i64:
+        """Return how many values of a group that is full stand in its piece."""
+        items = self.items[number]
+        found: i64 = 0
+        at: i64 = 1
+        while at < 2 * _GROUP:
+            if items[at] is None:
+                found += 1
+            at += 2
+        return found
 
 
 @mypyc_attr(acyclic=True)
@@ -306,11 +295,6 @@ class KeyTable:
             return self._by_name.get(key, NO_SLOT)
         return self._search(key, hash_of(key, 0, len(key), self._seed))
 
-    def _group(self, slot: i64) -> _Group:
-        """Return what holds a slot."""
-        page = self._pages[slot >> _PAGE_BITS]
-        return page.groups[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
-
     def _search(self, key: bytes, mark: i64) -> i64:
         """As ``find``, with the hash of the key."""
         cells = self._directory[mark >> (_HASH_BITS - self._depth)].cells
@@ -322,12 +306,13 @@ class KeyTable:
                 slot = (cell & _SLOT_MASK) - 1
                 if slot < 0:  # an empty cell, and a hash of 0
                     return NO_SLOT
-                group = self._group(slot)
-                name = group.items[(slot & _WITHIN_GROUP) << 1]
+                page = self._pages[slot >> _PAGE_BITS]
+                group = (slot & _WITHIN_PAGE) >> _GROUP_BITS
+                name = page.items[group][(slot & _WITHIN_GROUP) << 1]
                 if isinstance(name, bytes):
                     is_found = name == key
                 else:
-                    is_found = is_key(group.piece, slot & _WITHIN_GROUP, key)
+                    is_found = is_key(page.pieces[group], slot & _WITHIN_GROUP, key)
                 if is_found:
                     self._found_key = key
                     self._found_slot = slot
@@ -355,9 +340,8 @@ class KeyTable:
                 page.stamps[place] = _stamped(stamp, now_ms)
             else:
                 self.touch(slot, now_ms)
-        group = page.groups[place >> _GROUP_BITS]
-        value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
-        return self._held(group, slot & _WITHIN_GROUP) if value is None else value
+        value = page.items[place >> _GROUP_BITS][((slot & _WITHIN_GROUP) << 1) + 1]
+        return self._held(page, place) if value is None else value
 
     def is_scattered(self) -> bool:
         """Whether the keys are so many that they are in no cache, and ``look_ahead`` pays."""
@@ -395,13 +379,12 @@ class KeyTable:
             if slot >= 0:
                 page = self._pages[slot >> _PAGE_BITS]
                 place = slot & _WITHIN_PAGE
-                group = page.groups[place >> _GROUP_BITS]
-                name = group.items[(slot & _WITHIN_GROUP) << 1]
-                value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
+                items = page.items[place >> _GROUP_BITS]
+                name = items[(slot & _WITHIN_GROUP) << 1]
+                value = items[((slot & _WITHIN_GROUP) << 1) + 1]
                 if value is None:
-                    slots[number] = page.stamps[place] + touch_folded(
-                        group.piece, slot & _WITHIN_GROUP
-                    )
+                    piece = page.pieces[place >> _GROUP_BITS]
+                    slots[number] = page.stamps[place] + touch_folded(piece, slot & _WITHIN_GROUP)
                 elif isinstance(name, bytes) and isinstance(value, bytes):
                     slots[number] = page.stamps[place] + i64(len(name) + len(value))
             number += 1
@@ -413,23 +396,24 @@ class KeyTable:
 
     def key_at(self, slot: i64) -> bytes:
         """The key in a slot."""
-        return self._group(slot).key(slot & _WITHIN_GROUP)
+        return self._pages[slot >> _PAGE_BITS].key(slot & _WITHIN_PAGE)
 
     def value_at(self, slot: i64) -> object:
         """Its value, to be looked at; see ``hold``."""
-        return self._group(slot).value(slot & _WITHIN_GROUP)
+        return self._pages[slot >> _PAGE_BITS].value(slot & _WITHIN_PAGE)
 
     def hold(self, slot: i64) -> object:
         """Its value, which may be written into."""
-        group = self._group(slot)
-        value = group.items[((slot & _WITHIN_GROUP) << 1) + 1]
-        return self._held(group, slot & _WITHIN_GROUP) if value is None else value
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        value = page.items[place >> _GROUP_BITS][((slot & _WITHIN_GROUP) << 1) + 1]
+        return self._held(page, place) if value is None else value
 
-    def _held(self, group: _Group, place: i64) -> object:
+    def _held(self, page: _Page, place: i64) -> object:
         """Return a folded value; one that may be written into is taken out of the piece."""
-        value = folded_value(group.piece, place)
+        value = folded_value(page.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
         if not isinstance(value, (bytes, int)):
-            group.open()[(place << 1) + 1] = value
+            page.open(place)[((place & _WITHIN_GROUP) << 1) + 1] = value
             self.folded -= 1
         return value
 
@@ -452,9 +436,10 @@ class KeyTable:
         if place == 0:
             self._pages = append(self._pages, _Page())
         page = self._pages[slot >> _PAGE_BITS]
-        group = page.groups[place >> _GROUP_BITS]
         at = (slot & _WITHIN_GROUP) << 1
-        items = group.open() if at else group.begin()
+        if at == 0:
+            page.begin(place)
+        items = page.open(place)
         items[at] = key
         items[at + 1] = value
         usage = self.usage
@@ -484,9 +469,8 @@ class KeyTable:
         if slot != last:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
-            group = self._group(slot)
-            self._put(group, slot & _WITHIN_GROUP, self.value_at(last))
-            group.items[(slot & _WITHIN_GROUP) << 1] = moved
+            self._put(page, place, source.value(source_place))
+            page.open(place)[(slot & _WITHIN_GROUP) << 1] = moved
             page.stamps[place] = source.stamps[source_place]
             if source.stamps[source_place] & _DEADLINE:
                 self._put_deadline(page, place, source.deadlines[source_place])
@@ -509,19 +493,20 @@ class KeyTable:
         if self.sized:
             self._replace_sized(page, place, slot, value)
         else:
-            self._put(page.groups[place >> _GROUP_BITS], slot & _WITHIN_GROUP, value)
+            self._put(page, place, value)
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
             now_ms = usage.of_replaced(stamp >> 1, now_ms)
         page.stamps[place] = _stamped(stamp, now_ms)
 
-    def _put(self, group: _Group, place: i64, value: object) -> None:
+    def _put(self, page: _Page, place: i64, value: object) -> None:
         """Have another value in a slot."""
-        items = group.open()
-        if items[(place << 1) + 1] is None:
+        items = page.open(place)
+        at = ((place & _WITHIN_GROUP) << 1) + 1
+        if items[at] is None:
             self.folded -= 1
-        items[(place << 1) + 1] = value
+        items[at] = value
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""
@@ -655,9 +640,10 @@ class KeyTable:
         if not len(page.leads):
             page.leads = vec[i64]([0] * _PAGE)
         page.leads[place] = there
-        key = self.key_at(slot)
-        self._group(slot).open()[(slot & _WITHIN_GROUP) << 1] = key
-        other._group(there).open()[(there & _WITHIN_GROUP) << 1] = key
+        key = page.key(place)
+        page.open(place)[(slot & _WITHIN_GROUP) << 1] = key
+        items = other._pages[there >> _PAGE_BITS].open(there & _WITHIN_PAGE)
+        items[(there & _WITHIN_GROUP) << 1] = key
 
     def value_in(self, other: KeyTable, key: bytes) -> object | None:
         """Return what another table holds for a key, without a search there; None: not known.
@@ -674,8 +660,8 @@ class KeyTable:
         there = page.leads[place]
         if there >= other.count:
             return None
-        name = page.groups[place >> _GROUP_BITS].items[(slot & _WITHIN_GROUP) << 1]
-        items = other._group(there).items
+        name = page.items[place >> _GROUP_BITS][(slot & _WITHIN_GROUP) << 1]
+        items = other._pages[there >> _PAGE_BITS].items[(there & _WITHIN_PAGE) >> _GROUP_BITS]
         at = (there & _WITHIN_GROUP) << 1
         return items[at + 1] if name is not None and items[at] is name else None
 
@@ -769,7 +755,7 @@ class KeyTable:
     def _replace_sized(self, page: _Page, place: i64, slot: i64, value: object) -> None:
         """Put in another value, and correct the size: of strings by the difference in length."""
         old = self.value_at(slot)
-        self._put(self._group(slot), slot & _WITHIN_GROUP, value)
+        self._put(page, place, value)
         if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
             more = i64(len(value)) - i64(len(old))
             self.bytes += more
@@ -825,7 +811,9 @@ class KeyTable:
         while left > 0 and self.count > 0:
             left -= 1
             slot = self.count - 1
-            value = self._group(slot).items[((slot & _WITHIN_GROUP) << 1) + 1]
+            page = self._pages[slot >> _PAGE_BITS]
+            items = page.items[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
+            value = items[((slot & _WITHIN_GROUP) << 1) + 1]
             if isinstance(value, Value) and value.effort():
                 unused.append(value)
             self._drop(slot)
@@ -838,15 +826,16 @@ class KeyTable:
 
     def _drop(self, slot: i64) -> None:
         """Forget what the last slot holds."""
-        group = self._group(slot)
+        page = self._pages[slot >> _PAGE_BITS]
+        items = page.items[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
         at = (slot & _WITHIN_GROUP) << 1
-        if group.items[at + 1] is None:
+        if items[at + 1] is None:
             self.folded -= 1
         if at == 0:
-            group.end()
-        elif group.items is not _ALL_FOLDED:
-            group.items[at] = None
-            group.items[at + 1] = None
+            page.begin(slot & _WITHIN_PAGE)
+        elif items is not _ALL_FOLDED:
+            items[at] = None
+            items[at + 1] = None
 
     # Folding
 
@@ -862,13 +851,13 @@ class KeyTable:
         at = min(self._fold_at, groups)
         looks = _LOOKS_FOR_A_KEY * most
         while at < groups and looks > 0:
-            page = self._pages[at >> _GROUP_BITS]
-            group = page.groups[at & _WITHIN_GROUP]
+            page = self._pages[at // _GROUPS]
+            group = at % _GROUPS
             looks -= 1
-            if group.items is not _ALL_FOLDED:
-                looks -= FOLDED
-                if self._is_quiet(page, (at & _WITHIN_GROUP) << _GROUP_BITS, now_ms):
-                    looks -= _LOOKS_FOR_A_KEY * self._fold(group)
+            if page.items[group] is not _ALL_FOLDED:
+                looks -= _GROUP
+                if self._is_quiet(page, group << _GROUP_BITS, now_ms):
+                    looks -= _LOOKS_FOR_A_KEY * self._fold(page, group)
             at += 1
         self._fold_at = 0 if at == groups else at
         return at == groups
@@ -876,34 +865,36 @@ class KeyTable:
     def fold_last_page(self, slot: i64) -> None:
         """Fold the page before the one that begins with this slot; its keys are not in use."""
         if self.folds and slot >= self.fold_from and not slot & _WITHIN_PAGE:
-            for group in self._pages[(slot >> _PAGE_BITS) - 1].groups:
-                self._fold(group)
+            group: i64 = 0
+            while group < _GROUPS:
+                self._fold(self._pages[(slot >> _PAGE_BITS) - 1], group)
+                group += 1
 
     def _is_quiet(self, page: _Page, place: i64, now_ms: i64) -> bool:
         """Return whether none of the keys of a group was used for a while, as far as is known."""
         if self.usage is not None:
             return True
         before_ms = now_ms - self.quiet_ms
-        end = place + FOLDED
+        end = place + _GROUP
         while place < end:
             if page.stamps[place] >> 1 > before_ms:
                 return False
             place += 1
         return True
 
-    def _fold(self, group: _Group) -> i64:
-        """Fold what can be folded; how many keys were put together."""
-        items = group.items
+    def _fold(self, page: _Page, group: i64) -> i64:
+        """Fold what can be folded of a group that is full; how many keys were put together."""
+        items = page.items[group]
         if not can_fold(items):
             return 0
-        before = group.folded()
-        group.piece = fold(items, group.piece)
-        self.folded += group.folded() - before
+        before = page.folded(group)
+        page.pieces[group] = fold(items, page.pieces[group])
+        self.folded += page.folded(group) - before
         for item in items:
             if item is not None:
-                return FOLDED
-        group.items = _ALL_FOLDED
-        return FOLDED
+                return _GROUP
+        page.items[group] = _ALL_FOLDED
+        return _GROUP
 
     # The index
 
