@@ -156,7 +156,6 @@ SIZES_BUDGET_NS: Final = 1_000_000  # likewise, on looking at sizes of keys
 FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to free
 FOLD_BATCH: Final = 1000  # keys folded between two looks at the clock
 FOLD_BUDGET_NS: Final = 500_000  # what one go may spend on folding
-FOLD_ROUND_MS: Final = 1000  # from one round over all keys to the next
 FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
 FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
@@ -182,7 +181,6 @@ class Cron:
         self._iids_due = False  # there was more to forget than one go may
         self._keys_due = False  # likewise, to expire
         self._folds_due = False  # likewise, to fold
-        self._folded_ms = 0  # when the latest round began
         self._idle_consumers: Final = Sweep(server)
         self._clock_steps: Final = ClockSteps(dispatcher)
         self._spare_memory: Final = SpareMemory()
@@ -258,9 +256,7 @@ class Cron:
             stop_if_over(server)
         server.tracking.bound()
         self._expire_keys(EXPIRE_BUDGET_NS)
-        if self._folds_due or abs(now_ms - self._folded_ms) >= FOLD_ROUND_MS:
-            self._folded_ms = now_ms
-            self._fold_keys()
+        self._fold_keys()
         count_sizes(server)
         count_keys(server)
         server.account.check_some()

@@ -271,7 +271,9 @@ class KeyTable:
         self.folds = folds
         self.fold_from: i64 = _SCATTERED
         self.quiet_ms: i64 = _QUIET_MS
+        self._full: i64 = 0  # groups before it have been full, and were folded then
         self._fold_at: i64 = 0  # groups before it were looked at in this round
+        self._round_ms: i64 = 0  # when it began
         self._noted: dict[bytes, None] = {}  # keys to be looked at again
         self._sizing_at: i64 = 0  # keys from here on have been looked at in this round
         self._again_at: i64 = 0  # likewise, once more
@@ -840,16 +842,31 @@ class KeyTable:
     # Folding
 
     def fold_some(self, now_ms: i64, most: i64) -> bool:
-        """Look at some groups, and fold those that were not used for a while; True after the last.
+        """Fold some of the groups that have become full, or were not used for a while.
+
+        Those that have become full are folded at once, so that the objects of new keys make room
+        for each other. All are looked at again in a round that begins every ``quiet_ms``.
 
         Args:
             most: how many keys are folded, about.
+
+        Returns: False where there is more to do now.
         """
         groups = self.count >> _GROUP_BITS  # the last one, if not full, is in use
         if not self.folds or self.count < self.fold_from:
             return True
-        at = min(self._fold_at, groups)
         looks = _LOOKS_FOR_A_KEY * most
+        full = min(self._full, groups)
+        while full < groups and looks > 0:
+            page = self._pages[full // _GROUPS]
+            looks -= 1 + _LOOKS_FOR_A_KEY * self._fold(page, full % _GROUPS)
+            full += 1
+        self._full = full
+        at = min(self._fold_at, groups)
+        if at == 0:
+            if 0 <= now_ms - self._round_ms < self.quiet_ms:
+                return full == groups
+            self._round_ms = now_ms
         while at < groups and looks > 0:
             page = self._pages[at // _GROUPS]
             group = at % _GROUPS
@@ -860,7 +877,7 @@ class KeyTable:
                     looks -= _LOOKS_FOR_A_KEY * self._fold(page, group)
             at += 1
         self._fold_at = 0 if at == groups else at
-        return at == groups
+        return full == groups == at
 
     def fold_last_page(self, slot: i64) -> None:
         """Fold the page before the one that begins with this slot; its keys are not in use."""

@@ -319,14 +319,21 @@ def test_few_keys_and_keys_in_use_are_not_folded() -> None:
     table = KeyTable(None, True)
     table.quiet_ms = 1000
     for number in range(4095):
-        table.add(b"%d" % number, Hash(), number)
-    table.fold_some(1 << 40, 100_000)
-    assert table.value_at(0) is table.value_at(0)
-    table.add(b"4095", Hash(), 4095)
-    while not table.fold_some(3000, 100):
+        table.add(b"%d" % number, Hash(), 0)
+    assert table.fold_some(1000, 100_000)
+    assert table.folded == 0
+    table.add(b"4095", Hash(), 0)
+    while not table.fold_some(1000, 100):
         pass
-    assert table.value_at(0) is not table.value_at(0)
-    assert table.value_at(3000) is table.value_at(3000)
+    assert table.folded == 4096  # they have become full
+    held = table.read(b"5", 1500, True)
+    assert held is table.value_at(5)
+    assert table.fold_some(1999, 100_000)  # no round is due
+    assert table.fold_some(2000, 100_000)  # one is, but the key was used
+    assert held is table.value_at(5)
+    assert table.fold_some(3000, 100_000)
+    assert table.folded == 4096
+    assert held is not table.value_at(5)
 
 
 @pytest.mark.parametrize("seed", range(4))
