@@ -3,8 +3,8 @@
 A tick does a bounded amount of each kind of work, so that no request waits long for it. Keys are
 expired for two milliseconds at most. Values are freed in slices. Of many clients only some are
 looked at, so that each has its turn about once a second. If a tick has not got through its keys,
-values and iids, the work goes on between ticks: a millisecond for each kind, then two for the
-clients.
+values and iids, the work goes on between ticks: a millisecond for each kind, half of one for keys
+to be folded, then two for the clients.
 
 **Steps of the time of day.** How long a client has been idle, or a pending entry, is the difference
 of two times of day. It is off by as much as the clock was set between them, so each tick compares
@@ -139,6 +139,8 @@ FREED_AT_ONCE: Final = 128  # pieces of a value freed in one go
 FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on freeing
 SIZES_BUDGET_NS: Final = 1_000_000  # likewise, on looking at sizes of keys
 FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to free
+FOLD_BATCH: Final = 1000  # keys folded between two looks at the clock
+FOLD_BUDGET_NS: Final = 500_000  # what one go may spend on folding
 FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
 FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
@@ -165,6 +167,7 @@ class Cron:
         self._recent_since_ms = 0
         self._iids_due = False  # there was more to forget than one go may
         self._keys_due = False  # likewise, to expire
+        self._folds_due = False  # likewise, to fold
         self._idle_consumers: Final = Sweep(server)
         self._clock_steps: Final = ClockSteps(dispatcher)
         self._spare_memory: Final = SpareMemory()
@@ -189,6 +192,7 @@ class Cron:
             self._server.data.unused
             or self._iids_due
             or self._keys_due
+            or self._folds_due
             or self._server.statistics.key_sizes.is_under_way()
             or self._server.account.is_counting()
             or self._has_to_evict()
@@ -216,6 +220,8 @@ class Cron:
                     self._server.ready_evicting().make_room()
                 if self._keys_due:
                     self._expire_keys(EXPIRE_MORE_NS)
+                if self._folds_due:
+                    self._fold_keys()
         finally:
             self._sleep()  # a failure is logged by the loop; it must not be the last tick
 
@@ -237,6 +243,7 @@ class Cron:
             stop_if_over(server)
         server.tracking.bound()
         self._expire_keys(EXPIRE_BUDGET_NS)
+        self._fold_keys()
         count_sizes(server)
         count_keys(server)
         server.account.check_some()
@@ -273,6 +280,12 @@ class Cron:
             self._keys_due = False
         else:
             self._keys_due = not expire_keys(self._dispatcher, budget_ns)
+
+    def _fold_keys(self) -> None:
+        """Fold keys that are not in use, unless a command is at work on its values."""
+        reasons = self._server.gate.reasons
+        held_back = bool(reasons & (gate.LENGTHY_AT_WORK | gate.LOADING_DATA))
+        self._folds_due = not held_back and not fold_keys(self._server)
 
     def _forget_iids(self) -> None:
         """Take iids that are too old out of the IDMP maps of streams."""
@@ -381,6 +394,17 @@ def count_keys(server: Server) -> None:
         server.clock.refresh()
         if abs(server.clock.now_ns - started_ns) > SIZES_BUDGET_NS:  # or the clock was set back
             break
+
+
+def fold_keys(server: Server) -> bool:
+    """Fold small keys that are not in use; False when the time was up before the end."""
+    started_ns = server.clock.now_ns
+    for db in server.data.dbs:
+        while not db.table.fold_some(started_ns // 1_000_000, FOLD_BATCH):
+            server.clock.refresh()
+            if abs(server.clock.now_ns - started_ns) > FOLD_BUDGET_NS:  # or the clock was set back
+                return False
+    return True
 
 
 def forget_iids(server: Server) -> bool:

@@ -156,7 +156,6 @@ class WriteClock(Listener):
 
 
 POOL: Final = 16
-_SOON: Final = 64  # of the keys with deadlines, so many of the next ones are looked at
 _ROUNDS: Final = 8  # for something that is no stream, before it is looked for one by one
 _WALKED: Final = 20_000  # keys that are passed at once, when it is
 
@@ -228,11 +227,15 @@ class Pool:
     def _sample(self, db: Keyspace, lasting: bool) -> list[bytes]:
         """Some keys of a database, by chance: as many as ``maxmemory-samples`` were looked at."""
         found: list[bytes] = []
-        places = self._places(db)
-        for _ in range(self._server.config.maxmemory_samples if places else 0):
-            key = self._key_at(db, randrange(places))
-            if self._may_go(db, key, lasting):
-                found.append(key)
+        table = db.table
+        for _ in range(self._server.config.maxmemory_samples if table.count else 0):
+            slot: i64 = randrange(int(table.count))
+            if self._needs_deadline:
+                slot = table.next_with_deadline(slot)
+            if slot != NO_SLOT:
+                key = table.key_at(slot)
+                if self._may_go(db, key, lasting):
+                    found.append(key)
         return found
 
     def _may_go(self, db: Keyspace, key: bytes, lasting: bool) -> bool:
@@ -276,14 +279,14 @@ class Pool:
     def _walk(self, lasting: bool) -> Choice | None:
         """The next key that can go, where those that can are so few that chance finds none."""
         dbs = self._server.data.dbs
-        total = sum([self._places(db) for db in dbs])
+        total = sum([len(db) for db in dbs])
         for _ in range(min(_WALKED, total + len(dbs))):
             db = dbs[self._walk_db % len(dbs)]
-            if self._walk_at >= self._places(db):
+            if self._walk_at >= db.table.count:
                 self._walk_db += 1
                 self._walk_at = 0
                 continue
-            key = self._key_at(db, self._walk_at)
+            key = db.table.key_at(self._walk_at)
             self._walked += 1
             if self._may_go(db, key, lasting):
                 self._walked = 0
@@ -294,29 +297,20 @@ class Pool:
             self._walked = 0
         return None
 
-    def _places(self, db: Keyspace) -> int:
-        """Among how many places the keys of a database stand."""
-        return int(db.order.pairs.size if self._needs_deadline else db.table.count)
-
-    def _key_at(self, db: Keyspace, place: i64) -> bytes:
-        """The key at one of them; its deadline may be gone."""
-        return db.order.name_at(place) if self._needs_deadline else db.table.key_at(place)
-
 
 def _soonest(dbs: list[Keyspace], lasting: bool) -> Choice | None:
-    """The key with the nearest deadline, if it is not behind many that may not go."""
+    """The key with the nearest deadline of some database, unless none of these may go."""
     found: Choice | None = None
     found_ms: i64 = 0
     for db in dbs:
         table = db.table
-        for key in db.order.fresh(_SOON):
-            slot = table.find(key)
-            if slot == NO_SLOT or not _is_to_go(table.value_at(slot), lasting):
-                continue
-            deadline_ms = table.deadline_ms(slot)
-            if found is None or deadline_ms < found_ms:
-                found = (db, key)
-                found_ms = deadline_ms
+        slot = table.first_due()
+        if slot == NO_SLOT or not _is_to_go(table.value_at(slot), lasting):
+            continue
+        deadline_ms = table.deadline_ms(slot)
+        if found is None or deadline_ms < found_ms:
+            found = (db, table.key_at(slot))
+            found_ms = deadline_ms
     return found
 
 

@@ -97,18 +97,14 @@ class Emptied(Freeable):
         unused: where values go that are to be freed in slices themselves.
     """
 
-    def __init__(
-        self, table: KeyTable, order: DueOrder, parts: PartDeadlines, unused: list[Freeable]
-    ) -> None:
+    def __init__(self, table: KeyTable, parts: PartDeadlines, unused: list[Freeable]) -> None:
         self.table: Final = table
-        self.order: Final = order
         self.parts: Final = parts
         self.unused: Final = unused
 
     def free_some(self, most: int) -> bool:
         """Free up to ``most`` keys; True at the end."""
-        dropped = self.order.free_some(most)
-        dropped = self.parts.free_some(most) and dropped
+        dropped = self.parts.free_some(most)
         return self.table.free_some(most, self.unused) and dropped
 
 

@@ -36,7 +36,8 @@ def frozen(value: object) -> object:
 
 
 ENTRY_BYTES: Final[i64] = 56  # the place of a key in its table, and what allocating it wastes
-EXPIRY_BYTES: Final[i64] = 64  # of a deadline, beside another copy of the name
+EXPIRY_BYTES: Final[i64] = 8  # of a deadline
+FOLDED_BYTES: Final = 88  # that a key with its value takes less once it is folded
 _OBJECT_BYTES: Final[i64] = 33  # what an object of ``bytes`` takes beside its own
 SAMPLES: Final = 5  # parts of a value that stand for all, where it does not know its sum
 
@@ -50,7 +51,7 @@ def cost_of(key: bytes, value: object, has_deadline: bool, samples: int = SAMPLE
     size: i64 = len(key)
     size += ENTRY_BYTES + _OBJECT_BYTES
     if has_deadline:
-        size += EXPIRY_BYTES + i64(len(key))
+        size += EXPIRY_BYTES
     if isinstance(value, bytes):
         return size + _OBJECT_BYTES + i64(len(value))
     if isinstance(value, Value):

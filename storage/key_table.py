@@ -1,8 +1,18 @@
 """The keys of one database with what belongs to each, and how a key is found by its name.
 
-Keys stand in slots, numbered from 0 without a gap. A page holds 1,024 of them in two arrays: the
-key and its value side by side, and the stamps. No object stands for a key besides its own bytes.
-Deadlines take room only in pages where a key has one, and so do the marks of a freezing.
+Keys stand in slots, numbered from 0 without a gap. A page holds 1,024 of them: their stamps, and
+in groups of 32 their keys and values. Deadlines take room only in pages where a key has one, and so
+do the marks of a freezing.
+
+**Folding.** In a table of many keys, those that were not used for a while are folded: the keys of a
+group with those of its values that are small become one ``bytes`` (``storage.folded``). What is
+changed later, or may be written into, stands beside it as an object, and is folded again. A value
+that anybody has from ``read`` or ``hold`` is the one in the table until the next ``fold_some``, so
+that is called where no command is at work.
+
+**Deadlines.** Each page knows a moment before which none of its keys expires, and the table knows
+the least of these. Whoever asks for keys whose time is over has the pages looked at that may have
+one; that takes a microsecond or two for each. No object stands for a deadline.
 
 **Stamps.** A stamp says how a key is used: when it was last asked for, or what a ``Usage`` makes of
 that. **Sizes** of keys are kept while somebody wants to know what all of them take: each as it was
@@ -37,16 +47,27 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.faces import cost_of
+from headrace.storage.folded import can_fold, fold, is_key
+from headrace.storage.folded import key_at as folded_key
+from headrace.storage.folded import touch as touch_folded
+from headrace.storage.folded import value_at as folded_value
 from headrace.storage.packed.table import hash_of, new_seed
 from headrace.storage.value import Freeable, Value
 
 NO_EXPIRY: Final[i64] = -1
+NEVER_MS: Final[i64] = 0x7FFFFFFFFFFFFFFF
 NO_SLOT: Final[i64] = -1
 MOST_AHEAD: Final = 32  # keys that ``look_ahead`` takes at once, at most
 
+_PAGES_AT_ONCE: Final[i64] = 64  # that are looked at for deadlines
 _PAGE: Final = 1024
 _PAGE_BITS: Final[i64] = 10
 _WITHIN_PAGE: Final[i64] = 1023
+_GROUP: Final = 32
+_GROUPS: Final = _PAGE // _GROUP  # of a page
+_GROUP_BITS: Final[i64] = 5
+_WITHIN_GROUP: Final[i64] = 31
+_ALL_FOLDED: Final[list[object]] = [None] * (2 * _GROUP)  # never written to
 _SLOT_BITS: Final[i64] = 31
 _SLOT_MASK: Final[i64] = 0x7FFFFFFF
 _SCATTERED: Final[i64] = 4096  # keys: with their values they outgrow the caches of a core
@@ -56,6 +77,8 @@ _MOST_DEPTH: Final[i64] = 21
 _HASH_BITS: Final[i64] = 32  # as ``hash_of`` gives them
 _DEADLINE: Final[i64] = 1  # of a stamp: the key has one; the other bits say how it is used
 _LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access, or the greatest usage
+_QUIET_MS: Final[i64] = 1000
+_LOOKS_FOR_A_KEY: Final[i64] = 16  # folding a key takes as long as so many looks at a group
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
 
 
@@ -87,9 +110,11 @@ class _Page:
     """The keys of 1,024 slots.
 
     Attributes:
-        items: key and value of each slot.
+        items: of each group, key and value of each slot; None: it stands in the group's piece.
+        pieces: of each group what was folded; empty if nothing was.
         stamps: of each, twice its usage, and 1 more if it has a deadline.
         deadlines: where a stamp says so; empty until one of the keys gets one.
+        due_ms: none of the deadlines is before that, but those that ``take_due`` has returned.
         marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
         marked_by: the number of that freezing; to others the marks mean nothing.
         sizes: twice what each key takes, and 1 more if it is among the last to be evicted; 0: not
@@ -98,13 +123,53 @@ class _Page:
     """
 
     def __init__(self) -> None:
-        self.items: Final[list[object]] = [None] * (2 * _PAGE)
+        self.items: Final[list[list[object]]] = [_ALL_FOLDED] * _GROUPS
+        self.pieces: Final[list[bytes]] = [b""] * _GROUPS
         self.stamps = vec[i64]([0] * _PAGE)
         self.deadlines = vec[i64]()
+        self.due_ms: i64 = NEVER_MS
         self.marks = vec[u8]()
         self.marked_by: i64 = 0
         self.sizes = vec[i64]()
         self.leads = vec[i64]()
+
+    def open(self, place: i64) -> list[object]:
+        """Return the items of the group of a slot, which may be written to."""
+        items = self.items[place >> _GROUP_BITS]
+        if items is _ALL_FOLDED:
+            items = [None] * (2 * _GROUP)
+            self.items[place >> _GROUP_BITS] = items
+        return items
+
+    def begin(self, place: i64) -> None:
+        """Forget what the group that begins with a slot had."""
+        self.items[place >> _GROUP_BITS] = _ALL_FOLDED
+        self.pieces[place >> _GROUP_BITS] = b""
+
+    def key(self, place: i64) -> bytes:
+        """Return the key in a slot."""
+        name = self.items[place >> _GROUP_BITS][(place & _WITHIN_GROUP) << 1]
+        if isinstance(name, bytes):
+            return name
+        return folded_key(self.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
+
+    def value(self, place: i64) -> object:
+        """Return its value; a folded one is a new object, which must not be written into."""
+        value = self.items[place >> _GROUP_BITS][((place & _WITHIN_GROUP) << 1) + 1]
+        if value is not None:
+            return value
+        return folded_value(self.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
+
+    def folded(self, number: i64) -> i64:
+        """Return how many values of a group that is full stand in its piece."""
+        items = self.items[number]
+        found: i64 = 0
+        at: i64 = 1
+        while at < 2 * _GROUP:
+            if items[at] is None:
+                found += 1
+            at += 2
+        return found
 
 
 @mypyc_attr(acyclic=True)
@@ -187,15 +252,28 @@ class KeyTable:
         count: how many keys there are.
         sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
         lasting: how many of those in the sum are among the last to be evicted.
+        folded: how many values are folded.
+        due_ms: no deadline is before that, but of keys that ``take_due`` has returned.
+        folds: keys may be folded, where there are ``fold_from`` and more.
+        quiet_ms: for so long a key must not have been used.
     """
 
-    def __init__(self, usage: Usage | None = None) -> None:
+    def __init__(self, usage: Usage | None = None, folds: bool = False) -> None:
         self.count: i64 = 0
         self.usage = usage
         self.sized = False
         self.bytes: i64 = 0
         self.unsized: i64 = 0
         self.lasting: i64 = 0
+        self.due_ms: i64 = NEVER_MS
+        self._due_page: i64 = 0  # pages before it were looked at in this round
+        self.folded: i64 = 0
+        self.folds = folds
+        self.fold_from: i64 = _SCATTERED
+        self.quiet_ms: i64 = _QUIET_MS
+        self._full: i64 = 0  # groups before it have been full, and were folded then
+        self._fold_at: i64 = 0  # groups before it were looked at in this round
+        self._round_ms: i64 = 0  # when it began
         self._noted: dict[bytes, None] = {}  # keys to be looked at again
         self._sizing_at: i64 = 0  # keys from here on have been looked at in this round
         self._again_at: i64 = 0  # likewise, once more
@@ -230,8 +308,14 @@ class KeyTable:
                 slot = (cell & _SLOT_MASK) - 1
                 if slot < 0:  # an empty cell, and a hash of 0
                     return NO_SLOT
-                name = self._pages[slot >> _PAGE_BITS].items[(slot & _WITHIN_PAGE) << 1]
-                if isinstance(name, bytes) and name == key:
+                page = self._pages[slot >> _PAGE_BITS]
+                group = (slot & _WITHIN_PAGE) >> _GROUP_BITS
+                name = page.items[group][(slot & _WITHIN_GROUP) << 1]
+                if isinstance(name, bytes):
+                    is_found = name == key
+                else:
+                    is_found = is_key(page.pieces[group], slot & _WITHIN_GROUP, key)
+                if is_found:
                     self._found_key = key
                     self._found_slot = slot
                     return slot
@@ -258,7 +342,8 @@ class KeyTable:
                 page.stamps[place] = _stamped(stamp, now_ms)
             else:
                 self.touch(slot, now_ms)
-        return page.items[(place << 1) + 1]
+        value = page.items[place >> _GROUP_BITS][((slot & _WITHIN_GROUP) << 1) + 1]
+        return self._held(page, place) if value is None else value
 
     def is_scattered(self) -> bool:
         """Whether the keys are so many that they are in no cache, and ``look_ahead`` pays."""
@@ -296,9 +381,13 @@ class KeyTable:
             if slot >= 0:
                 page = self._pages[slot >> _PAGE_BITS]
                 place = slot & _WITHIN_PAGE
-                name = page.items[place << 1]
-                value = page.items[(place << 1) + 1]
-                if isinstance(name, bytes) and isinstance(value, bytes):
+                items = page.items[place >> _GROUP_BITS]
+                name = items[(slot & _WITHIN_GROUP) << 1]
+                value = items[((slot & _WITHIN_GROUP) << 1) + 1]
+                if value is None:
+                    piece = page.pieces[place >> _GROUP_BITS]
+                    slots[number] = page.stamps[place] + touch_folded(piece, slot & _WITHIN_GROUP)
+                elif isinstance(name, bytes) and isinstance(value, bytes):
                     slots[number] = page.stamps[place] + i64(len(name) + len(value))
             number += 1
 
@@ -309,13 +398,26 @@ class KeyTable:
 
     def key_at(self, slot: i64) -> bytes:
         """The key in a slot."""
-        name = self._pages[slot >> _PAGE_BITS].items[(slot & _WITHIN_PAGE) << 1]
-        assert isinstance(name, bytes)
-        return name
+        return self._pages[slot >> _PAGE_BITS].key(slot & _WITHIN_PAGE)
 
     def value_at(self, slot: i64) -> object:
-        """Its value."""
-        return self._pages[slot >> _PAGE_BITS].items[((slot & _WITHIN_PAGE) << 1) + 1]
+        """Its value, to be looked at; see ``hold``."""
+        return self._pages[slot >> _PAGE_BITS].value(slot & _WITHIN_PAGE)
+
+    def hold(self, slot: i64) -> object:
+        """Its value, which may be written into."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        value = page.items[place >> _GROUP_BITS][((slot & _WITHIN_GROUP) << 1) + 1]
+        return self._held(page, place) if value is None else value
+
+    def _held(self, page: _Page, place: i64) -> object:
+        """Return a folded value; one that may be written into is taken out of the piece."""
+        value = folded_value(page.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
+        if not isinstance(value, (bytes, int)):
+            page.open(place)[((place & _WITHIN_GROUP) << 1) + 1] = value
+            self.folded -= 1
+        return value
 
     def usage_of(self, slot: i64) -> i64:
         """When it was last asked for, in milliseconds since 1970, or what ``usage`` made of it."""
@@ -336,8 +438,12 @@ class KeyTable:
         if place == 0:
             self._pages = append(self._pages, _Page())
         page = self._pages[slot >> _PAGE_BITS]
-        page.items[place << 1] = key
-        page.items[(place << 1) + 1] = value
+        at = (slot & _WITHIN_GROUP) << 1
+        if at == 0:
+            page.begin(place)
+        items = page.open(place)
+        items[at] = key
+        items[at + 1] = value
         usage = self.usage
         page.stamps[place] = _stamped(0, now_ms if usage is None else usage.of_new(now_ms))
         self.count = slot + 1
@@ -356,7 +462,7 @@ class KeyTable:
         key = self.key_at(slot)
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
-        value = page.items[(place << 1) + 1]
+        value = self.value_at(slot)
         self._leave_index(key, slot)
         if self.sized:
             self._forget_size(slot, last)
@@ -365,8 +471,8 @@ class KeyTable:
         if slot != last:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
-            page.items[place << 1] = moved
-            page.items[(place << 1) + 1] = source.items[(source_place << 1) + 1]
+            self._put(page, place, source.value(source_place))
+            page.open(place)[(slot & _WITHIN_GROUP) << 1] = moved
             page.stamps[place] = source.stamps[source_place]
             if source.stamps[source_place] & _DEADLINE:
                 self._put_deadline(page, place, source.deadlines[source_place])
@@ -374,8 +480,7 @@ class KeyTable:
                 self.mark(slot, source.marked_by)
             elif len(page.marks):
                 page.marks[place] = 0
-        source.items[source_place << 1] = None
-        source.items[(source_place << 1) + 1] = None
+        self._drop(last)
         if len(source.marks):
             source.marks[source_place] = 0
         self.count = last
@@ -390,12 +495,20 @@ class KeyTable:
         if self.sized:
             self._replace_sized(page, place, slot, value)
         else:
-            page.items[(place << 1) + 1] = value
+            self._put(page, place, value)
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
             now_ms = usage.of_replaced(stamp >> 1, now_ms)
         page.stamps[place] = _stamped(stamp, now_ms)
+
+    def _put(self, page: _Page, place: i64, value: object) -> None:
+        """Have another value in a slot."""
+        items = page.open(place)
+        at = ((place & _WITHIN_GROUP) << 1) + 1
+        if items[at] is None:
+            self.folded -= 1
+        items[at] = value
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""
@@ -427,6 +540,98 @@ class KeyTable:
         if not len(page.deadlines):
             page.deadlines = vec[i64]([0] * _PAGE)
         page.deadlines[place] = deadline_ms
+        page.due_ms = min(page.due_ms, deadline_ms)
+        self.due_ms = min(self.due_ms, deadline_ms)
+
+    def take_due(self, now_ms: i64, most: int) -> list[bytes]:
+        """Return up to ``most`` keys whose deadlines are over, which the caller takes out.
+
+        One that stays is not returned again, unless its page has another one that is due. While
+        ``due_ms`` is before ``now_ms``, there may be more.
+        """
+        found: list[bytes] = []
+        looks = _PAGES_AT_ONCE
+        pages: i64 = len(self._pages)
+        at = self._due_page
+        while at < pages and looks > 0 and len(found) < most:
+            page = self._pages[at]
+            if page.due_ms < now_ms:
+                looks -= 1
+                if not self._take_due_of(page, at << _PAGE_BITS, now_ms, most, found):
+                    break
+            at += 1
+        self._due_page = at
+        if at >= pages:
+            self._due_page = 0
+            self.due_ms = NEVER_MS
+            for page in self._pages:
+                self.due_ms = min(self.due_ms, page.due_ms)
+        return found
+
+    def _take_due_of(
+        self, page: _Page, slot: i64, now_ms: i64, most: int, found: list[bytes]
+    ) -> bool:
+        """Take the keys of a page; False where there may be more, because those are enough."""
+        due_ms = NEVER_MS
+        place: i64 = 0
+        end = min(self.count - slot, _PAGE)
+        while place < end:
+            if page.stamps[place] & _DEADLINE:
+                deadline_ms = page.deadlines[place]
+                if deadline_ms >= now_ms:
+                    due_ms = min(due_ms, deadline_ms)
+                else:
+                    if len(found) >= most:
+                        return False
+                    found.append(self.key_at(slot + place))
+            place += 1
+        page.due_ms = due_ms
+        return True
+
+    def first_due(self) -> i64:
+        """The slot of the key with the first deadline; ``NO_SLOT`` where none has one."""
+        while True:
+            best: i64 = NO_SLOT
+            best_ms = NEVER_MS
+            number: i64 = 0
+            while number < i64(len(self._pages)):
+                if self._pages[number].due_ms < best_ms:
+                    best = number
+                    best_ms = self._pages[number].due_ms
+                number += 1
+            if best < 0:
+                return NO_SLOT
+            page = self._pages[best]
+            slot = self._first_of(page, best << _PAGE_BITS)
+            if slot >= 0 and page.due_ms <= best_ms:
+                return slot
+
+    def _first_of(self, page: _Page, slot: i64) -> i64:
+        """The slot of the first deadline in a page, which notes it; ``NO_SLOT``: it has none."""
+        page.due_ms = NEVER_MS
+        found = NO_SLOT
+        place: i64 = 0
+        end = min(self.count - slot, _PAGE)
+        while place < end:
+            if page.stamps[place] & _DEADLINE and page.deadlines[place] < page.due_ms:
+                page.due_ms = page.deadlines[place]
+                found = slot + place
+            place += 1
+        return found
+
+    def next_with_deadline(self, slot: i64) -> i64:
+        """The slot, from one on and round again, of a key with a deadline; ``NO_SLOT``: none."""
+        left: i64 = len(self._pages)
+        while left >= 0:
+            page = self._pages[slot >> _PAGE_BITS]
+            end = min(self.count, (slot | _WITHIN_PAGE) + 1)
+            while slot < end and len(page.deadlines):
+                if page.stamps[slot & _WITHIN_PAGE] & _DEADLINE:
+                    return slot
+                slot += 1
+            slot = end if end < self.count else 0
+            left -= 1
+        return NO_SLOT
 
     # Another table that has some of the keys
 
@@ -437,8 +642,10 @@ class KeyTable:
         if not len(page.leads):
             page.leads = vec[i64]([0] * _PAGE)
         page.leads[place] = there
-        items = other._pages[there >> _PAGE_BITS].items
-        items[(there & _WITHIN_PAGE) << 1] = page.items[place << 1]
+        key = page.key(place)
+        page.open(place)[(slot & _WITHIN_GROUP) << 1] = key
+        items = other._pages[there >> _PAGE_BITS].open(there & _WITHIN_PAGE)
+        items[(there & _WITHIN_GROUP) << 1] = key
 
     def value_in(self, other: KeyTable, key: bytes) -> object | None:
         """Return what another table holds for a key, without a search there; None: not known.
@@ -455,9 +662,10 @@ class KeyTable:
         there = page.leads[place]
         if there >= other.count:
             return None
-        items = other._pages[there >> _PAGE_BITS].items
-        at = (there & _WITHIN_PAGE) << 1
-        return items[at + 1] if items[at] is page.items[place << 1] else None
+        name = page.items[place >> _GROUP_BITS][(slot & _WITHIN_GROUP) << 1]
+        items = other._pages[there >> _PAGE_BITS].items[(there & _WITHIN_PAGE) >> _GROUP_BITS]
+        at = (there & _WITHIN_GROUP) << 1
+        return items[at + 1] if name is not None and items[at] is name else None
 
     # Sizes
 
@@ -529,12 +737,12 @@ class KeyTable:
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
         has_deadline = page.stamps[place] & _DEADLINE != 0
-        return cost_of(self.key_at(slot), page.items[(place << 1) + 1], has_deadline)
+        return cost_of(self.key_at(slot), self.value_at(slot), has_deadline)
 
     def _size(self, slot: i64) -> None:
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
-        value = page.items[(place << 1) + 1]
+        value = self.value_at(slot)
         size = self.bytes_at(slot)
         lasting: i64 = 0
         if isinstance(value, Value) and value.is_lasting():
@@ -548,10 +756,8 @@ class KeyTable:
 
     def _replace_sized(self, page: _Page, place: i64, slot: i64, value: object) -> None:
         """Put in another value, and correct the size: of strings by the difference in length."""
-        items = page.items
-        at = (place << 1) + 1
-        old = items[at]
-        items[at] = value
+        old = self.value_at(slot)
+        self._put(page, place, value)
         if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
             more = i64(len(value)) - i64(len(old))
             self.bytes += more
@@ -608,18 +814,104 @@ class KeyTable:
             left -= 1
             slot = self.count - 1
             page = self._pages[slot >> _PAGE_BITS]
-            place = slot & _WITHIN_PAGE
-            value = page.items[(place << 1) + 1]
+            items = page.items[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
+            value = items[((slot & _WITHIN_GROUP) << 1) + 1]
             if isinstance(value, Value) and value.effort():
                 unused.append(value)
-            page.items[place << 1] = None
-            page.items[(place << 1) + 1] = None
+            self._drop(slot)
             self.count = slot
-            if place == 0:
+            if slot & _WITHIN_PAGE == 0:
                 self._pages, _ = pop(self._pages)
                 if len(self._directory) > 1:
                     self._directory, _ = pop(self._directory)
         return self.count == 0
+
+    def _drop(self, slot: i64) -> None:
+        """Forget what the last slot holds."""
+        page = self._pages[slot >> _PAGE_BITS]
+        items = page.items[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
+        at = (slot & _WITHIN_GROUP) << 1
+        if items[at + 1] is None:
+            self.folded -= 1
+        if at == 0:
+            page.begin(slot & _WITHIN_PAGE)
+        elif items is not _ALL_FOLDED:
+            items[at] = None
+            items[at + 1] = None
+
+    # Folding
+
+    def fold_some(self, now_ms: i64, most: i64) -> bool:
+        """Fold some of the groups that have become full, or were not used for a while.
+
+        Those that have become full are folded at once, so that the objects of new keys make room
+        for each other. All are looked at again in a round that begins every ``quiet_ms``.
+
+        Args:
+            most: how many keys are folded, about.
+
+        Returns: False where there is more to do now.
+        """
+        groups = self.count >> _GROUP_BITS  # the last one, if not full, is in use
+        if not self.folds or self.count < self.fold_from:
+            return True
+        looks = _LOOKS_FOR_A_KEY * most
+        full = min(self._full, groups)
+        while full < groups and looks > 0:
+            page = self._pages[full // _GROUPS]
+            looks -= 1 + _LOOKS_FOR_A_KEY * self._fold(page, full % _GROUPS)
+            full += 1
+        self._full = full
+        at = min(self._fold_at, groups)
+        if at == 0:
+            if 0 <= now_ms - self._round_ms < self.quiet_ms:
+                return full == groups
+            self._round_ms = now_ms
+        while at < groups and looks > 0:
+            page = self._pages[at // _GROUPS]
+            group = at % _GROUPS
+            looks -= 1
+            if page.items[group] is not _ALL_FOLDED:
+                looks -= _GROUP
+                if self._is_quiet(page, group << _GROUP_BITS, now_ms):
+                    looks -= _LOOKS_FOR_A_KEY * self._fold(page, group)
+            at += 1
+        self._fold_at = 0 if at == groups else at
+        return full == groups == at
+
+    def fold_last_page(self, slot: i64) -> None:
+        """Fold the page before the one that begins with this slot; its keys are not in use."""
+        if self.folds and slot >= self.fold_from and not slot & _WITHIN_PAGE:
+            group: i64 = 0
+            while group < _GROUPS:
+                self._fold(self._pages[(slot >> _PAGE_BITS) - 1], group)
+                group += 1
+
+    def _is_quiet(self, page: _Page, place: i64, now_ms: i64) -> bool:
+        """Return whether none of the keys of a group was used for a while, as far as is known."""
+        if self.usage is not None:
+            return True
+        before_ms = now_ms - self.quiet_ms
+        end = place + _GROUP
+        while place < end:
+            if page.stamps[place] >> 1 > before_ms:
+                return False
+            place += 1
+        return True
+
+    def _fold(self, page: _Page, group: i64) -> i64:
+        """Fold what can be folded of a group that is full; how many keys were put together."""
+        items = page.items[group]
+        if not can_fold(items):
+            return 0
+        before = page.folded(group)
+        page.pieces[group] = fold(items, page.pieces[group])
+        self.folded += page.folded(group) - before
+        for item in items:
+            if item is not None:
+                return _GROUP
+        page.items[group] = _ALL_FOLDED
+        return _GROUP
 
     # The index
 

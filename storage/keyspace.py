@@ -8,7 +8,7 @@ Every key stands in a slot of the ``KeyTable``, which finds it by name, so that
   not met yet stays in front of it, so whatever is there from the start of a scan to its end is
   returned at least once. A key may be returned twice, a new one may be missed: Redis's promise.
 
-Which deadline comes next stands in a ``DueOrder``.
+Which keys are due the table knows, too.
 
 The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. A key
 has expired when its deadline lies before that, and lives on while it is that. Keys found expired
@@ -25,25 +25,11 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
-from headrace.storage.due import NOTHING, DueOrder, Heap
 from headrace.storage.entry import Barrier, Emptied, Entry, PartDeadlines
-from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable, Usage
+from headrace.storage.key_table import COMPILED, NO_EXPIRY, NO_SLOT, KeyTable, Usage
 from headrace.storage.value import NO_PART, Expiring, Freeable, Value
-
-
-@mypyc_attr(acyclic=True)
-class KeyOrder(DueOrder):
-    """Keys in the order in which they expire."""
-
-    def __init__(self, table: KeyTable) -> None:
-        super().__init__(Heap())
-        self._table: Final = table
-
-    def moment_of(self, name: bytes) -> i64:
-        slot = self._table.find(name)
-        return NOTHING if slot == NO_SLOT else self._table.deadline_ms(slot)
 
 
 class Keyspace:
@@ -70,8 +56,7 @@ class Keyspace:
         frozen_as: the number by which ``freezing`` knows what is in here.
         epoch: the number of the latest freezing.
 
-    Invariants: ``volatile`` counts the keys that have a deadline; ``order`` holds at least one pair
-    for each of them, or ``late`` does.
+    Invariants: ``volatile`` counts the keys that have a deadline.
     """
 
     def __init__(
@@ -82,8 +67,7 @@ class Keyspace:
         expiring: Expiring,
     ) -> None:
         self.index: Final = index
-        self.table = KeyTable()
-        self.order = KeyOrder(self.table)
+        self.table = KeyTable(None, COMPILED)
         self.volatile = 0
         self.parts = PartDeadlines()
         self.expired = expired
@@ -164,7 +148,7 @@ class Keyspace:
         if slot == NO_SLOT:
             return None
         if not self.expire_enabled:
-            return self.table.value_at(slot)
+            return self.table.hold(slot)
         if not self.hides or not self._is_hidden(slot, now_ms):
             self._expire(key, slot)
         return None
@@ -172,7 +156,7 @@ class Keyspace:
     def peek(self, key: bytes) -> Entry | None:
         """The entry of ``key``, expired or not, or None."""
         slot = self.table.find(key)
-        return None if slot == NO_SLOT else Entry(self.table, key, self.table.value_at(slot))
+        return None if slot == NO_SLOT else Entry(self.table, key, self.table.hold(slot))
 
     def __getitem__(self, key: bytes) -> Entry:
         """The entry of ``key``, which must be there, expired or not."""
@@ -191,11 +175,11 @@ class Keyspace:
         return found
 
     def at(self, slot: i64) -> Entry:
-        """The entry in a slot below ``len``."""
+        """The entry in a slot below ``len``, to be looked at: its value may be a copy."""
         return Entry(self.table, self.table.key_at(slot), self.table.value_at(slot))
 
     def every(self) -> Iterator[Entry]:
-        """All entries, by slot, expired or not; nothing may change meanwhile."""
+        """All entries, by slot, expired or not, to be looked at; nothing may change meanwhile."""
         slot: i64 = 0
         while slot < self.table.count:
             yield self.at(slot)
@@ -271,13 +255,13 @@ class Keyspace:
         if self.table.find(key) != NO_SLOT:
             return False
         slot = self._add(key, value, now_ms)
+        self.table.fold_last_page(slot)
         if isinstance(value, Value):
             value.attach(self.expiring)
             self.note_parts(key, value)
         if expire_ms != NO_EXPIRY:
             self.table.expire_at(slot, expire_ms)
             self.volatile += 1
-            self.order.add(key, expire_ms, self.volatile)
         return True
 
     def before_change(self, key: bytes) -> None:
@@ -304,7 +288,7 @@ class Keyspace:
     def expire_at(self, key: bytes, deadline_ms: i64) -> None:
         """Give ``key``, which must be there, a deadline in milliseconds since 1970.
 
-        Complexity: O(log n), n being the number of deadlines.
+        Complexity: O(1).
         """
         slot = self.table.find(key)
         if self.guarded:
@@ -315,7 +299,6 @@ class Keyspace:
         elif before_ms == deadline_ms:
             return
         self.table.expire_at(slot, deadline_ms)
-        self.order.add(key, deadline_ms, self.volatile)
         if self.notes_own and self.expire_enabled:
             heappush(self.own, (int(deadline_ms), key))
 
@@ -336,25 +319,22 @@ class Keyspace:
         return True
 
     def expire_due(self, now_ms: i64, most: int) -> int:
-        """Remove up to ``most`` keys whose deadline is over, oldest first; they join ``expired``.
+        """Remove up to ``most`` keys whose deadline is over; they join ``expired``.
 
-        Returns: how many pairs of the order were looked at; ``most`` means that more may be due.
-        Complexity: O(log n) for each of them.
+        Returns: how many were looked at; ``most`` means that more may be due.
         """
         count = 0
-        order = self.order
-        while count < most:
-            first_ms = order.first_ms()
-            if first_ms == NOTHING or first_ms >= now_ms:
-                break
-            key = order.take_first()
-            if key is not None:
-                slot = self.table.find(key)
+        table = self.table
+        if table.due_ms < now_ms:
+            for key in table.take_due(now_ms, most):
+                slot = table.find(key)
                 if self.keeps_expired and self._is_hidden(slot, now_ms):
                     heappush(self.late, (self._patience_of(slot), key))
                 else:
                     self._expire(key, slot)
-            count += 1
+                count += 1
+            if table.due_ms < now_ms:
+                return most
         return count + self._remove_late(now_ms, most - count)
 
     def expire_own(self, now_ms: int, most: int) -> int:
@@ -402,13 +382,12 @@ class Keyspace:
 
     def mean_ttl_ms(self, now_ms: i64) -> int:
         """The mean time to live of up to 64 keys that have a deadline, in milliseconds."""
+        table = self.table
         total = 0
-        count = 0
-        for key in self.order.some(64):
-            deadline_ms = int(self.order.moment_of(key))
-            if deadline_ms != NOTHING:
-                total += max(0, deadline_ms - now_ms)
-                count += 1
+        count = min(64, self.volatile)
+        for number in range(count):
+            slot = table.next_with_deadline(number * table.count // count)
+            total += max(0, int(table.deadline_ms(slot) - now_ms))
         return total // count if count else 0
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[Entry]]:
@@ -420,14 +399,14 @@ class Keyspace:
     def clear(self) -> None:
         """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
         if self.table.count:
-            emptied = Emptied(self.table, self.order, self.parts, self.unused)
+            emptied = Emptied(self.table, self.parts, self.unused)
             if self.freezing is not None:
                 self.freezing.put_aside(emptied)
             else:
                 self.unused.append(emptied)
-        self.table = KeyTable(self.usage)
+        folds = self.table.folds
+        self.table = KeyTable(self.usage, folds)
         self.table.sized = self.sized
-        self.order = KeyOrder(self.table)
         self.late = []
         self.own = []
         self.volatile = 0
@@ -436,7 +415,6 @@ class Keyspace:
     def swap(self, other: Keyspace) -> None:
         """Exchange all keys with another database."""
         self.table, other.table = other.table, self.table
-        self.order, other.order = other.order, self.order
         self.volatile, other.volatile = other.volatile, self.volatile
         self.own, other.own = other.own, self.own
         self.parts, other.parts = other.parts, self.parts

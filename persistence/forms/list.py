@@ -118,7 +118,7 @@ class _RdbNodes(Walk):
         row = self._row
         end = min(self._place + _RDB_NODES_AT_ONCE, len(row.pieces))
         for place in range(self._place, end):
-            strings = unpack(row.pieces[place])
+            strings = unpack(row.piece(place))
             if row.sizes[place] == ALONE:
                 output.length(PLAIN_NODE)
                 output.string(strings[0])
@@ -203,7 +203,7 @@ class _NodeWalk(Walk):
         end = min(self._place + _NODES_AT_ONCE, len(row.pieces))
         for place in range(self._place, end):
             record.table += [row.node_count(place), int(row.sizes[place])]
-            record.add(row.pieces[place])
+            record.add(row.piece(place))
             if record.is_full():
                 self._records.put(record)
                 self._record = record = Record(MORE_NODES)

@@ -14,6 +14,9 @@ which may be the same one. Each node has a place, even if its piece is empty bec
 stands in an open end. So OBJECT ENCODING answers what Redis answers, since a quicklist turns back
 to a listpack when its only node is small.
 
+In a row of many nodes, those far from both ends are kept slim: their pieces begin with ``SLIM``.
+They are made wide where they are changed, or come near to an end.
+
 Elements are found by position. The first one has the position ``base``, which falls when something
 is put in front of it and rises when it goes. So the positions of the others, and the ``starts`` of
 the nodes with them, stay what they are while the ends change, and a node is found by bisection.
@@ -39,11 +42,16 @@ from headrace.storage.list.piece import (
 )
 from headrace.storage.packed.strings import (
     EMPTY_BYTES,
+    are_short,
+    empty_buffer,
     next_at,
+    next_slim,
     pack,
     string_at,
     text_bytes,
     unpack,
+    wide,
+    write_slim,
 )
 
 _OPEN_MAX: Final = 256  # elements of an open end: then the inner ones are packed
@@ -52,6 +60,9 @@ _OPENED: Final = 64  # elements that are unpacked at once
 _SEALED_TO_READ: Final = 24  # elements of an open end: asked for so many, it is packed first
 _SPARE_PLACES: Final = 32
 _SUMMED: Final[i64] = 1024  # nodes of which the sizes are added up
+_WIDE: Final = 4  # nodes at each end that are not slim
+SLIM: Final[i64] = 0  # what a slim piece begins with, where another begins with a dollar
+_SLIM_BYTE: Final = b"\0"
 ALONE: Final = -1  # the size of a node that is one string, and no listpack
 
 
@@ -69,7 +80,8 @@ class Row:
         limits: of its nodes, once it is no listpack.
         base: the position of the first element.
         left: the first elements, the last of them first; right: the last ones.
-        pieces: the others, a piece for each node; those before ``low`` are no nodes any more.
+        pieces: the others, a piece for each node, which ``piece`` makes wide; those before ``low``
+            are no nodes any more.
         starts: the position of the first element of each node, but of the first node.
         sizes: what Redis's node takes, in bytes, or ``ALONE``.
 
@@ -101,6 +113,22 @@ class Row:
         twin.starts = self.starts[low:]
         twin.sizes = self.sizes[low:]
         return twin
+
+    def piece(self, place: i64) -> bytes:
+        """The elements of a node, packed, but those that stand in an open end."""
+        piece = self.pieces[place]
+        return wide(piece, 1, len(piece)) if _is_slim(piece) else piece
+
+    def slim(self, place: i64) -> None:
+        """Make the piece of a node slim, unless that is near to an end or has a long string."""
+        if not self.low + _WIDE <= place < len(self.pieces) - _WIDE:
+            return
+        piece = self.pieces[place]
+        if piece and not _is_slim(piece) and are_short(piece, 0):
+            out = empty_buffer()
+            out.write(_SLIM_BYTE)
+            write_slim(out, piece, 0)
+            self.pieces[place] = out.getvalue()
 
     # What Redis has in its place, and files
 
@@ -156,6 +184,7 @@ class Row:
             self._seal_right()
             self.pieces.append(b"")
             last += 1
+            self.slim(last - _WIDE)
             self.starts = append(self.starts, self.base + self.count)
             self.sizes = append(self.sizes, self._size_of_first(string))
         else:
@@ -164,7 +193,7 @@ class Row:
         right.append(string)
         self.count += 1
         if len(right) >= _OPEN_MAX:
-            self._set_piece(last, self.pieces[last] + pack(right[:_SEALED]))
+            self._set_piece(last, self.piece(last) + pack(right[:_SEALED]))
             del right[:_SEALED]
 
     def push_left(self, string: bytes) -> None:
@@ -180,6 +209,7 @@ class Row:
                 low = self.low
             low -= 1
             self.low = low
+            self.slim(low + _WIDE)
             self.sizes[low] = self._size_of_first(string)
         else:
             self.sizes[low] = self._size_of_first(string)
@@ -188,7 +218,7 @@ class Row:
         self.base -= 1
         self.count += 1
         if len(left) >= _OPEN_MAX:
-            self._set_piece(low, reversed_pack(left[:_SEALED]) + self.pieces[low])
+            self._set_piece(low, reversed_pack(left[:_SEALED]) + self.piece(low))
             del left[:_SEALED]
 
     def pop_right(self) -> bytes:
@@ -249,7 +279,7 @@ class Row:
 
     def _open_right(self) -> None:
         last: i64 = len(self.pieces) - 1
-        piece = self.pieces[last]
+        piece = self.piece(last)
         if not piece:  # all of the only node stands on the left
             left = self.left
             half = (len(left) + 1) // 2
@@ -268,7 +298,7 @@ class Row:
 
     def _open_left(self) -> None:
         low = self.low
-        piece = self.pieces[low]
+        piece = self.piece(low)
         if not piece:  # all of the only node stands on the right
             right = self.right
             half = (len(right) + 1) // 2
@@ -291,12 +321,12 @@ class Row:
     def _seal_right(self) -> None:
         if self.right:
             last: i64 = len(self.pieces) - 1
-            self._set_piece(last, self.pieces[last] + pack(self.right))
+            self._set_piece(last, self.piece(last) + pack(self.right))
             self.right = []
 
     def _seal_left(self) -> None:
         if self.left:
-            self._set_piece(self.low, reversed_pack(self.left) + self.pieces[self.low])
+            self._set_piece(self.low, reversed_pack(self.left) + self.piece(self.low))
             self.left = []
 
     # Places
@@ -387,7 +417,11 @@ class Row:
         position = self.base + index
         place = self._place_of(position)
         piece = self.pieces[place]
-        return string_at(piece, self._at(place, position - self._piece_start(place)))
+        number = position - self._piece_start(place)
+        if _is_slim(piece):
+            at = next_slim(piece, 1, number)
+            return piece[at + 1 : at + 1 + piece[at]]
+        return string_at(piece, self._at(place, number))
 
     def whole(self) -> bytes:
         """All elements, packed."""
@@ -435,6 +469,15 @@ class Row:
             stop = self._end(place)
             if place + 1 == len(self.pieces):
                 stop -= len(self.right)
+            if _is_slim(piece):
+                low = next_slim(piece, 1, skipped)
+                high: i64 = len(piece)
+                if end < stop:
+                    high = next_slim(piece, low, end - position)
+                found.append(wide(piece, low, high))
+                position = stop
+                place += 1
+                continue
             low = self._at(place, skipped) if skipped else 0
             if end < stop:
                 found.append(piece[low : self._at(place, skipped + end - position)])
@@ -464,7 +507,7 @@ class Row:
             place = self.low + number if forward else len(self.pieces) - 1 - number
             start = self.starts[place]
             size = self._end(place) - start
-            numbers = numbers_of(self.pieces[place], 0, string)
+            numbers = numbers_of(self.piece(place), 0, string)
             if numbers:
                 if not forward:
                     numbers.reverse()
@@ -508,7 +551,7 @@ class Row:
             old = self.right[there - behind]
             self.right[there - behind] = string
         else:
-            piece = self.pieces[place]
+            piece = self.piece(place)
             at = next_at(piece, 0, self.base + index - self._piece_start(place))
             old = string_at(piece, at)
             changed = with_other(piece, at, string)
@@ -536,7 +579,7 @@ class Row:
         if offset == 0:
             self._delete_node(place)
             return
-        piece = self.pieces[place]
+        piece = self.piece(place)
         at = next_at(piece, 0, offset)
         self.sizes[place] -= text_bytes(string_at(piece, at))
         self._set_piece(place, piece[:at])
@@ -580,7 +623,7 @@ class Row:
         return self.low <= place < len(self.pieces) and self._has_room(place, string)
 
     def _insert_into(self, place: i64, position: i64, string: bytes) -> None:
-        piece = self.pieces[place]
+        piece = self.piece(place)
         at = next_at(piece, 0, position - self.starts[place])
         self._set_piece(place, with_string(piece, at, string))
         self.sizes[place] += text_bytes(string)
@@ -623,7 +666,7 @@ class Row:
 
     def _split(self, place: i64, offset: i64) -> None:
         """Make two nodes of one, the second of which begins at the element ``offset``."""
-        piece = self.pieces[place]
+        piece = self.piece(place)
         at = next_at(piece, 0, offset)
         size = listpack_bytes(unpack(piece[at:]))
         self._set_piece(place, piece[:at])
@@ -649,7 +692,7 @@ class Row:
             return False
         if not self.limits.let_merge(size, other_size, self._end(place + 1) - self.starts[place]):
             return False
-        self._set_piece(place, self.pieces[place] + self.pieces[place + 1])
+        self._set_piece(place, self.piece(place) + self.piece(place + 1))
         self.sizes[place] += other_size - EMPTY_BYTES
         self._remove_place(place + 1)
         return True
@@ -670,14 +713,14 @@ class Row:
         element_bytes = text_bytes(string)
         place = self.low if forward else len(self.pieces) - 1
         while self.low <= place < len(self.pieces):
-            numbers = numbers_of(self.pieces[place], 0, string)
+            numbers = numbers_of(self.piece(place), 0, string)
             if most and len(numbers) > most - removed:
                 left: i64 = most - removed
                 numbers = numbers[:left] if forward else numbers[len(numbers) - left :]
             gone: i64 = len(numbers)
             if gone:
                 removed += gone
-                piece = without(self.pieces[place], 0, len(string), numbers)
+                piece = without(self.piece(place), 0, len(string), numbers)
                 self._set_piece(place, piece)
                 if self.sizes[place] != ALONE:
                     self.sizes[place] -= gone * element_bytes
@@ -723,7 +766,7 @@ class Row:
     def _cut_first(self, gone: i64) -> None:
         base = self.base + gone
         place = self._place_of(base)
-        piece = self.pieces[place]
+        piece = self.piece(place)
         at = next_at(piece, 0, base - self.starts[place])
         if at and self.sizes[place] != ALONE:
             self.sizes[place] -= listpack_bytes(unpack(piece[:at])) - EMPTY_BYTES
@@ -737,7 +780,7 @@ class Row:
         self.count -= gone
         end = self.base + self.count
         place = self._place_of(end - 1)
-        piece = self.pieces[place]
+        piece = self.piece(place)
         at = next_at(piece, 0, end - self._start(place))
         if at < len(piece) and self.sizes[place] != ALONE:
             self.sizes[place] -= listpack_bytes(unpack(piece[at:])) - EMPTY_BYTES
@@ -769,4 +812,10 @@ def row_of(
         total += count
     row.starts = starts
     row.count = total
+    for place in range(len(pieces)):
+        row.slim(place)
     return row
+
+
+def _is_slim(piece: bytes) -> bool:
+    return len(piece) > 0 and piece[0] == SLIM

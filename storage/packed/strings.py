@@ -10,6 +10,9 @@ costs no object for each of them. The price is five bytes a string.
 A place is where a string begins. Nothing marks places, and a string may hold bytes that look like
 another one, so strings are found from the beginning on.
 
+**Slim strings.** Where many strings are kept that are seldom read, each is a byte with its length, and
+its bytes. Only strings of up to 255 bytes can be slim.
+
 **Listpacks.** ``text_bytes`` and others say how many bytes Redis's listpack would take for what is
 packed here. Nothing here is a listpack. But what ``XTRIM ~`` removes, what XINFO counts and what
 OBJECT ENCODING answers depend on where Redis starts a new node, so blocks of streams and pieces of
@@ -30,7 +33,7 @@ from librt.strings import (
     write_i16_le,
     write_i32_le,
 )
-from mypy_extensions import i16, i32, i64
+from mypy_extensions import i16, i32, i64, u8
 
 _SCORE_BYTES: Final[i64] = 8
 KEPT_BYTES: Final = 1 << 16  # of the buffer, at most, once it has been used
@@ -81,6 +84,7 @@ def with_score(piece: bytes, place: i64, score: float) -> bytes:
 
 
 NOWHERE: Final = -1
+MOST_SLIM: Final[i64] = 255  # bytes of a slim string
 
 # ``$0 CRLF`` with the lowest byte first; a digit is added to the second byte.
 _DOLLAR_LINE: Final[i64] = 0x0A0D3024
@@ -150,6 +154,47 @@ def unpack(piece: bytes) -> list[bytes]:
         found.append(piece[start : start + size])
         at = start + size + END_BYTES
     return found
+
+
+def are_short(piece: bytes, at: i64) -> bool:
+    """Return whether the strings from a place on can be slim."""
+    end: i64 = len(piece)
+    while at < end:
+        size = length_at(piece, at)
+        if size > MOST_SLIM:
+            return False
+        at += packed_bytes(size)
+    return True
+
+
+def write_slim(out: BytesWriter, piece: bytes, at: i64) -> None:
+    """Add the strings from a place on as slim ones."""
+    end: i64 = len(piece)
+    while at < end:
+        size = length_at(piece, at)
+        at += header_bytes(size)
+        out.append(u8(size))
+        out.write(piece[at : at + size])
+        at += size + END_BYTES
+
+
+def wide(slim: bytes, at: i64, end: i64) -> bytes:
+    """Slim strings, from a place up to an end, as packed ones."""
+    out = BytesWriter()
+    while at < end:
+        size = i64(slim[at])
+        at += 1
+        write_string(out, slim[at : at + size])
+        at += size
+    return out.getvalue()
+
+
+def next_slim(slim: bytes, at: i64, count: i64) -> i64:
+    """As ``next_at``, of slim strings."""
+    while count > 0:
+        at += 1 + slim[at]
+        count -= 1
+    return at
 
 
 def length_at(piece: bytes, at: i64) -> i64:

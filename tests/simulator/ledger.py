@@ -307,6 +307,7 @@ class Shelf:
                 if number != self.known.get(origin, 0):
                     self.known[origin] = number
                     self._marks.append((joined_at, origin, number))
+            self.known = {origin: number for origin, number in self.known.items() if number}
         return found
 
     def _check_unit(self, unit: Unit) -> None:
@@ -331,22 +332,22 @@ class Shelf:
         self.reader = None
 
     def known_upto(self, size: int) -> Numbers:
-        """Return what is known by so much of the file that is written to, and those before."""
+        """Return what is known by so much of the file that is written to, and those before.
+
+        An origin of which nothing is known any more is left out, as the server leaves it out.
+        """
         known = self._before.copy()
         for end, origin, number in self._marks:
             if end <= size:
                 known[origin] = number
-        return known
+        return {origin: number for origin, number in known.items() if number}
 
     def cut(self, size: int) -> bool:
         """The file has been cut to this length; whether records were lost."""
         reader = self.reader
         if reader is None or reader.offset <= size:
             return False
-        known = self._before.copy()
-        for end, origin, number in self._marks:
-            if end <= size:
-                known[origin] = number
+        known = self.known_upto(size)
         lost = known != self.known
         self.known = known
         self._marks = [mark for mark in self._marks if mark[0] <= size]

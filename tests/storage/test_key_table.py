@@ -7,6 +7,9 @@ from time import thread_time
 
 import pytest
 
+from headrace.storage.collection import SmallLimits
+from headrace.storage.digest import Digest
+from headrace.storage.hash.hash import Hash
 from headrace.storage.key_table import (
     COMPILED,
     MOST_AHEAD,
@@ -14,9 +17,14 @@ from headrace.storage.key_table import (
     NO_SLOT,
     KeyTable,
 )
+from headrace.storage.list.list import List
+from headrace.storage.list.piece import NodeLimits
 from headrace.storage.packed.table import SEED_BITS, set_seed
+from headrace.storage.set.set import Set
+from headrace.storage.set.small import SetLimits
+from headrace.storage.sorted_set.sorted_set import SortedSet
 from headrace.storage.stream.stream import Stream
-from headrace.storage.value import Freeable
+from headrace.storage.value import Freeable, Value
 
 LARGE = 20_000 if COMPILED else 5_000
 
@@ -193,3 +201,185 @@ def test_another_table_is_looked_into_without_a_search() -> None:
             assert value is None or value == key
             found += value is not None
     assert found > LARGE // 10
+
+
+def _small_hash(chance: random.Random) -> Hash:
+    made = Hash()
+    for number in range(chance.choice((1, 5, 100))):
+        made.put(b"f%d" % number, bytes(chance.choice((0, 5, 20, 64))), SmallLimits(512, 64))
+    return made
+
+
+def _small_set(chance: random.Random) -> Set:
+    made = Set()
+    for number in range(chance.choice((1, 5, 600))):
+        member = b"%d" % number if chance.random() < 0.5 else b"m%d" % number
+        made.add(member, SetLimits(512, 128, 64))
+    return made
+
+
+def _value(chance: random.Random) -> object:
+    """A value of any kind that is folded, or is not."""
+    kind = chance.randrange(8)
+    if kind < 2:
+        return chance.choice((b"", b"v", bytes(511), bytes(512), bytes(513), b"\0\r\n$1\r\n"))
+    if kind == 2:
+        return chance.choice((0, -1, 2**63 - 1, -(2**63), 7))
+    if kind == 3:
+        return bytearray(b"written into")
+    if kind == 4:
+        return _small_hash(chance)
+    if kind == 5:
+        return _small_set(chance)
+    if kind == 6:
+        row = List()
+        row.push([b"x" * chance.choice((0, 9, 150, 300, 600))] * 1, 0, True, NodeLimits(-2))
+        return row
+    ranked = SortedSet()
+    for number in range(chance.choice((1, 3, 200))):
+        ranked.add(b"m%d" % number, number / 3, SmallLimits(128, 64))
+    return ranked
+
+
+def _read(value: object) -> object:
+    """All that can be read of a value, to be compared."""
+    if not isinstance(value, Value):
+        return type(value), value
+    digest = Digest()
+    value.add_to(digest)
+    return value.type_name(), value.encoding(b"k"), digest.value
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_folded_keys_are_what_they_were(seed: int) -> None:
+    """Whatever is folded, and whatever happens to it then, the table says what the model says."""
+    chance = random.Random(seed)
+    table = KeyTable(None, True)
+    table.fold_from = 0
+    table.quiet_ms = chance.choice((0, 5))
+    model: dict[bytes, tuple[object, int, int]] = {}
+    now_ms = 1_000_000
+    for _ in range(2000):
+        now_ms += 1
+        key = b"%d" % chance.randrange(300) * chance.choice((1, 1, 1, 100))
+        slot = table.find(key)
+        assert (slot != NO_SLOT) == (key in model)
+        step = chance.randrange(9 if len(model) < 200 else 12)
+        if slot == NO_SLOT:
+            value = _value(chance)
+            table.add(key, value, now_ms)
+            model[key] = (value, now_ms, NO_EXPIRY)
+        elif step < 2:
+            value = _value(chance)
+            table.replace(slot, value, now_ms)
+            model[key] = (value, now_ms, model[key][2])
+        elif step < 4:
+            value = table.read(key, 0, False)
+            assert value is not None
+            assert _read(value) == _read(model[key][0])
+            if isinstance(value, Hash):  # it is the one in the table, which is written into
+                value.put(b"new%d" % now_ms, b"v", SmallLimits(512, 64))
+                model[key] = (value, *model[key][1:])
+        elif step == 4:
+            table.expire_at(slot, now_ms)
+            model[key] = (*model[key][:2], now_ms)
+        elif step >= 8:
+            assert _read(table.remove(slot)) == _read(model.pop(key)[0])
+        if chance.random() < 0.02:
+            table.fold_some(now_ms + chance.choice((0, 10)), chance.choice((1, 100, 10_000)))
+        if chance.random() < 0.01:
+            for key, (value, used_ms, deadline_ms) in model.items():
+                slot = table.find(key)
+                assert table.key_at(slot) == key
+                assert _read(table.value_at(slot)) == _read(value)
+                assert (table.usage_of(slot), table.deadline_ms(slot)) == (used_ms, deadline_ms)
+        assert 0 <= table.folded <= table.count
+    names = {table.key_at(slot) for slot in range(int(table.count))}
+    assert names == set(model)
+    unused: list[Freeable] = []
+    while not table.free_some(50, unused):
+        pass
+    assert table.count == table.folded == 0
+
+
+def test_a_folded_value_is_one_object_once_it_may_be_written_into() -> None:
+    table = KeyTable(None, True)
+    table.fold_from = 0
+    for number in range(64):
+        made = Hash()
+        made.put(b"f", b"v", SmallLimits(512, 64))
+        table.add(b"%d" % number, made, 0)
+    assert table.fold_some(10_000, 1000)
+    assert table.value_at(3) is not table.value_at(3)
+    value = table.read(b"3", 0, False)
+    assert value is table.hold(3) is table.value_at(3)
+
+
+def test_few_keys_and_keys_in_use_are_not_folded() -> None:
+    table = KeyTable(None, True)
+    table.quiet_ms = 1000
+    for number in range(4095):
+        table.add(b"%d" % number, Hash(), 0)
+    assert table.fold_some(1000, 100_000)
+    assert table.folded == 0
+    table.add(b"4095", Hash(), 0)
+    while not table.fold_some(1000, 100):
+        pass
+    assert table.folded == 4096  # they have become full
+    held = table.read(b"5", 1500, True)
+    assert held is table.value_at(5)
+    assert table.fold_some(1999, 100_000)  # no round is due
+    assert table.fold_some(2000, 100_000)  # one is, but the key was used
+    assert held is table.value_at(5)
+    assert table.fold_some(3000, 100_000)
+    assert table.folded == 4096
+    assert held is not table.value_at(5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_keys_that_are_due_are_found(seed: int) -> None:
+    """However deadlines change, and keys move into the slots of others."""
+    chance = random.Random(seed)
+    table = KeyTable()
+    model: dict[bytes, int] = {}
+    for number in range(5000):
+        table.add(b"%d" % number, 0, 0)
+        model[b"%d" % number] = NO_EXPIRY
+    now_ms = 1000
+    for _ in range(12):
+        for key in chance.sample(sorted(model), 300):
+            slot = table.find(key)
+            if chance.random() < 0.1:
+                table.remove(slot)
+                del model[key]
+            else:
+                model[key] = chance.choice((NO_EXPIRY, now_ms, now_ms + chance.randrange(5000)))
+                table.expire_at(slot, model[key])
+        timed = {key: end for key, end in model.items() if end != NO_EXPIRY}
+        assert table.due_ms <= min(timed.values())
+        first = table.first_due()
+        assert table.deadline_ms(first) == min(timed.values())
+        some = table.next_with_deadline(chance.randrange(int(table.count)))
+        assert table.key_at(some) in timed
+        now_ms += chance.randrange(1500)
+        gone: set[bytes] = set()
+        while table.due_ms < now_ms:
+            for key in table.take_due(now_ms, 7):
+                gone.add(key)
+                table.remove(table.find(key))
+        assert gone == {key for key, end in timed.items() if end < now_ms}
+        for key in gone:
+            del model[key]
+
+
+def test_a_table_without_deadlines_has_none() -> None:
+    table = KeyTable()
+    for number in range(3000):
+        table.add(b"%d" % number, 0, 0)
+    assert table.next_with_deadline(2999) == table.first_due() == NO_SLOT
+    table.expire_at(1500, 5)
+    assert table.next_with_deadline(2999) == table.next_with_deadline(0) == 1500
+    assert table.take_due(6, 10) == [b"1500"]
+    assert table.take_due(6, 10) == []  # the caller may let it stay
+    table.expire_at(1500, NO_EXPIRY)
+    assert table.next_with_deadline(1600) == table.first_due() == NO_SLOT

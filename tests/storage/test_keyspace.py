@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headrace.storage.due import Heap, pair_of
 from headrace.storage.entry import NO_EXPIRY, Emptied
+from headrace.storage.key_table import NO_SLOT
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Expiring, Freeable
@@ -28,19 +28,11 @@ def check(db: Keyspace) -> None:
     assert [db.table.find(key) for key in db.names()] == list(range(len(db)))
     deadlines = {entry.key: entry.expire_ms for entry in db.every() if entry.expire_ms != NO_EXPIRY}
     assert db.volatile == len(deadlines)
-    pairs = set(items_of(db.order.pairs))
     late = {key for _, key in db.late}
-    assert all(pair_of(moment, key) in pairs or key in late for key, moment in deadlines.items())
-    assert is_heap(items_of(db.order.pairs))
-    assert db.order.pairs.size <= max(65, 2 * db.volatile + 1) or not db.volatile
-
-
-def items_of(heap: Heap) -> list[bytes]:
-    return heap.some(int(heap.size))
-
-
-def is_heap(pairs: list[bytes]) -> bool:
-    return all(pairs[(at - 1) // 2] <= pairs[at] for at in range(1, len(pairs)))
+    assert all(db.table.due_ms <= deadlines[key] for key in deadlines.keys() - late)
+    first = db.table.first_due()
+    first_ms = NO_EXPIRY if first == NO_SLOT else db.table.deadline_ms(first)
+    assert first_ms == min(deadlines.values(), default=NO_EXPIRY)
 
 
 class KeyspaceMachine(RuleBasedStateMachine):
@@ -168,35 +160,16 @@ def test_a_scan_ends_and_returns_a_quiet_database_once() -> None:
     assert db.scan(1 << 64, 10)[0] == 85  # a cursor of another time: from the start again
 
 
-def test_setting_one_deadline_again_and_again_costs_no_memory_and_no_walk() -> None:
+def test_a_deadline_that_was_put_off_is_not_due() -> None:
     db = keyspace()
     for number in range(1000):
         db.put(b"%d" % number, number, 0)
     for moment in range(5000):
         db.expire_at(b"1", moment)
-    assert db.order.pairs.size < 100
     assert db.expire_due(4998, 100) < 100
     assert db.deadline_ms(b"1") == 4999
-
-
-def test_stale_deadlines_go_a_few_at_a_time() -> None:
-    """However many keys get a later deadline, and go: none of it is done in one piece."""
-    db = keyspace()
-    drawn = random.Random(1)
-    longest = 0
-    for moment in range(20_000):
-        key = b"%d" % drawn.randrange(500)
-        if drawn.random() < 0.2 and db.entry(key, 0) is not None:
-            db.remove(key)
-        else:
-            db.put(key, 0, 0)
-            db.expire_at(key, moment + drawn.randrange(10_000))
-        longest = max(longest, db.order.pairs.size)
-        assert db.order.pairs.size <= 3 * 500
-    assert longest > 500
-    deadlines = {pair_of(entry.expire_ms, entry.key) for entry in db.every()}
-    assert deadlines <= set(items_of(db.order.pairs))
-    assert is_heap(items_of(db.order.pairs))
+    assert db.expire_due(5000, 100) == 1
+    assert b"1" not in db
 
 
 def test_while_loading_nothing_expires() -> None:
@@ -227,20 +200,6 @@ def test_what_was_emptied_is_freed_in_slices() -> None:
     assert emptied.free_some(4)
     assert unused == [large]
     assert emptied.table.count == 0
-    assert not emptied.order.pairs.size
-
-
-def test_deadlines_that_changed_are_freed_in_slices() -> None:
-    unused: list[Freeable] = []
-    db = Keyspace(0, [], unused, Expiring())
-    db.put(b"k", b"v", 0)
-    for deadline in range(100, 110):
-        db.expire_at(b"k", deadline)
-    db.clear()
-    emptied = unused.pop()
-    assert isinstance(emptied, Emptied)
-    assert not emptied.free_some(6)
-    assert emptied.free_some(6)
 
 
 def test_mean_ttl() -> None:
