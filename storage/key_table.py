@@ -47,27 +47,30 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.faces import cost_of
-from headrace.storage.folded import can_fold, fold, is_key
-from headrace.storage.folded import key_at as folded_key
+from headrace.storage.folded import is_key
 from headrace.storage.folded import touch as touch_folded
 from headrace.storage.folded import value_at as folded_value
+from headrace.storage.key_page import (
+    ALL_FOLDED,
+    GROUP,
+    GROUP_BITS,
+    GROUPS,
+    HAS_DEADLINE,
+    NEVER_MS,
+    PAGE,
+    PAGE_BITS,
+    WITHIN_GROUP,
+    WITHIN_PAGE,
+    Page,
+)
 from headrace.storage.packed.table import hash_of, new_seed
 from headrace.storage.value import Freeable, Value
 
 NO_EXPIRY: Final[i64] = -1
-NEVER_MS: Final[i64] = 0x7FFFFFFFFFFFFFFF
 NO_SLOT: Final[i64] = -1
 MOST_AHEAD: Final = 32  # keys that ``look_ahead`` takes at once, at most
 
 _PAGES_AT_ONCE: Final[i64] = 64  # that are looked at for deadlines
-_PAGE: Final = 1024
-_PAGE_BITS: Final[i64] = 10
-_WITHIN_PAGE: Final[i64] = 1023
-_GROUP: Final = 32
-_GROUPS: Final = _PAGE // _GROUP  # of a page
-_GROUP_BITS: Final[i64] = 5
-_WITHIN_GROUP: Final[i64] = 31
-_ALL_FOLDED: Final[list[object]] = [None] * (2 * _GROUP)  # never written to
 _SLOT_BITS: Final[i64] = 31
 _SLOT_MASK: Final[i64] = 0x7FFFFFFF
 _SCATTERED: Final[i64] = 4096  # keys: with their values they outgrow the caches of a core
@@ -75,7 +78,6 @@ _FIRST_CELLS: Final[i64] = 16
 _MOST_CELLS: Final[i64] = 2048  # of a segment, unless its hashes begin with too many equal bits
 _MOST_DEPTH: Final[i64] = 21
 _HASH_BITS: Final[i64] = 32  # as ``hash_of`` gives them
-_DEADLINE: Final[i64] = 1  # of a stamp: the key has one; the other bits say how it is used
 _LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access, or the greatest usage
 _QUIET_MS: Final[i64] = 1000
 _LOOKS_FOR_A_KEY: Final[i64] = 16  # folding a key takes as long as so many looks at a group
@@ -103,73 +105,6 @@ class Usage:
     def of_replaced(self, usage: i64, now_ms: i64) -> i64:
         """That of a key which gets another value."""
         raise NotImplementedError
-
-
-@mypyc_attr(acyclic=True)
-class _Page:
-    """The keys of 1,024 slots.
-
-    Attributes:
-        items: of each group, key and value of each slot; None: it stands in the group's piece.
-        pieces: of each group what was folded; empty if nothing was.
-        stamps: of each, twice its usage, and 1 more if it has a deadline.
-        deadlines: where a stamp says so; empty until one of the keys gets one.
-        due_ms: none of the deadlines is before that, but those that ``take_due`` has returned.
-        marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
-        marked_by: the number of that freezing; to others the marks mean nothing.
-        sizes: twice what each key takes, and 1 more if it is among the last to be evicted; 0: not
-            looked at yet. Empty while nobody wants to know.
-        leads: the slot that each key had in another table, or any number; empty until one has one.
-    """
-
-    def __init__(self) -> None:
-        self.items: Final[list[list[object]]] = [_ALL_FOLDED] * _GROUPS
-        self.pieces: Final[list[bytes]] = [b""] * _GROUPS
-        self.stamps = vec[i64]([0] * _PAGE)
-        self.deadlines = vec[i64]()
-        self.due_ms: i64 = NEVER_MS
-        self.marks = vec[u8]()
-        self.marked_by: i64 = 0
-        self.sizes = vec[i64]()
-        self.leads = vec[i64]()
-
-    def open(self, place: i64) -> list[object]:
-        """Return the items of the group of a slot, which may be written to."""
-        items = self.items[place >> _GROUP_BITS]
-        if items is _ALL_FOLDED:
-            items = [None] * (2 * _GROUP)
-            self.items[place >> _GROUP_BITS] = items
-        return items
-
-    def begin(self, place: i64) -> None:
-        """Forget what the group that begins with a slot had."""
-        self.items[place >> _GROUP_BITS] = _ALL_FOLDED
-        self.pieces[place >> _GROUP_BITS] = b""
-
-    def key(self, place: i64) -> bytes:
-        """Return the key in a slot."""
-        name = self.items[place >> _GROUP_BITS][(place & _WITHIN_GROUP) << 1]
-        if isinstance(name, bytes):
-            return name
-        return folded_key(self.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
-
-    def value(self, place: i64) -> object:
-        """Return its value; a folded one is a new object, which must not be written into."""
-        value = self.items[place >> _GROUP_BITS][((place & _WITHIN_GROUP) << 1) + 1]
-        if value is not None:
-            return value
-        return folded_value(self.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
-
-    def folded(self, number: i64) -> i64:
-        """Return how many values of a group that is full stand in its piece."""
-        items = self.items[number]
-        found: i64 = 0
-        at: i64 = 1
-        while at < 2 * _GROUP:
-            if items[at] is None:
-                found += 1
-            at += 2
-        return found
 
 
 @mypyc_attr(acyclic=True)
@@ -277,7 +212,7 @@ class KeyTable:
         self._noted: dict[bytes, None] = {}  # keys to be looked at again
         self._sizing_at: i64 = 0  # keys from here on have been looked at in this round
         self._again_at: i64 = 0  # likewise, once more
-        self._pages = vec[_Page]()
+        self._pages = vec[Page]()
         self._seed: Final[i64] = new_seed()
         self._depth: i64 = 0  # bits of a hash that name a place in the directory
         self._directory = append(vec[_Segment](), _Segment(_FIRST_CELLS, 0))
@@ -308,13 +243,13 @@ class KeyTable:
                 slot = (cell & _SLOT_MASK) - 1
                 if slot < 0:  # an empty cell, and a hash of 0
                     return NO_SLOT
-                page = self._pages[slot >> _PAGE_BITS]
-                group = (slot & _WITHIN_PAGE) >> _GROUP_BITS
-                name = page.items[group][(slot & _WITHIN_GROUP) << 1]
+                page = self._pages[slot >> PAGE_BITS]
+                group = (slot & WITHIN_PAGE) >> GROUP_BITS
+                name = page.items[group][(slot & WITHIN_GROUP) << 1]
                 if isinstance(name, bytes):
                     is_found = name == key
                 else:
-                    is_found = is_key(page.pieces[group], slot & _WITHIN_GROUP, key)
+                    is_found = is_key(page.pieces[group], slot & WITHIN_GROUP, key)
                 if is_found:
                     self._found_key = key
                     self._found_slot = slot
@@ -332,17 +267,17 @@ class KeyTable:
         slot = self.find(key)
         if slot < 0:
             return None
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         stamp = page.stamps[place]
-        if stamp & _DEADLINE and page.deadlines[place] < now_ms:
+        if stamp & HAS_DEADLINE and page.deadlines[place] < now_ms:
             return None
         if touch:
             if self.usage is None:
                 page.stamps[place] = _stamped(stamp, now_ms)
             else:
                 self.touch(slot, now_ms)
-        value = page.items[place >> _GROUP_BITS][((slot & _WITHIN_GROUP) << 1) + 1]
+        value = page.items[place >> GROUP_BITS][((slot & WITHIN_GROUP) << 1) + 1]
         return self._held(page, place) if value is None else value
 
     def is_scattered(self) -> bool:
@@ -379,14 +314,14 @@ class KeyTable:
         while number < count:
             slot = slots[number]
             if slot >= 0:
-                page = self._pages[slot >> _PAGE_BITS]
-                place = slot & _WITHIN_PAGE
-                items = page.items[place >> _GROUP_BITS]
-                name = items[(slot & _WITHIN_GROUP) << 1]
-                value = items[((slot & _WITHIN_GROUP) << 1) + 1]
+                page = self._pages[slot >> PAGE_BITS]
+                place = slot & WITHIN_PAGE
+                items = page.items[place >> GROUP_BITS]
+                name = items[(slot & WITHIN_GROUP) << 1]
+                value = items[((slot & WITHIN_GROUP) << 1) + 1]
                 if value is None:
-                    piece = page.pieces[place >> _GROUP_BITS]
-                    slots[number] = page.stamps[place] + touch_folded(piece, slot & _WITHIN_GROUP)
+                    piece = page.pieces[place >> GROUP_BITS]
+                    slots[number] = page.stamps[place] + touch_folded(piece, slot & WITHIN_GROUP)
                 elif isinstance(name, bytes) and isinstance(value, bytes):
                     slots[number] = page.stamps[place] + i64(len(name) + len(value))
             number += 1
@@ -398,47 +333,47 @@ class KeyTable:
 
     def key_at(self, slot: i64) -> bytes:
         """The key in a slot."""
-        return self._pages[slot >> _PAGE_BITS].key(slot & _WITHIN_PAGE)
+        return self._pages[slot >> PAGE_BITS].key(slot & WITHIN_PAGE)
 
     def value_at(self, slot: i64) -> object:
         """Its value, to be looked at; see ``hold``."""
-        return self._pages[slot >> _PAGE_BITS].value(slot & _WITHIN_PAGE)
+        return self._pages[slot >> PAGE_BITS].value(slot & WITHIN_PAGE)
 
     def hold(self, slot: i64) -> object:
         """Its value, which may be written into."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
-        value = page.items[place >> _GROUP_BITS][((slot & _WITHIN_GROUP) << 1) + 1]
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
+        value = page.items[place >> GROUP_BITS][((slot & WITHIN_GROUP) << 1) + 1]
         return self._held(page, place) if value is None else value
 
-    def _held(self, page: _Page, place: i64) -> object:
+    def _held(self, page: Page, place: i64) -> object:
         """Return a folded value; one that may be written into is taken out of the piece."""
-        value = folded_value(page.pieces[place >> _GROUP_BITS], place & _WITHIN_GROUP)
+        value = folded_value(page.pieces[place >> GROUP_BITS], place & WITHIN_GROUP)
         if not isinstance(value, (bytes, int)):
-            page.open(place)[((place & _WITHIN_GROUP) << 1) + 1] = value
+            page.open(place)[((place & WITHIN_GROUP) << 1) + 1] = value
             self.folded -= 1
         return value
 
     def usage_of(self, slot: i64) -> i64:
         """When it was last asked for, in milliseconds since 1970, or what ``usage`` made of it."""
-        return self._pages[slot >> _PAGE_BITS].stamps[slot & _WITHIN_PAGE] >> 1
+        return self._pages[slot >> PAGE_BITS].stamps[slot & WITHIN_PAGE] >> 1
 
     def deadline_ms(self, slot: i64) -> i64:
         """Its deadline, or ``NO_EXPIRY``."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
-        return page.deadlines[place] if page.stamps[place] & _DEADLINE else NO_EXPIRY
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
+        return page.deadlines[place] if page.stamps[place] & HAS_DEADLINE else NO_EXPIRY
 
     # Changing
 
     def add(self, key: bytes, value: object, now_ms: i64) -> i64:
         """Give a key that is not there a slot, the last one; which that is."""
         slot = self.count
-        place = slot & _WITHIN_PAGE
+        place = slot & WITHIN_PAGE
         if place == 0:
-            self._pages = append(self._pages, _Page())
-        page = self._pages[slot >> _PAGE_BITS]
-        at = (slot & _WITHIN_GROUP) << 1
+            self._pages = append(self._pages, Page())
+        page = self._pages[slot >> PAGE_BITS]
+        at = (slot & WITHIN_GROUP) << 1
         if at == 0:
             page.begin(place)
         items = page.open(place)
@@ -460,22 +395,22 @@ class KeyTable:
         self._found_key = _NO_KEY
         last = self.count - 1
         key = self.key_at(slot)
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         value = self.value_at(slot)
         self._leave_index(key, slot)
         if self.sized:
             self._forget_size(slot, last)
-        source = self._pages[last >> _PAGE_BITS]
-        source_place = last & _WITHIN_PAGE
+        source = self._pages[last >> PAGE_BITS]
+        source_place = last & WITHIN_PAGE
         if slot != last:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
             self._put(page, place, source.value(source_place))
-            page.open(place)[(slot & _WITHIN_GROUP) << 1] = moved
+            page.open(place)[(slot & WITHIN_GROUP) << 1] = moved
             page.stamps[place] = source.stamps[source_place]
-            if source.stamps[source_place] & _DEADLINE:
-                self._put_deadline(page, place, source.deadlines[source_place])
+            if source.stamps[source_place] & HAS_DEADLINE:
+                page.put_deadline(place, source.deadlines[source_place])
             if source.marked_by >= page.marked_by and self.is_marked(last, source.marked_by):
                 self.mark(slot, source.marked_by)
             elif len(page.marks):
@@ -490,8 +425,8 @@ class KeyTable:
 
     def replace(self, slot: i64, value: object, now_ms: i64) -> None:
         """Give a key another value, and note an access."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         if self.sized:
             self._replace_sized(page, place, slot, value)
         else:
@@ -502,18 +437,18 @@ class KeyTable:
             now_ms = usage.of_replaced(stamp >> 1, now_ms)
         page.stamps[place] = _stamped(stamp, now_ms)
 
-    def _put(self, page: _Page, place: i64, value: object) -> None:
+    def _put(self, page: Page, place: i64, value: object) -> None:
         """Have another value in a slot."""
         items = page.open(place)
-        at = ((place & _WITHIN_GROUP) << 1) + 1
+        at = ((place & WITHIN_GROUP) << 1) + 1
         if items[at] is None:
             self.folded -= 1
         items[at] = value
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
@@ -522,26 +457,20 @@ class KeyTable:
 
     def use(self, slot: i64, usage: i64) -> None:
         """Say how a key is used."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         page.stamps[place] = _stamped(page.stamps[place], usage)
 
     def expire_at(self, slot: i64, deadline_ms: i64) -> None:
         """Give a key a deadline, or with ``NO_EXPIRY`` none."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         if deadline_ms == NO_EXPIRY:
-            page.stamps[place] &= ~_DEADLINE
+            page.stamps[place] &= ~HAS_DEADLINE
         else:
-            page.stamps[place] |= _DEADLINE
-            self._put_deadline(page, place, deadline_ms)
-
-    def _put_deadline(self, page: _Page, place: i64, deadline_ms: i64) -> None:
-        if not len(page.deadlines):
-            page.deadlines = vec[i64]([0] * _PAGE)
-        page.deadlines[place] = deadline_ms
-        page.due_ms = min(page.due_ms, deadline_ms)
-        self.due_ms = min(self.due_ms, deadline_ms)
+            page.stamps[place] |= HAS_DEADLINE
+            page.put_deadline(place, deadline_ms)
+            self.due_ms = min(self.due_ms, deadline_ms)
 
     def take_due(self, now_ms: i64, most: int) -> list[bytes]:
         """Return up to ``most`` keys whose deadlines are over, which the caller takes out.
@@ -557,7 +486,7 @@ class KeyTable:
             page = self._pages[at]
             if page.due_ms < now_ms:
                 looks -= 1
-                if not self._take_due_of(page, at << _PAGE_BITS, now_ms, most, found):
+                if not page.take_due(self._end_of(at), now_ms, most, found):
                     break
             at += 1
         self._due_page = at
@@ -567,26 +496,6 @@ class KeyTable:
             for page in self._pages:
                 self.due_ms = min(self.due_ms, page.due_ms)
         return found
-
-    def _take_due_of(
-        self, page: _Page, slot: i64, now_ms: i64, most: int, found: list[bytes]
-    ) -> bool:
-        """Take the keys of a page; False where there may be more, because those are enough."""
-        due_ms = NEVER_MS
-        place: i64 = 0
-        end = min(self.count - slot, _PAGE)
-        while place < end:
-            if page.stamps[place] & _DEADLINE:
-                deadline_ms = page.deadlines[place]
-                if deadline_ms >= now_ms:
-                    due_ms = min(due_ms, deadline_ms)
-                else:
-                    if len(found) >= most:
-                        return False
-                    found.append(self.key_at(slot + place))
-            place += 1
-        page.due_ms = due_ms
-        return True
 
     def first_due(self) -> i64:
         """The slot of the key with the first deadline; ``NO_SLOT`` where none has one."""
@@ -602,31 +511,22 @@ class KeyTable:
             if best < 0:
                 return NO_SLOT
             page = self._pages[best]
-            slot = self._first_of(page, best << _PAGE_BITS)
-            if slot >= 0 and page.due_ms <= best_ms:
-                return slot
+            place = page.first_due(self._end_of(best))
+            if place >= 0 and page.due_ms <= best_ms:
+                return (best << PAGE_BITS) + place
 
-    def _first_of(self, page: _Page, slot: i64) -> i64:
-        """The slot of the first deadline in a page, which notes it; ``NO_SLOT``: it has none."""
-        page.due_ms = NEVER_MS
-        found = NO_SLOT
-        place: i64 = 0
-        end = min(self.count - slot, _PAGE)
-        while place < end:
-            if page.stamps[place] & _DEADLINE and page.deadlines[place] < page.due_ms:
-                page.due_ms = page.deadlines[place]
-                found = slot + place
-            place += 1
-        return found
+    def _end_of(self, number: i64) -> i64:
+        """Return how many keys a page has."""
+        return min(self.count - (number << PAGE_BITS), PAGE)
 
     def next_with_deadline(self, slot: i64) -> i64:
         """The slot, from one on and round again, of a key with a deadline; ``NO_SLOT``: none."""
         left: i64 = len(self._pages)
         while left >= 0:
-            page = self._pages[slot >> _PAGE_BITS]
-            end = min(self.count, (slot | _WITHIN_PAGE) + 1)
+            page = self._pages[slot >> PAGE_BITS]
+            end = min(self.count, (slot | WITHIN_PAGE) + 1)
             while slot < end and len(page.deadlines):
-                if page.stamps[slot & _WITHIN_PAGE] & _DEADLINE:
+                if page.stamps[slot & WITHIN_PAGE] & HAS_DEADLINE:
                     return slot
                 slot += 1
             slot = end if end < self.count else 0
@@ -637,15 +537,15 @@ class KeyTable:
 
     def lead(self, slot: i64, other: KeyTable, there: i64) -> None:
         """Say which slot the same key has in another table; both share the key's object then."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         if not len(page.leads):
-            page.leads = vec[i64]([0] * _PAGE)
+            page.leads = vec[i64]([0] * PAGE)
         page.leads[place] = there
         key = page.key(place)
-        page.open(place)[(slot & _WITHIN_GROUP) << 1] = key
-        items = other._pages[there >> _PAGE_BITS].open(there & _WITHIN_PAGE)
-        items[(there & _WITHIN_GROUP) << 1] = key
+        page.open(place)[(slot & WITHIN_GROUP) << 1] = key
+        items = other._pages[there >> PAGE_BITS].open(there & WITHIN_PAGE)
+        items[(there & WITHIN_GROUP) << 1] = key
 
     def value_in(self, other: KeyTable, key: bytes) -> object | None:
         """Return what another table holds for a key, without a search there; None: not known.
@@ -655,16 +555,16 @@ class KeyTable:
         slot = self._found_slot if key is self._found_key else self.find(key)
         if slot < 0:
             return None
-        page = self._pages[slot >> _PAGE_BITS]
+        page = self._pages[slot >> PAGE_BITS]
         if not len(page.leads):
             return None
-        place = slot & _WITHIN_PAGE
+        place = slot & WITHIN_PAGE
         there = page.leads[place]
         if there >= other.count:
             return None
-        name = page.items[place >> _GROUP_BITS][(slot & _WITHIN_GROUP) << 1]
-        items = other._pages[there >> _PAGE_BITS].items[(there & _WITHIN_PAGE) >> _GROUP_BITS]
-        at = (there & _WITHIN_GROUP) << 1
+        name = page.items[place >> GROUP_BITS][(slot & WITHIN_GROUP) << 1]
+        items = other._pages[there >> PAGE_BITS].items[(there & WITHIN_PAGE) >> GROUP_BITS]
+        at = (there & WITHIN_GROUP) << 1
         return items[at + 1] if name is not None and items[at] is name else None
 
     # Sizes
@@ -678,7 +578,7 @@ class KeyTable:
         self._noted = {}
         self._sizing_at = 0
         for page in self._pages:
-            page.sizes = vec[i64]([0] * _PAGE) if kept else vec[i64]()
+            page.sizes = vec[i64]([0] * PAGE) if kept else vec[i64]()
 
     def note(self, key: bytes) -> None:
         """What a key takes may change, in the current command."""
@@ -705,7 +605,7 @@ class KeyTable:
                 at = self.count
             at -= 1
             most -= 1
-            if self._pages[at >> _PAGE_BITS].sizes[at & _WITHIN_PAGE] == 0:
+            if self._pages[at >> PAGE_BITS].sizes[at & WITHIN_PAGE] == 0:
                 self._size(at)
         self._sizing_at = at
         return self.unsized > 0
@@ -734,14 +634,14 @@ class KeyTable:
 
     def bytes_at(self, slot: i64) -> i64:
         """Return what a key takes, found now."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
-        has_deadline = page.stamps[place] & _DEADLINE != 0
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
+        has_deadline = page.stamps[place] & HAS_DEADLINE != 0
         return cost_of(self.key_at(slot), self.value_at(slot), has_deadline)
 
     def _size(self, slot: i64) -> None:
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         value = self.value_at(slot)
         size = self.bytes_at(slot)
         lasting: i64 = 0
@@ -754,7 +654,7 @@ class KeyTable:
         self.lasting += lasting - (before & 1)
         page.sizes[place] = size << 1 | lasting
 
-    def _replace_sized(self, page: _Page, place: i64, slot: i64, value: object) -> None:
+    def _replace_sized(self, page: Page, place: i64, slot: i64, value: object) -> None:
         """Put in another value, and correct the size: of strings by the difference in length."""
         old = self.value_at(slot)
         self._put(page, place, value)
@@ -765,39 +665,39 @@ class KeyTable:
         else:
             self._size(slot)
 
-    def _add_unsized(self, page: _Page, place: i64) -> None:
+    def _add_unsized(self, page: Page, place: i64) -> None:
         if not len(page.sizes):
-            page.sizes = vec[i64]([0] * _PAGE)
+            page.sizes = vec[i64]([0] * PAGE)
         page.sizes[place] = 0
         self.unsized += 1
 
     def _forget_size(self, slot: i64, last: i64) -> None:
         """The key in a slot goes, and the one in the last slot is about to get that."""
-        page = self._pages[slot >> _PAGE_BITS]
-        place = slot & _WITHIN_PAGE
+        page = self._pages[slot >> PAGE_BITS]
+        place = slot & WITHIN_PAGE
         size = page.sizes[place]
         if size == 0:
             self.unsized -= 1
         self.bytes -= size >> 1
         self.lasting -= size & 1
-        page.sizes[place] = self._pages[last >> _PAGE_BITS].sizes[last & _WITHIN_PAGE]
+        page.sizes[place] = self._pages[last >> PAGE_BITS].sizes[last & WITHIN_PAGE]
 
     # Freezing
 
     def is_marked(self, slot: i64, epoch: i64) -> bool:
         """Whether the freezing of this number has taken the key, or it was made since its start."""
-        page = self._pages[slot >> _PAGE_BITS]
+        page = self._pages[slot >> PAGE_BITS]
         if page.marked_by != epoch or not len(page.marks):
             return False
-        return page.marks[slot & _WITHIN_PAGE] != 0
+        return page.marks[slot & WITHIN_PAGE] != 0
 
     def mark(self, slot: i64, epoch: i64) -> None:
         """Have ``is_marked`` say so."""
-        page = self._pages[slot >> _PAGE_BITS]
+        page = self._pages[slot >> PAGE_BITS]
         if page.marked_by != epoch or not len(page.marks):
-            page.marks = vec[u8]([0] * _PAGE)
+            page.marks = vec[u8]([0] * PAGE)
             page.marked_by = epoch
-        page.marks[slot & _WITHIN_PAGE] = 1
+        page.marks[slot & WITHIN_PAGE] = 1
 
     # Freeing
 
@@ -813,14 +713,14 @@ class KeyTable:
         while left > 0 and self.count > 0:
             left -= 1
             slot = self.count - 1
-            page = self._pages[slot >> _PAGE_BITS]
-            items = page.items[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
-            value = items[((slot & _WITHIN_GROUP) << 1) + 1]
+            page = self._pages[slot >> PAGE_BITS]
+            items = page.items[(slot & WITHIN_PAGE) >> GROUP_BITS]
+            value = items[((slot & WITHIN_GROUP) << 1) + 1]
             if isinstance(value, Value) and value.effort():
                 unused.append(value)
             self._drop(slot)
             self.count = slot
-            if slot & _WITHIN_PAGE == 0:
+            if slot & WITHIN_PAGE == 0:
                 self._pages, _ = pop(self._pages)
                 if len(self._directory) > 1:
                     self._directory, _ = pop(self._directory)
@@ -828,14 +728,14 @@ class KeyTable:
 
     def _drop(self, slot: i64) -> None:
         """Forget what the last slot holds."""
-        page = self._pages[slot >> _PAGE_BITS]
-        items = page.items[(slot & _WITHIN_PAGE) >> _GROUP_BITS]
-        at = (slot & _WITHIN_GROUP) << 1
+        page = self._pages[slot >> PAGE_BITS]
+        items = page.items[(slot & WITHIN_PAGE) >> GROUP_BITS]
+        at = (slot & WITHIN_GROUP) << 1
         if items[at + 1] is None:
             self.folded -= 1
         if at == 0:
-            page.begin(slot & _WITHIN_PAGE)
-        elif items is not _ALL_FOLDED:
+            page.begin(slot & WITHIN_PAGE)
+        elif items is not ALL_FOLDED:
             items[at] = None
             items[at + 1] = None
 
@@ -852,14 +752,14 @@ class KeyTable:
 
         Returns: False where there is more to do now.
         """
-        groups = self.count >> _GROUP_BITS  # the last one, if not full, is in use
+        groups = self.count >> GROUP_BITS  # the last one, if not full, is in use
         if not self.folds or self.count < self.fold_from:
             return True
         looks = _LOOKS_FOR_A_KEY * most
         full = min(self._full, groups)
         while full < groups and looks > 0:
-            page = self._pages[full // _GROUPS]
-            looks -= 1 + _LOOKS_FOR_A_KEY * self._fold(page, full % _GROUPS)
+            page = self._pages[full // GROUPS]
+            looks -= 1 + self._fold(page, full % GROUPS)
             full += 1
         self._full = full
         at = min(self._fold_at, groups)
@@ -868,50 +768,31 @@ class KeyTable:
                 return full == groups
             self._round_ms = now_ms
         while at < groups and looks > 0:
-            page = self._pages[at // _GROUPS]
-            group = at % _GROUPS
+            page = self._pages[at // GROUPS]
+            group = at % GROUPS
             looks -= 1
-            if page.items[group] is not _ALL_FOLDED:
-                looks -= _GROUP
-                if self._is_quiet(page, group << _GROUP_BITS, now_ms):
-                    looks -= _LOOKS_FOR_A_KEY * self._fold(page, group)
+            if page.items[group] is not ALL_FOLDED:
+                looks -= GROUP
+                if self.usage is not None or page.is_quiet(group, now_ms - self.quiet_ms):
+                    looks -= self._fold(page, group)
             at += 1
         self._fold_at = 0 if at == groups else at
         return full == groups == at
 
     def fold_last_page(self, slot: i64) -> None:
         """Fold the page before the one that begins with this slot; its keys are not in use."""
-        if self.folds and slot >= self.fold_from and not slot & _WITHIN_PAGE:
+        if self.folds and slot >= self.fold_from and not slot & WITHIN_PAGE:
             group: i64 = 0
-            while group < _GROUPS:
-                self._fold(self._pages[(slot >> _PAGE_BITS) - 1], group)
+            while group < GROUPS:
+                self._fold(self._pages[(slot >> PAGE_BITS) - 1], group)
                 group += 1
 
-    def _is_quiet(self, page: _Page, place: i64, now_ms: i64) -> bool:
-        """Return whether none of the keys of a group was used for a while, as far as is known."""
-        if self.usage is not None:
-            return True
-        before_ms = now_ms - self.quiet_ms
-        end = place + _GROUP
-        while place < end:
-            if page.stamps[place] >> 1 > before_ms:
-                return False
-            place += 1
-        return True
-
-    def _fold(self, page: _Page, group: i64) -> i64:
-        """Fold what can be folded of a group that is full; how many keys were put together."""
-        items = page.items[group]
-        if not can_fold(items):
+    def _fold(self, page: Page, group: i64) -> i64:
+        """Fold what can be folded of a group; the effort, in looks at a group."""
+        if not page.can_fold(group):
             return 0
-        before = page.folded(group)
-        page.pieces[group] = fold(items, page.pieces[group])
-        self.folded += page.folded(group) - before
-        for item in items:
-            if item is not None:
-                return _GROUP
-        page.items[group] = _ALL_FOLDED
-        return _GROUP
+        self.folded += page.fold(group)
+        return _LOOKS_FOR_A_KEY * GROUP
 
     # The index
 
@@ -1011,7 +892,7 @@ class KeyTable:
 
 def _stamped(stamp: i64, usage: i64) -> i64:
     """A stamp that says something else of how the key is used."""
-    return min(usage, _LATEST) << 1 | stamp & _DEADLINE
+    return min(usage, _LATEST) << 1 | stamp & HAS_DEADLINE
 
 
 COMPILED: Final = not isinstance(KeyTable.find, FunctionType)

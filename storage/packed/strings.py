@@ -10,8 +10,8 @@ costs no object for each of them. The price is five bytes a string.
 A place is where a string begins. Nothing marks places, and a string may hold bytes that look like
 another one, so strings are found from the beginning on.
 
-**Slim strings.** Where many strings are kept that are seldom read, each is a byte with its length, and
-its bytes. Only strings of up to 255 bytes can be slim.
+**Slim strings.** Where many strings are kept that are seldom read, each is a byte with its length,
+and its bytes. Only strings of up to 255 bytes can be slim.
 
 **Listpacks.** ``text_bytes`` and others say how many bytes Redis's listpack would take for what is
 packed here. Nothing here is a listpack. But what ``XTRIM ~`` removes, what XINFO counts and what
