@@ -1,7 +1,7 @@
 """An array: strings by index, an unsigned 64-bit number; only those that are set take room.
 
-Elements lie in pieces of 32 (``piece``). Most arrays are short: the array itself has the piece
-while there is one alone, and ``Slices`` has them from the second one on, until none is left.
+Elements lie in pieces of 32. Most arrays are short: the array itself has the piece while there is
+one alone, and ``Slices`` has them from the second one on, until none is left.
 
 **Which slices there are.** ``Order`` has their numbers, and finds where to go on from any place.
 They stand in rows of up to 512 in a list. A number goes into the row that it belongs to; a row that

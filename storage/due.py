@@ -9,7 +9,7 @@ not: a copy shares them, and who is about to write to a row that is not its own 
 first. A flag for each says whose it is.
 
 A pair is one ``bytes``: eight bytes of a moment, highest first, and the name. So pairs compare as
-they are due, and no object stands for one besides. They make a heap (``heap``). Whoever gives a
+they are due, and no object stands for one besides. They make a heap. Whoever gives a
 name another moment adds a pair, and the one before is stale: it is dropped when it comes up. When
 most pairs are stale, each new one has a few looked at, from the last to the first and round again,
 and the stale ones among them taken out. Nothing is ever done for all of them in one piece.

@@ -1,7 +1,7 @@
 """A sorted set: members with scores, found by name, rank, score or, among equal scores, by name.
 
 A small one is a run (``runs``). A large one is a table from members to scores beside a tree that
-has them in order (``large``). It turns large where Redis turns to a skiplist, and never back.
+has them in order (``tree``). It turns large where Redis turns to a skiplist, and never back.
 
 A range is one of ranks, whatever it was asked for by: bounds become ranks first. What it holds is
 given as runs. Both forms answer alike, except in two cases, as in Redis. A small one forgets the
