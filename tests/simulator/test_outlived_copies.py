@@ -112,7 +112,9 @@ def test_a_copy_that_is_being_loaded_is_given_up(
         one.regions.full_copy.step(STEP_NS)
     assert is_loading(one)
     before = one.regions.region.number_of(b"2.0")
+    assert one.received([b"2.0"])[b"2.0"] > before
     play(stage, "1> AA FORGET 2 => OK")
+    assert one.received([b"2.0"])[b"2.0"] == before
     del one.apply
     with one.entered():
         one.loop.call_soon(one.apply)
