@@ -2,6 +2,11 @@
 
 There is one at a time. It comes piece by piece, each of which is checked. It is written beside the
 files, loaded and joined (see ``copy_join``), and deleted when the files have been written anew.
+
+The peer may be forgotten meanwhile, or begin another life. Whoever knows of that takes nothing more
+from the life that is over, because others count on it (``headrace.regions.knowledge.stability``).
+So such a copy is given up, as long as no key of it has been joined. While keys are joined, nothing
+is taken that could say so.
 """
 
 from __future__ import annotations
@@ -48,6 +53,7 @@ RETRY_MS: Final = 1000  # before another attempt
 MOST_RETRY_MS: Final = 10_000  # where one after another has failed
 # Why there is no copy yet, though there will be: no attempt has failed.
 _PASSING: Final = ("LOADING ", "AANOBASE ")
+_OUTLIVED: Final = "the region has begun another life, or takes part no more"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -168,6 +174,10 @@ class CopyFile(CopyTarget):
         self._worker: Final = worker
         self._moved: Final = moved
 
+    def is_outlived(self) -> bool:
+        """Return whether it is of a life of a region that is known to be over."""
+        return self.connection is not None and self.connection.client.is_outlived()
+
     def begin(self, name: bytes, size_bytes: int) -> None:
         log.info("A copy of %d bytes is on its way", size_bytes)
 
@@ -268,7 +278,10 @@ class FullCopy:
         file = self._file
         if file is None or file.connection is None or self.join is not None:
             return
-        if file.is_done:
+        if file.is_outlived():
+            file.connection.end(_OUTLIVED)
+            self._give_up(_OUTLIVED)
+        elif file.is_done:
             file.connection.end("the copy is there")
             self._begin_to_join(file)
         elif file.connection.over or file.failure:
@@ -284,6 +297,10 @@ class FullCopy:
         if self._replay is not None:
             if not self._replay.step(budget_ns):
                 self._write_replaced()
+            return
+        if file.is_outlived() and not self._server.gate.reasons & HALF_JOINED:
+            self._stop_joining(join)
+            self._give_up(_OUTLIVED)
             return
         try:
             if join.step(budget_ns):

@@ -108,6 +108,14 @@ class PeerClient(Provider):
         self._nonce = b""
         self._peer_nonce = b""
 
+    # As a provider
+
+    def is_outlived(self) -> bool:
+        hello = self.hello
+        if hello is None:
+            return False
+        return self._region.has_outlived(hello.region, hello.epoch, hello.begun)
+
     # For subclasses
 
     @abstractmethod

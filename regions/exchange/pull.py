@@ -419,12 +419,6 @@ class Puller(PeerClient):
     def dropped(self, reason: str) -> None:
         self.fail(reason)
 
-    def is_outlived(self) -> bool:
-        hello = self.hello
-        if hello is None:
-            return False
-        return self._region.has_outlived(hello.region, hello.epoch, hello.begun)
-
     # Steps
 
     def _pull(self, size: int) -> list[bytes]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import headrace.regions.wing  # noqa: F401  (importing it registers regions)
+from headrace.regions.exchange.copy_join import CopyJoin
 from headrace.regions.exchange.effects import begin_region, publish_all
 from headrace.regions.exchange.epochs import replaced_nonce
 from headrace.regions.exchange.peer_connection import PeerConnection
@@ -148,7 +149,21 @@ class Region(Process):
 
     def received(self, origins: Iterable[bytes]) -> Numbers:
         """What has come of some origins, even if it could not be applied or written so far."""
-        return {origin: self.regions.intake.place(origin) for origin in origins}
+        place = self.regions.intake.place
+        copied = self._copied()
+        return {origin: max(place(origin), copied.get(origin, 0)) for origin in origins}
+
+    def _copied(self) -> Numbers:
+        """What is known by a copy that is here whole, and is still to be joined."""
+        if not self.has_copy():
+            return {}
+        file = self.regions.full_copy._file
+        assert file is not None
+        copy = CopyJoin(self.server, file.file.path, False)
+        while copy._loader.step():
+            pass
+        copy._loader.close()
+        return copy._copy().known()
 
     @property
     def known(self) -> Numbers:
@@ -291,6 +306,11 @@ class Region(Process):
     def is_waiting(self) -> bool:
         """Return whether something waits to be applied."""
         return not self.regions.intake.is_empty
+
+    def has_copy(self) -> bool:
+        """Return whether a copy is here whole, and is still to be joined."""
+        file = self.regions.full_copy._file
+        return file is not None and file.is_done and not file.is_outlived()
 
     @property
     def shows_nothing(self) -> bool:

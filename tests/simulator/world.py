@@ -311,7 +311,7 @@ class World:
 
     def end(self, region: Region, how: Callable[[], None]) -> None:
         """A process ends."""
-        had_more = region.ready and (region.unwritten or region.is_waiting())
+        had_more = region.ready and (region.unwritten or region.is_waiting() or region.has_copy())
         self.network.ended(region.number)
         how()
         if had_more:  # perhaps it was the only one that had got some records
