@@ -43,7 +43,7 @@ ROOMS: dict[str, list[str]] = {
     "storage": [
         *("digest", "due", "value"),
         *("packed", "collection", "array", "hash", "list", "set"),
-        *("sorted_set", "string", "faces"),
+        *("sorted_set", "string", "faces", "folded", "key_page"),
         *("key_table", "entry", "keyspace", "freezing", "sharing", "vectors", "stream"),
     ],
     "persistence": [
@@ -93,6 +93,7 @@ TYPES = (
 # Who knows a type outside its own rooms, and what it has to do with it.
 KNOW_A_TYPE = {
     "headrace.storage.faces": "the table of plain objects that are values",
+    "headrace.storage.folded": "the small forms of values that are folded with their keys",
     "headrace.persistence.forms.table": "the table of forms",
     "headrace.compat.type_errors": "error texts of what the data refuses",
     "headrace.server.settings": "parameters that take effect in streams",

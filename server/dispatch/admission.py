@@ -189,8 +189,7 @@ def admit(
     if server.gate.reasons:
         flags = flags_of_request(server, session, row, argv)
         if server.gate.reasons & (gate.MEMORY_LIMITED | gate.CLIENTS_LIMITED):
-            limited = server.gate.reasons & gate.CLIENTS_LIMITED
-            argv_bytes = size_of(argv) if limited else 0
+            argv_bytes = size_of(argv) if server.gate.reasons & gate.CLIENTS_LIMITED else 0
             server.clients.weigh(session, argv_bytes)
             server.ready_evicting().make_room(session, argv_bytes)
             if session.special & CLOSING:
