@@ -53,9 +53,8 @@ _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 # What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
 _RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"discard")
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf", b"multi", b"exec")
-_OF_ANY: Final = (
-    rows.WRITE | rows.MAY_REPLICATE | rows.DENYOOM
-)  # what EXEC has of any request of its queue
+_CHANGES: Final = rows.WRITE | rows.MAY_REPLICATE
+_OF_ANY: Final = _CHANGES | rows.DENYOOM  # what EXEC has of any request of its queue
 _SEES_DATA: Final = rows.READONLY | rows.WRITE | rows.SCRIPT_RUNNER
 _MAKING: Final = frozenset(("INSERT", "UPDATE"))  # what may be done with a key that is not there
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
@@ -110,7 +109,7 @@ def runs_again(row: Command) -> bool:
     All are run that may change data, scripts or functions, or tell subscribers something. What acts
     on the server or on a connection is not: a file does not shut down its server.
     """
-    return bool(row.flags & (rows.WRITE | rows.MAY_REPLICATE)) or row.name in _RUN_AGAIN
+    return bool(row.flags & _CHANGES) or row.name in _RUN_AGAIN
 
 
 def changes_nothing(row: Command) -> bool:
@@ -211,9 +210,7 @@ def admit(
         if line:
             return refuse(server, session, row, argv, line)
     reasons = server.gate.reasons
-    if reasons & gate.PAUSED_ALL or (
-        reasons & gate.PAUSED_WRITES and flags & (rows.WRITE | rows.MAY_REPLICATE)
-    ):
+    if reasons & gate.PAUSED_ALL or (reasons & gate.PAUSED_WRITES and flags & _CHANGES):
         session.special |= PAUSED
         return HELD
     if special & IN_MULTI and is_queued(row):
