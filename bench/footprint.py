@@ -47,6 +47,16 @@ class EntryKind(NamedTuple):
 
 
 ENTRY_KINDS: Final = tuple(EntryKind(fields, size) for size in (8, 64, 512) for fields in (1, 5))
+# What makes a key with a small value; behind its name, words of question marks are drawn by chance.
+SMALL_KEYS: Final = {
+    "a string of 10 bytes": ("SET", "??????????"),
+    "a hash of 5 short fields": ("HSET", *[word for n in range(5) for word in (f"f{n}", "?????")]),
+    "a list of 5 times 10 bytes": ("RPUSH", *["??????????"] * 5),
+    "a set of 5 times 10 bytes": ("SADD", *["??????????"] * 5),
+    "a sorted set of 5": ("ZADD", *[word for n in range(5) for word in (str(n), "?????")]),
+}
+KEYS: Final = 500_000
+KEPT_S: Final = 3.0  # after which a server has put new keys where they stay
 DATA_BYTES: Final = 256 * MIB  # values written for one measurement, about
 MOST_ENTRIES: Final = 1_000_000
 PENDING: Final = 1_000_000
@@ -54,9 +64,9 @@ CONSUMERS: Final = 10
 
 
 def run_memory(session: Session) -> None:
-    """Resident memory of an empty server, per entry and per pending entry."""
+    """Resident memory per entry, per pending entry and per key with a small value."""
     peers = [peer for peer in session.plan.peers if not peer.is_slow]
-    with session.part("Memory", (len(ENTRY_KINDS) + 1) * len(peers)):
+    with session.part("Memory", (len(ENTRY_KINDS) + 1 + len(SMALL_KEYS)) * len(peers)):
         for kind in ENTRY_KINDS:
             for peer in peers:
                 title = f"entry, {kind}"
@@ -71,6 +81,13 @@ def run_memory(session: Session) -> None:
                 value = bytes_per_pending(server, PENDING // session.plan.divisor)
             session.add(Figure("memory", "pending entry", "bytes", peer.name, (value,)))
             session.step("memory per pending entry", 1)
+        for title in SMALL_KEYS:
+            for peer in peers:
+                session.step(f"memory per key with {title}: {peer.name}")
+                with session.server(peer) as server:
+                    value = bytes_per_key(server, title, KEYS // session.plan.divisor)
+                session.add(Figure("memory", f"key with {title}", "bytes", peer.name, (value,)))
+                session.step(f"memory per key with {title}", 1)
 
 
 def bytes_per_entry(server: Server, kind: EntryKind, divisor: int) -> float:
@@ -118,6 +135,33 @@ def bytes_per_pending(server: Server, count: int) -> float:
     for number in range(CONSUMERS):
         deliver(server.control, count // CONSUMERS, f"consumer-{number}")
     return (server.resident_bytes() - before) / count
+
+
+def bytes_per_key(server: Server, title: str, count: int) -> float:
+    """Make keys with one of ``SMALL_KEYS``; what the process grew by."""
+    server.control.send_all(key_chunks(title, min(BATCH, count)))
+    server.control.call("FLUSHALL")
+    server.settle()
+    before = server.resident_bytes()
+    server.control.send_all(key_chunks(title, count))
+    time.sleep(KEPT_S)
+    return (server.resident_bytes() - before) / count
+
+
+def key_chunks(title: str, count: int) -> Iterator[tuple[bytes, int]]:
+    """Requests that make so many keys, whose values have nothing in common."""
+    name, *words = SMALL_KEYS[title]
+    drawn = random.Random(count)
+    for start in range(0, count, BATCH):
+        numbers = range(start, min(start + BATCH, count))
+        requests = []
+        for number in numbers:
+            made = [
+                f"v{drawn.getrandbits(60):015x}"[: len(word)] if word[0] == "?" else word
+                for word in words
+            ]
+            requests.append(encode(name, f"key:{number:08d}", *made))
+        yield b"".join(requests), len(numbers)
 
 
 # The start
