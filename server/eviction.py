@@ -57,7 +57,8 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.state import Evicting, Server
-from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, Usage
+from headrace.storage.key_page import Usage
+from headrace.storage.key_table import NO_EXPIRY, NO_SLOT
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.value import Value
 

@@ -16,7 +16,7 @@ from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
 from headrace.storage.collection import SmallLimits
-from headrace.storage.key_table import Usage
+from headrace.storage.key_page import Usage
 from headrace.storage.list.piece import NodeLimits as ListLimits
 from headrace.storage.sharing import MODES
 from headrace.storage.stream.appending import NodeLimits

@@ -170,6 +170,8 @@ def value_at(piece: bytes, place: i64) -> object:
     start = _start(piece, place)
     kind: i64 = piece[start]
     start += _FRONT + piece[start + 1]
+    if kind == _BYTES:
+        return piece[start : _end(piece, place)]
     if kind == _INTEGER:
         return int(read_i64_le(piece, start))
     if kind & _SLIM:
@@ -178,8 +180,6 @@ def value_at(piece: bytes, place: i64) -> object:
         text = piece[start:strings] + wide(piece, strings, _end(piece, place))
     else:
         text = piece[start : _end(piece, place)]
-    if kind == _BYTES:
-        return text
     if kind == _HASH:
         found = Hash()
         found.rep = text

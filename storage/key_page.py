@@ -7,6 +7,7 @@ place is the number of a slot in its page.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final
 
 from librt.vecs import vec
@@ -27,6 +28,29 @@ ALL_FOLDED: Final[list[object]] = [None] * (2 * GROUP)  # never written to
 HAS_DEADLINE: Final[i64] = 1  # of a stamp: the key has one; the other bits say how it is used
 NEVER_MS: Final[i64] = 0x7FFFFFFFFFFFFFFF
 _NO_PLACE: Final[i64] = -1
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Usage:
+    """What is remembered of how a key is used, where that is not the time of the last access.
+
+    It is a number that is not negative, and below 2 ** 61.
+    """
+
+    @abstractmethod
+    def of_new(self, now_ms: i64) -> i64:
+        """That of a key which has just come."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def of_asked(self, usage: i64, now_ms: i64) -> i64:
+        """That of a key which somebody asks for."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def of_replaced(self, usage: i64, now_ms: i64) -> i64:
+        """That of a key which gets another value."""
+        raise NotImplementedError
 
 
 @mypyc_attr(acyclic=True)
@@ -85,6 +109,14 @@ class Page:
         return folded_value(self.pieces[place >> GROUP_BITS], place & WITHIN_GROUP)
 
     # Folding
+
+    def take_out(self, place: i64, value: object) -> None:
+        """Have key and value of a slot as objects, the value in the place of a folded one."""
+        items = self.open(place)
+        at = (place & WITHIN_GROUP) << 1
+        if items[at] is None:
+            items[at] = self.key(place)
+        items[at + 1] = value
 
     def is_quiet(self, group: i64, before_ms: i64) -> bool:
         """Return whether all keys of a group were used before a moment, where stamps are times."""

@@ -39,7 +39,6 @@ Uncompiled, a dict does all this faster.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from types import FunctionType
 from typing import Final
 
@@ -62,6 +61,7 @@ from headrace.storage.key_page import (
     WITHIN_GROUP,
     WITHIN_PAGE,
     Page,
+    Usage,
 )
 from headrace.storage.packed.table import hash_of, new_seed
 from headrace.storage.value import Freeable, Value
@@ -82,29 +82,6 @@ _LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access, or the greatest usa
 _QUIET_MS: Final[i64] = 1000
 _LOOKS_FOR_A_KEY: Final[i64] = 16  # folding a key takes as long as so many looks at a group
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Usage:
-    """What is remembered of how a key is used, where that is not the time of the last access.
-
-    It is a number that is not negative, and below 2 ** 61.
-    """
-
-    @abstractmethod
-    def of_new(self, now_ms: i64) -> i64:
-        """That of a key which has just come."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def of_asked(self, usage: i64, now_ms: i64) -> i64:
-        """That of a key which somebody asks for."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def of_replaced(self, usage: i64, now_ms: i64) -> i64:
-        """That of a key which gets another value."""
-        raise NotImplementedError
 
 
 @mypyc_attr(acyclic=True)
@@ -278,7 +255,10 @@ class KeyTable:
             else:
                 self.touch(slot, now_ms)
         value = page.items[place >> GROUP_BITS][((slot & WITHIN_GROUP) << 1) + 1]
-        return self._held(page, place) if value is None else value
+        if value is None:
+            is_hot = touch and self.usage is None and now_ms - (stamp >> 1) < self.quiet_ms
+            return self._held(page, place, is_hot)
+        return value
 
     def is_scattered(self) -> bool:
         """Whether the keys are so many that they are in no cache, and ``look_ahead`` pays."""
@@ -344,13 +324,13 @@ class KeyTable:
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
         value = page.items[place >> GROUP_BITS][((slot & WITHIN_GROUP) << 1) + 1]
-        return self._held(page, place) if value is None else value
+        return self._held(page, place, False) if value is None else value
 
-    def _held(self, page: Page, place: i64) -> object:
-        """Return a folded value; one that may be written into is taken out of the piece."""
+    def _held(self, page: Page, place: i64, is_hot: bool) -> object:
+        """Return a folded value; one that is hot, or may be written into, is taken out."""
         value = folded_value(page.pieces[place >> GROUP_BITS], place & WITHIN_GROUP)
-        if not isinstance(value, (bytes, int)):
-            page.open(place)[((place & WITHIN_GROUP) << 1) + 1] = value
+        if is_hot or not isinstance(value, (bytes, int)):
+            page.take_out(place, value)
             self.folded -= 1
         return value
 
@@ -407,7 +387,7 @@ class KeyTable:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
             self._put(page, place, source.value(source_place))
-            page.open(place)[(slot & WITHIN_GROUP) << 1] = moved
+            page.items[place >> GROUP_BITS][(slot & WITHIN_GROUP) << 1] = moved
             page.stamps[place] = source.stamps[source_place]
             if source.stamps[source_place] & HAS_DEADLINE:
                 page.put_deadline(place, source.deadlines[source_place])
@@ -430,7 +410,12 @@ class KeyTable:
         if self.sized:
             self._replace_sized(page, place, slot, value)
         else:
-            self._put(page, place, value)
+            items = page.items[place >> GROUP_BITS]
+            at = ((slot & WITHIN_GROUP) << 1) + 1
+            if items[at] is None:
+                self._put(page, place, value)
+            else:
+                items[at] = value
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
@@ -439,11 +424,13 @@ class KeyTable:
 
     def _put(self, page: Page, place: i64, value: object) -> None:
         """Have another value in a slot."""
-        items = page.open(place)
+        items = page.items[place >> GROUP_BITS]
         at = ((place & WITHIN_GROUP) << 1) + 1
         if items[at] is None:
+            page.take_out(place, value)
             self.folded -= 1
-        items[at] = value
+        else:
+            items[at] = value
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""

@@ -28,7 +28,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from headrace.storage.entry import Barrier, Emptied, Entry, PartDeadlines
-from headrace.storage.key_table import COMPILED, NO_EXPIRY, NO_SLOT, KeyTable, Usage
+from headrace.storage.key_page import Usage
+from headrace.storage.key_table import COMPILED, NO_EXPIRY, NO_SLOT, KeyTable
 from headrace.storage.value import NO_PART, Expiring, Freeable, Value
 
 

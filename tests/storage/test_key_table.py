@@ -315,6 +315,18 @@ def test_a_folded_value_is_one_object_once_it_may_be_written_into() -> None:
     assert value is table.hold(3) is table.value_at(3)
 
 
+def test_a_folded_string_that_is_read_again_soon_is_an_object() -> None:
+    table = KeyTable(None, True)
+    table.fold_from = 0
+    for number in range(32):
+        table.add(b"%d" % number, b"value", 0)
+    assert table.fold_some(10_000, 1000)
+    assert table.read(b"3", 10_000, True) is not table.value_at(3)
+    assert table.folded == 32
+    assert table.read(b"3", 10_999, True) is table.value_at(3)
+    assert table.folded == 31
+
+
 def test_few_keys_and_keys_in_use_are_not_folded() -> None:
     table = KeyTable(None, True)
     table.quiet_ms = 1000
