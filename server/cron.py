@@ -449,7 +449,7 @@ def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool
     for db in server.data.dbs:
         while (
             db.expire_own(now_ms, EXPIRE_BATCH) if follows else db.expire_due(now_ms, EXPIRE_BATCH)
-        ) == EXPIRE_BATCH:
+        ) >= EXPIRE_BATCH:
             flush_expired(dispatcher)
             server.clock.refresh()
             if abs(server.clock.now_ns - started_ns) > budget_ns:

@@ -217,7 +217,7 @@ class Account:
 
 def _bytes_of(table: KeyTable) -> int:
     """What the keys of a table take; where not all are counted, some stand for the others."""
-    return _bytes_of_objects(table) - FOLDED_BYTES * int(table.folded)
+    return _bytes_of_objects(table) - FOLDED_BYTES * int(table.folded_keys())
 
 
 def _bytes_of_objects(table: KeyTable) -> int:

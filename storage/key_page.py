@@ -63,6 +63,7 @@ class Page:
         stamps: of each, twice its usage, and 1 more if it has a deadline.
         deadlines: where a stamp says so; empty until one of the keys gets one.
         due_ms: none of the deadlines is before that, but those that ``take_due`` has returned.
+        taken_ms: those before it are such.
         marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
         marked_by: the number of that freezing; to others the marks mean nothing.
         sizes: twice what each key takes, and 1 more if it is among the last to be evicted; 0: not
@@ -76,6 +77,7 @@ class Page:
         self.stamps = vec[i64]([0] * PAGE)
         self.deadlines = vec[i64]()
         self.due_ms: i64 = NEVER_MS
+        self.taken_ms: i64 = 0
         self.marks = vec[u8]()
         self.marked_by: i64 = 0
         self.sizes = vec[i64]()
@@ -109,6 +111,10 @@ class Page:
         return folded_value(self.pieces[place >> GROUP_BITS], place & WITHIN_GROUP)
 
     # Folding
+
+    def is_folded(self, place: i64) -> bool:
+        """Return whether the value of a slot is."""
+        return self.items[place >> GROUP_BITS][((place & WITHIN_GROUP) << 1) + 1] is None
 
     def take_out(self, place: i64, value: object) -> None:
         """Have key and value of a slot as objects, the value in the place of a folded one."""
@@ -160,12 +166,10 @@ class Page:
             self.deadlines = vec[i64]([0] * PAGE)
         self.deadlines[place] = deadline_ms
         self.due_ms = min(self.due_ms, deadline_ms)
+        self.taken_ms = min(self.taken_ms, deadline_ms)
 
-    def take_due(self, end: i64, now_ms: i64, most: int, found: list[bytes]) -> bool:
-        """Add keys whose deadlines are over, of the places before ``end``.
-
-        Returns: False where there may be more, because ``most`` were found.
-        """
+    def take_due(self, end: i64, now_ms: i64, found: list[bytes]) -> None:
+        """Add the keys of the places before ``end`` whose deadlines are over, each of them once."""
         due_ms = NEVER_MS
         place: i64 = 0
         while place < end:
@@ -173,13 +177,11 @@ class Page:
                 deadline_ms = self.deadlines[place]
                 if deadline_ms >= now_ms:
                     due_ms = min(due_ms, deadline_ms)
-                else:
-                    if len(found) >= most:
-                        return False
+                elif deadline_ms >= self.taken_ms:
                     found.append(self.key(place))
             place += 1
         self.due_ms = due_ms
-        return True
+        self.taken_ms = now_ms
 
     def first_due(self, end: i64) -> i64:
         """The place of the first deadline before ``end``, which is noted; less than 0: none."""

@@ -165,6 +165,7 @@ class KeyTable:
         sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
         lasting: how many of those in the sum are among the last to be evicted.
         folded: how many values are folded.
+        displaced: how many were, and are objects since their keys got other slots.
         due_ms: no deadline is before that, but of keys that ``take_due`` has returned.
         folds: keys may be folded, where there are ``fold_from`` and more.
         quiet_ms: for so long a key must not have been used.
@@ -180,6 +181,7 @@ class KeyTable:
         self.due_ms: i64 = NEVER_MS
         self._due_page: i64 = 0  # pages before it were looked at in this round
         self.folded: i64 = 0
+        self.displaced: i64 = 0
         self.folds = folds
         self.fold_from: i64 = _SCATTERED
         self.quiet_ms: i64 = _QUIET_MS
@@ -386,6 +388,8 @@ class KeyTable:
         if slot != last:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
+            if source.is_folded(source_place):
+                self.displaced += 1
             self._put(page, place, source.value(source_place))
             page.items[place >> GROUP_BITS][(slot & WITHIN_GROUP) << 1] = moved
             page.stamps[place] = source.stamps[source_place]
@@ -460,9 +464,9 @@ class KeyTable:
             self.due_ms = min(self.due_ms, deadline_ms)
 
     def take_due(self, now_ms: i64, most: int) -> list[bytes]:
-        """Return up to ``most`` keys whose deadlines are over, which the caller takes out.
+        """Return keys whose deadlines are over, which the caller takes out: ``most`` or some more.
 
-        One that stays is not returned again, unless its page has another one that is due. While
+        One that stays is not returned again, unless it gets another slot or deadline. While
         ``due_ms`` is before ``now_ms``, there may be more.
         """
         found: list[bytes] = []
@@ -473,8 +477,7 @@ class KeyTable:
             page = self._pages[at]
             if page.due_ms < now_ms:
                 looks -= 1
-                if not page.take_due(self._end_of(at), now_ms, most, found):
-                    break
+                page.take_due(self._end_of(at), now_ms, found)
             at += 1
         self._due_page = at
         if at >= pages:
@@ -728,6 +731,10 @@ class KeyTable:
 
     # Folding
 
+    def folded_keys(self) -> i64:
+        """Return how many keys are folded, or are about to be folded again."""
+        return min(self.folded + self.displaced, self.count)
+
     def fold_some(self, now_ms: i64, most: i64) -> bool:
         """Fold some of the groups that have become full, or were not used for a while.
 
@@ -763,8 +770,11 @@ class KeyTable:
                 if self.usage is not None or page.is_quiet(group, now_ms - self.quiet_ms):
                     looks -= self._fold(page, group)
             at += 1
-        self._fold_at = 0 if at == groups else at
-        return full == groups == at
+        if at == groups:
+            at = 0
+            self.displaced = 0
+        self._fold_at = at
+        return full == groups and at == 0
 
     def fold_last_page(self, slot: i64) -> None:
         """Fold the page before the one that begins with this slot; its keys are not in use."""

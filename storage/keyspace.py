@@ -154,6 +154,16 @@ class Keyspace:
             self._expire(key, slot)
         return None
 
+    def lives(self, key: bytes, now_ms: i64) -> bool:
+        """Return whether a key is there; an expired one is removed on the way."""
+        slot = self.table.find(key)
+        if slot == NO_SLOT:
+            return False
+        deadline_ms = self.table.deadline_ms(slot)
+        if deadline_ms == NO_EXPIRY or deadline_ms >= now_ms:
+            return True
+        return self._expired_value(key, now_ms) is not None
+
     def peek(self, key: bytes) -> Entry | None:
         """The entry of ``key``, expired or not, or None."""
         slot = self.table.find(key)
@@ -320,9 +330,9 @@ class Keyspace:
         return True
 
     def expire_due(self, now_ms: i64, most: int) -> int:
-        """Remove up to ``most`` keys whose deadline is over; they join ``expired``.
+        """Remove ``most`` keys whose deadline is over, or some more; they join ``expired``.
 
-        Returns: how many were looked at; ``most`` means that more may be due.
+        Returns: how many were looked at; ``most`` or more means that more may be due.
         """
         count = 0
         table = self.table
@@ -335,7 +345,7 @@ class Keyspace:
                     self._expire(key, slot)
                 count += 1
             if table.due_ms < now_ms:
-                return most
+                return max(most, count)
         return count + self._remove_late(now_ms, most - count)
 
     def expire_own(self, now_ms: int, most: int) -> int:

@@ -315,7 +315,7 @@ class ListRewrite(Walk):
         row = self._row
         end = min(self._place + _NODES_AT_ONCE, len(row.pieces))
         for place in range(self._place, end):
-            _push(self._commands, self._key, row.pieces[place], row.node_count(place))
+            _push(self._commands, self._key, row.piece(place), row.node_count(place))
         self._place = end
         return end < len(row.pieces)
 
@@ -360,7 +360,7 @@ class ListForm(Form):
             return
         assert isinstance(rep, Row)
         for place in range(int(rep.low), len(rep.pieces)):
-            piece = rep.pieces[place]
+            piece = rep.piece(place)
             _check_piece(piece, rep.node_count(place))
             size = rep.sizes[place]
             if size == ALONE:

@@ -289,7 +289,7 @@ def scan(call: Call) -> object:
     keys: list[object] = []
     for entry in entries:
         key = entry.key
-        if not options.takes(key) or call.db.entry(key, call.now_ms) is None:
+        if not options.takes(key) or not call.db.lives(key, call.now_ms):
             continue
         if options.kind is None or type_name(entry.value) == options.kind:
             keys.append(key)
@@ -314,7 +314,7 @@ def randomkey(call: Call) -> object:
     db = call.db
     while len(db):
         key = db.at(generator().randrange(len(db))).key
-        if call.db.entry(key, call.now_ms) is not None:
+        if call.db.lives(key, call.now_ms):
             call.report_expired_apart()
             return key
     call.report_expired_apart()

@@ -93,6 +93,9 @@ END_BYTES: Final = 2
 _DOLLAR: Final = 0x24
 _ZERO: Final = 0x30
 _RETURN: Final = 0x0D
+_LINE_FEED: Final = 0x0A
+_SHORTEST: Final[i64] = 6  # bytes of a packed string: $0 CRLF CRLF
+_WIDEST_SHORT: Final[i64] = 4  # bytes of a dollar and three digits
 _LONGEST_HEADER: Final = 24
 _WORD: Final = 8  # bytes that are compared at once
 _HEADERS: Final = [b"$%d\r\n" % size for size in range(1024)]
@@ -157,14 +160,26 @@ def unpack(piece: bytes) -> list[bytes]:
 
 
 def are_short(piece: bytes, at: i64) -> bool:
-    """Return whether the strings from a place on can be slim."""
+    """Return whether the strings from a place on can be slim, whoever has made the piece."""
     end: i64 = len(piece)
-    while at < end:
-        size = length_at(piece, at)
-        if size > MOST_SLIM:
+    while at + _SHORTEST <= end:
+        size: i64 = piece[at + 1] - _ZERO
+        width: i64 = 2
+        while piece[at + width] != _RETURN:
+            size = 10 * size + piece[at + width] - _ZERO
+            width += 1
+            if width > _WIDEST_SHORT:
+                return False
+        width += END_BYTES
+        if not 0 <= size <= MOST_SLIM or header_bytes(size) != width:
             return False
-        at += packed_bytes(size)
-    return True
+        stop = at + width + size + END_BYTES
+        if stop > end or piece[at] != _DOLLAR or piece[at + width - 1] != _LINE_FEED:
+            return False
+        if piece[stop - 2] != _RETURN or piece[stop - 1] != _LINE_FEED:
+            return False
+        at = stop
+    return at == end
 
 
 def write_slim(out: BytesWriter, piece: bytes, at: i64) -> None:

@@ -395,3 +395,17 @@ def test_a_table_without_deadlines_has_none() -> None:
     assert table.take_due(6, 10) == []  # the caller may let it stay
     table.expire_at(1500, NO_EXPIRY)
     assert table.next_with_deadline(1600) == table.first_due() == NO_SLOT
+
+
+@pytest.mark.parametrize("number", [0, 31, 4000])
+def test_a_removed_key_leaves_its_place_to_one_that_will_be_folded_again(number: int) -> None:
+    """Its removal makes what folding saves one key less and not two: else eviction would run on."""
+    table = KeyTable(None, True)
+    for each in range(157 * 32):
+        table.add(b"%d" % each, b"value", 0)
+    assert table.fold_some(10_000, 100_000)
+    folded = table.folded_keys()
+    table.remove(table.find(b"%d" % number))
+    assert table.folded_keys() == folded - 1
+    assert table.fold_some(20_000, 100_000)
+    assert table.folded_keys() == table.folded == folded - 1

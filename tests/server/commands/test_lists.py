@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -335,3 +336,27 @@ def test_pops_of_keys_that_are_not_there_leave_no_record(fresh_server: Factory) 
         client.send(b"".join(encode(*words) for words in calls))
         assert [client.read() for _ in calls]
     assert incr(server).count(b"LPOP") == 2
+
+
+def test_a_long_list_comes_back_whole_from_every_file(fresh_server: Factory) -> None:
+    """Nodes far from its ends are kept in another way than those near them."""
+    options = ("--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--save", "")
+    server = fresh_server(*options)
+    strings = [b"%05d" % number + b"x" * 50 for number in range(4000)]
+    server.call("RPUSH", "long", *strings)
+    assert server.call("LRANGE", "long", 0, -1) == strings
+    assert server.call("LRANGE", "long", 1990, 2010) == strings[1990:2011]
+    assert server.call("LINDEX", "long", 2000) == strings[2000]
+    assert server.call("LPOS", "long", strings[2000]) == 2000
+    assert server.call("RESTORE", "copy", 0, server.call("DUMP", "long")) == b"+OK\r\n"
+    assert server.call("LRANGE", "copy", 0, -1) == strings
+    server.call("BGREWRITEAOF")
+    wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "0")
+    assert server.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+    for signal_number in (signal.SIGKILL, signal.SIGTERM):
+        server.signal(signal_number)
+        server.wait()
+        server.start()
+        assert server.call("LRANGE", "long", 0, -1) == strings
+    assert server.call("DEBUG", "RELOAD") == b"+OK\r\n"
+    assert server.call("LRANGE", "long", 0, -1) == strings

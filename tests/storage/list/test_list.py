@@ -6,11 +6,13 @@ from random import Random
 
 import pytest
 
+from headrace.persistence.forms.form import Unsound
+from headrace.persistence.forms.list import ListForm
 from headrace.storage.digest import Digest
 from headrace.storage.list.list import LISTPACK, QUICKLIST, List, list_of
 from headrace.storage.list.piece import NodeLimits
-from headrace.storage.list.row import Row
-from headrace.storage.packed.strings import EMPTY_BYTES, text_bytes, unpack
+from headrace.storage.list.row import SLIM, Row, row_of
+from headrace.storage.packed.strings import EMPTY_BYTES, are_short, pack, text_bytes, unpack
 
 SIZES = [0, 1, 3, 9, 10, 30, 64, 100, 500]
 LARGE = [4000, 9000, 70_000]
@@ -270,3 +272,42 @@ def test_an_index_is_found_again_in_a_piece_that_changes() -> None:
     rep = made.rep
     assert isinstance(rep, Row)
     assert rep.nodes() > 3
+
+
+@pytest.mark.parametrize("size", [0, 9, 10, 99, 100, 255, 256, 400])
+def test_nodes_far_from_both_ends_are_slim_where_their_strings_are_short(size: int) -> None:
+    made = List()
+    limits = NodeLimits(-1)
+    strings = [b"%04d" % number + b"x" * size for number in range(1500)]
+    strings = [string[:size] for string in strings]
+    for string in strings:
+        made.push([string], 0, True, limits)
+    row = made.rep
+    assert isinstance(row, Row)
+    row.seal()
+    slim = [place for place in range(row.low, len(row.pieces)) if row.pieces[place][0] == SLIM]
+    far = list(range(row.low + 4, len(row.pieces) - 4))
+    assert slim == (far if size < 256 else [])
+    assert unpack(b"".join(map(row.piece, range(row.low, len(row.pieces))))) == strings
+    ListForm().check(made)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(b"$*\r\n", b"$:\r\n0123456789\r\n", b"$05\r\nabcde\r\n", b"$1\r\na\r", b"$1\r\na\n\r"),
+        *(b"#1\r\na\r\n", b"$1\rxa\r\n", b"$2\r\na\r\n", b"$", b"$12345\r\n", b"$-1\r\n", b"$1"),
+    ],
+)
+def test_what_is_no_row_of_strings_does_not_become_slim(piece: bytes) -> None:
+    sound = pack([b"a", b"bc"])
+    assert are_short(sound, 0)
+    for broken in (piece, piece + sound, sound + piece, piece * 50):
+        assert not are_short(broken, 0)
+    size = EMPTY_BYTES + 7
+    made = List()
+    made.rep = row_of(
+        NodeLimits(-1), False, [sound] * 5 + [piece] + [sound] * 5, [2] * 11, [size] * 11
+    )
+    with pytest.raises(Unsound):
+        ListForm().check(made)

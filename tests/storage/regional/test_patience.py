@@ -96,3 +96,16 @@ def test_a_hidden_stream_gives_way_to_another_value() -> None:
     while db.expire_due(LATE_MS + 1, 100):
         pass
     assert db.expired == [(0, b"k")]
+
+
+def test_hidden_streams_of_one_page_do_not_hold_up_the_keys_behind_them() -> None:
+    db, _ = expiring(*[b"hidden %d" % number for number in range(300)])
+    for number in range(2000):
+        db.put(b"%d" % number, number, 0)
+        db.expire_at(b"%d" % number, 10)
+    goes = 0
+    while db.expire_due(15, 100) >= 100:
+        goes += 1
+    assert goes < 40
+    assert len(db) == 300
+    assert len(db.late) < 400  # each is waited for once, but where another key took its slot
