@@ -108,4 +108,6 @@ def test_hidden_streams_of_one_page_do_not_hold_up_the_keys_behind_them() -> Non
         goes += 1
     assert goes < 40
     assert len(db) == 300
-    assert len(db.late) < 400  # each is waited for once, but where another key took its slot
+    assert (
+        len(db.late) <= 900
+    )  # some twice, where the time of a key that moved to their page was over
