@@ -340,8 +340,7 @@ def test_pops_of_keys_that_are_not_there_leave_no_record(fresh_server: Factory) 
 
 def test_a_long_list_comes_back_whole_from_every_file(fresh_server: Factory) -> None:
     """Nodes far from its ends are kept in another way than those near them."""
-    options = ("--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--save", "")
-    server = fresh_server(*options)
+    server = fresh_server(*AOF, *DEBUG, "--aof-use-rdb-preamble", "no", "--save", "")
     strings = [b"%05d" % number + b"x" * 50 for number in range(4000)]
     server.call("RPUSH", "long", *strings)
     assert server.call("LRANGE", "long", 0, -1) == strings
