@@ -79,7 +79,8 @@ _MOST_CELLS: Final[i64] = 2048  # of a segment, unless its hashes begin with too
 _MOST_DEPTH: Final[i64] = 21
 _HASH_BITS: Final[i64] = 32  # as ``hash_of`` gives them
 _LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access, or the greatest usage
-_QUIET_MS: Final[i64] = 1000
+_HOT_MS: Final[i64] = 1000  # a string that is read twice within that becomes an object
+_QUIET_MS: Final[i64] = 10_000
 _LOOKS_FOR_A_KEY: Final[i64] = 16  # folding a key takes as long as so many looks at a group
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
 
@@ -258,7 +259,7 @@ class KeyTable:
                 self.touch(slot, now_ms)
         value = page.items[place >> GROUP_BITS][((slot & WITHIN_GROUP) << 1) + 1]
         if value is None:
-            is_hot = touch and self.usage is None and now_ms - (stamp >> 1) < self.quiet_ms
+            is_hot = touch and self.usage is None and now_ms - (stamp >> 1) < _HOT_MS
             return self._held(page, place, is_hot)
         return value
 
