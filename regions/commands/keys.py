@@ -132,7 +132,7 @@ def _checked(call: Call, value: Value) -> Value:
 
 def _put(call: Call, key: bytes, value: Value, moment_ms: int) -> None:
     server = call.server
-    if not remove_everywhere(call, key) and call.db.entry(key, call.now_ms) is not None:
+    if not remove_everywhere(call, key) and call.db.lives(key, call.now_ms):
         server.data.free_later(call.db.remove(key))
         call.record([b"DEL", key])
     call.db.end_held(key, call.now_ms)

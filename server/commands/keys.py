@@ -58,7 +58,7 @@ def _delete_some(call: Call, argv: list[bytes], low: int, high: int) -> int:
     deleted = 0
     for at in range(low, high):
         key = argv[at]
-        if db.entry(key, call.now_ms) is not None:
+        if db.lives(key, call.now_ms):
             call.server.data.free_later(db.remove(key))
             deleted += 1
             call.changed(key, DELETED, None)
@@ -98,7 +98,7 @@ def exists(call: Call) -> object:
     """Reply: how many are there; a key named twice counts twice."""
     count = 0
     for key in call.argv[1:]:
-        if call.counted_entry(key) is not None:
+        if call.counted(key):
             count += 1
     return count
 
@@ -107,7 +107,7 @@ def touch(call: Call) -> object:
     """As EXISTS, and an access, even for a client with NO-TOUCH on."""
     count = 0
     for key in call.argv[1:]:
-        if call.counted_entry(key) is not None:
+        if call.counted(key):
             call.db.touch(key, call.now_ms)
             count += 1
     return count
@@ -219,7 +219,7 @@ def move(call: Call) -> object:
     if db is call.db:
         raise CommandError(errors.SAME_OBJECT)
     found = call.db.entry(key, call.now_ms)
-    if found is None or db.entry(key, call.now_ms) is not None:
+    if found is None or db.lives(key, call.now_ms):
         return 0
     moment_ms = found.expire_ms
     call.db.remove(key)
@@ -360,10 +360,12 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     if moment_ms < INT64_MIN or moment_ms > INT64_MAX - base_ms:
         raise CommandError(errors.INVALID_EXPIRE % call.name())
     moment_ms += base_ms
-    found = call.db.entry(key, call.now_ms)
-    if found is None or (conditions and not _allowed(conditions, found.expire_ms, moment_ms)):
+    db = call.db
+    if not db.lives(key, call.now_ms):
         return 0
-    call.db.touch(key, call.now_ms)
+    if conditions and not _allowed(conditions, db.deadline_ms(key), moment_ms):
+        return 0
+    db.touch(key, call.now_ms)
     if has_passed(call, moment_ms):
         delete_expired(call, key)
     else:
@@ -423,12 +425,13 @@ def pexpiretime(call: Call) -> object:
 
 
 def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
-    found = call.counted_entry(call.argv[1])
-    if found is None:
+    key = call.argv[1]
+    if not call.counted(key):
         return -2
-    if found.expire_ms == NO_EXPIRY:
+    deadline_ms = call.db.deadline_ms(key)
+    if deadline_ms == NO_EXPIRY:
         return -1
-    left_ms = max(0, found.expire_ms - base_ms)
+    left_ms = max(0, deadline_ms - base_ms)
     if unit_ms == 1:
         return left_ms
     # Half a second is not added first: the latest deadline there is would overflow.
@@ -438,12 +441,12 @@ def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
 def persist(call: Call) -> object:
     """Reply: 1 when a deadline was taken away, else 0."""
     key = call.argv[1]
-    found = call.db.entry(key, call.now_ms)
-    if found is None or found.expire_ms == NO_EXPIRY:
+    db = call.db
+    if not db.lives(key, call.now_ms) or db.deadline_ms(key) == NO_EXPIRY:
         return 0
     if is_replicated(call, key) and not call.replaying:
         shared_keys().set_deadline(call.server, key, NO_EXPIRY)
         return 1
-    call.db.persist(key)
+    db.persist(key)
     call.changed(key, PERSISTED, call.argv)
     return 1

@@ -83,13 +83,13 @@ def restore(call: Call) -> object:
     key = call.argv[1]
     db = call.db
     options = _Options(call.argv)
-    if not options.replace and db.entry(key, call.now_ms) is not None:
+    if not options.replace and db.lives(key, call.now_ms):
         raise CommandError(errors.BUSY_KEY)
     moment_ms = Args(call.argv, 2).integer()
     if moment_ms < 0:
         raise CommandError(errors.INVALID_TTL)
     value = _value(call)
-    there = db.entry(key, call.now_ms) is not None
+    there = db.lives(key, call.now_ms)
     if moment_ms and not options.absolute:
         moment_ms += call.now_ms
         if moment_ms > INT64_MAX:  # in Redis the sum is negative then, and has passed
@@ -271,7 +271,7 @@ def migrate(call: Call) -> object:
     argv = call.argv
     call.argv = redacted(call.name(), argv)
     wanted = _Request(argv)
-    there = [key for key in wanted.keys if call.counted_entry(key) is not None]
+    there = [key for key in wanted.keys if call.counted(key)]
     if not there:
         return _NO_KEY
     commands: list[list[bytes]] = [wanted.login] if wanted.login else []

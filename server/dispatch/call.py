@@ -75,13 +75,16 @@ class Call:
             self.db.touch(key, self.now_ms)
 
     def counted_entry(self, key: bytes) -> Entry | None:
-        """The entry of ``key`` or None; counts a hit or a miss like ``lookup``, but no access."""
-        found = self.db.entry(key, self.now_ms)
-        if found is None:
-            self.missed(key)
-        else:
+        """The entry of ``key`` or None; counts as ``counted`` does."""
+        return self.db.peek(key) if self.counted(key) else None
+
+    def counted(self, key: bytes) -> bool:
+        """Return whether ``key`` is there; counts a hit or a miss as ``lookup``, but no access."""
+        if self.db.lives(key, self.now_ms):
             self.server.statistics.keyspace_hits += 1
-        return found
+            return True
+        self.missed(key)
+        return False
 
     def missed(self, key: bytes) -> None:
         """Count a look at a key that is not there, and report it."""
@@ -255,7 +258,7 @@ class Call:
         if expired_too and not db.hides:
             there = key in db
         else:
-            there = db.value_of(key, self.now_ms) is not None
+            there = db.lives(key, self.now_ms)
         if not there:
             return False
         self.server.data.free_later(db.remove(key))

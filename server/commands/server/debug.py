@@ -369,7 +369,7 @@ def _populate(call: Call) -> object:
     db = call.db
     for number in range(count):
         key = b"%b:%d" % (prefix, number)
-        if db.entry(key, call.now_ms) is not None:
+        if db.lives(key, call.now_ms):
             continue
         value = b"value:%d" % number
         db.put(key, value[:size].ljust(size, b"\0") if size else value, call.now_ms)

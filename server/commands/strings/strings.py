@@ -254,7 +254,7 @@ def set_(call: Call) -> object:
         store(call, key, encode_string(argv[2]), bool(options.ttl))
         call.changed(key, SET, _record(call, options, moment_ms))
     elif options.has_passed(call, moment_ms):
-        expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
+        expired_at_once(call, key, call.db.lives(key, call.now_ms))
     else:
         _set_until(call, key, argv[2], moment_ms, _record(call, options, moment_ms))
     return reply
@@ -335,7 +335,7 @@ def setnx(call: Call) -> object:
     """Reply: 1 when it was set, 0 when the key was there."""
     argv = call.argv
     key = argv[1]
-    if call.db.entry(key, call.now_ms) is not None:
+    if call.db.lives(key, call.now_ms):
         return 0
     store(call, key, encode_string(argv[2]))
     call.changed(key, SET, argv)
@@ -450,7 +450,7 @@ def msetnx(call: Call) -> object:
     """Reply: 1, or 0 when any key was there: none is set."""
     _check_pairs(call)
     for key in call.argv[1::2]:
-        if call.db.entry(key, call.now_ms) is not None:
+        if call.db.lives(key, call.now_ms):
             return 0
     _set_all(call)
     return 1
@@ -522,7 +522,7 @@ def msetex(call: Call) -> object:
     if options.condition != ALWAYS:
         wanted = options.condition != IF_MISSING
         for key, _ in pairs:
-            if (call.db.entry(key, call.now_ms) is not None) != wanted:
+            if call.db.lives(key, call.now_ms) != wanted:
                 return 0
     for key, value in pairs:
         _set_one(call, key, value, moment_ms, bool(options.ttl))
