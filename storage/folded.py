@@ -5,8 +5,8 @@
     where each record ends, u16 for each slot | records
 
 A record is the kind of its value, the length of its key, its key and its value. It is empty where
-the slot's key is too long. ``NO_VALUE`` says that the value is an object in the table, which is too
-large, or was changed since. Packed strings lose what RESP has around them, where all are short:
+the slot's key is too long. ``_NO_VALUE`` says that the value is an object in the table, which is
+too large, or was changed since. Packed strings lose what RESP has around them, where all are short:
 ``_SLIM`` beside the kind says so, and a byte with its length stands before each.
 
 A key in a record costs some four bytes, where a key and a value that are objects cost ninety more.
@@ -38,11 +38,11 @@ from headrace.storage.set.small import HEAD as SET_HEAD
 from headrace.storage.sorted_set.runs import HEAD_BYTES as RUN_HEAD
 from headrace.storage.sorted_set.sorted_set import SortedSet
 
-FOLDED: Final[i64] = 32  # slots
-MOST_KEY: Final[i64] = 255  # bytes of a key; the records of all slots are below 64 KiB
-MOST_VALUE: Final[i64] = 512  # bytes of a value: of a larger one the object's own are a small part
+GROUP: Final = 32  # slots that are folded together
+_MOST_KEY: Final[i64] = 255  # bytes of a key; the records of all slots are below 64 KiB
+_MOST_VALUE: Final[i64] = 512  # bytes of a value: of a larger one the object's own are a small part
 
-NO_VALUE: Final[i64] = 0
+_NO_VALUE: Final[i64] = 0
 _BYTES: Final[i64] = 1
 _INTEGER: Final[i64] = 2
 _HASH: Final[i64] = 3
@@ -52,8 +52,8 @@ _SORTED_SET: Final[i64] = 6
 
 _SLIM: Final[i64] = 16
 _SCORE_BYTES: Final[i64] = 8
-_HEAD: Final[i64] = 2 * FOLDED
-_NO_RECORDS: Final = bytes(64)
+_HEAD: Final[i64] = 2 * GROUP
+_NO_RECORDS: Final = bytes(2 * GROUP)
 _FRONT: Final[i64] = 2  # of a record: what stands in front of its key
 _U16: Final[i64] = 0xFFFF
 _BYTE: Final[i64] = 0xFF
@@ -68,10 +68,10 @@ def fold(items: list[object], piece: bytes) -> bytes:
     out = empty_buffer()
     out.write(_NO_RECORDS)
     place: i64 = 0
-    while place < FOLDED:
+    while place < GROUP:
         name = items[place << 1]
         value = items[(place << 1) + 1]
-        if isinstance(name, bytes) and len(name) > MOST_KEY:
+        if isinstance(name, bytes) and len(name) > _MOST_KEY:
             pass
         elif value is None:
             start = _start(piece, place)
@@ -93,7 +93,7 @@ def fold(items: list[object], piece: bytes) -> bytes:
             else:
                 out.write(text)
             items[place << 1] = None
-            if kind != NO_VALUE:
+            if kind != _NO_VALUE:
                 items[(place << 1) + 1] = None
         end: i64 = len(out)
         out[place << 1] = u8(end & _BYTE)
@@ -110,17 +110,17 @@ def can_fold(items: list[object]) -> bool:
         name = items[at]
         value = items[at + 1]
         if isinstance(name, bytes):
-            if len(name) <= MOST_KEY:
+            if len(name) <= _MOST_KEY:
                 return True
-        elif value is not None and _form_of(value)[0] != NO_VALUE:
+        elif value is not None and _form_of(value)[0] != _NO_VALUE:
             return True
         at += 2
     return False
 
 
 def _form_of(value: object) -> tuple[i64, bytes]:
-    """Return as what a value is folded, and its text but of an integer; ``NO_VALUE``: it is not."""
-    kind = NO_VALUE
+    """Return the kind of a value, ``_NO_VALUE`` if it is not folded, and its text if it has one."""
+    kind = _NO_VALUE
     rep: object = None
     if isinstance(value, bytes):
         kind, rep = _BYTES, value
@@ -134,9 +134,9 @@ def _form_of(value: object) -> tuple[i64, bytes]:
         kind, rep = _SET, value.rep
     elif isinstance(value, SortedSet):
         kind, rep = _SORTED_SET, value.rep
-    if isinstance(rep, bytes) and len(rep) <= MOST_VALUE:
+    if isinstance(rep, bytes) and len(rep) <= _MOST_VALUE:
         return kind, rep
-    return NO_VALUE, b""
+    return _NO_VALUE, b""
 
 
 def _strings_of(kind: i64, text: bytes, at: i64) -> i64:
@@ -154,7 +154,7 @@ def is_key(piece: bytes, place: i64, key: bytes) -> bool:
     """Return whether the record of a slot is of this key."""
     start = _start(piece, place)
     size: i64 = len(key)
-    if size > MOST_KEY or piece[start + 1] != size:
+    if size > _MOST_KEY or piece[start + 1] != size:
         return False
     return is_same(piece, start + _FRONT, key)
 

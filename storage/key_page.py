@@ -13,14 +13,13 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr, u8
 
-from headrace.storage.folded import can_fold, fold
+from headrace.storage.folded import GROUP, can_fold, fold
 from headrace.storage.folded import key_at as folded_key
 from headrace.storage.folded import value_at as folded_value
 
 PAGE: Final = 1024
 PAGE_BITS: Final[i64] = 10
 WITHIN_PAGE: Final[i64] = 1023
-GROUP: Final = 32
 GROUPS: Final = PAGE // GROUP  # of a page
 GROUP_BITS: Final[i64] = 5
 WITHIN_GROUP: Final[i64] = 31

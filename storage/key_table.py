@@ -46,12 +46,11 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.faces import cost_of
-from headrace.storage.folded import is_key
+from headrace.storage.folded import GROUP, is_key
 from headrace.storage.folded import touch as touch_folded
 from headrace.storage.folded import value_at as folded_value
 from headrace.storage.key_page import (
     ALL_FOLDED,
-    GROUP,
     GROUP_BITS,
     GROUPS,
     HAS_DEADLINE,
@@ -420,7 +419,7 @@ class KeyTable:
             if items[at] is None:
                 self._put(page, place, value)
             else:
-                items[at] = value
+                items[at] = value  # most often; a call of `_put` takes longer
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
@@ -625,16 +624,17 @@ class KeyTable:
 
     def bytes_at(self, slot: i64) -> i64:
         """Return what a key takes, found now."""
-        page = self._pages[slot >> PAGE_BITS]
-        place = slot & WITHIN_PAGE
-        has_deadline = page.stamps[place] & HAS_DEADLINE != 0
-        return cost_of(self.key_at(slot), self.value_at(slot), has_deadline)
+        return self._cost(slot, self.value_at(slot))
+
+    def _cost(self, slot: i64, value: object) -> i64:
+        """Return what a key takes with its value."""
+        return cost_of(self.key_at(slot), value, self.deadline_ms(slot) != NO_EXPIRY)
 
     def _size(self, slot: i64) -> None:
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
         value = self.value_at(slot)
-        size = self.bytes_at(slot)
+        size = self._cost(slot, value)
         lasting: i64 = 0
         if isinstance(value, Value) and value.is_lasting():
             lasting = 1
@@ -757,10 +757,12 @@ class KeyTable:
             looks -= 1 + self._fold(page, full % GROUPS)
             full += 1
         self._full = full
+        if looks <= 0:
+            return False
         at = min(self._fold_at, groups)
         if at == 0:
             if 0 <= now_ms - self._round_ms < self.quiet_ms:
-                return full == groups
+                return True
             self._round_ms = now_ms
         while at < groups and looks > 0:
             page = self._pages[at // GROUPS]
@@ -775,7 +777,7 @@ class KeyTable:
             at = 0
             self.displaced = 0
         self._fold_at = at
-        return full == groups and at == 0
+        return at == 0
 
     def fold_last_page(self, slot: i64) -> None:
         """Fold the page before the one that begins with this slot; its keys are not in use."""

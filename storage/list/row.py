@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.vecs import append, extend, pop, vec
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.list.piece import (
     UNKNOWN,
@@ -62,7 +62,6 @@ _SPARE_PLACES: Final = 32
 _SUMMED: Final[i64] = 1024  # nodes of which the sizes are added up
 _WIDE: Final = 4  # nodes at each end that are not slim
 SLIM: Final[i64] = 0  # what a slim piece begins with, where another begins with a dollar
-_SLIM_BYTE: Final = b"\0"
 ALONE: Final = -1  # the size of a node that is one string, and no listpack
 
 
@@ -126,7 +125,7 @@ class Row:
         piece = self.pieces[place]
         if piece and not _is_slim(piece) and are_short(piece, 0):
             out = empty_buffer()
-            out.write(_SLIM_BYTE)
+            out.append(u8(SLIM))
             write_slim(out, piece, 0)
             self.pieces[place] = out.getvalue()
 
