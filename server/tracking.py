@@ -12,7 +12,7 @@ all keys that have changed in this turn. What a client's user may not read then 
 gets its messages.
 
 **The table.** Keys are known by their names alone, whatever database they are in. A key that has
-changed is forgotten, and so whoever is told of it is told once, until it reads the key again.
+changed is forgotten. So a client is notified of it once, until it reads the key again.
 Clients that leave stay noted with what they have read: they are found to have left when they are to
 be told.
 

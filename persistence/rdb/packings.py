@@ -1,4 +1,4 @@
-"""What Redis packs small values into: listpacks, intsets, ziplists and zipmaps.
+"""Listpacks, intsets, ziplists and zipmaps, into which Redis packs small values.
 
 A *listpack* is a list of texts and integers. Six bytes of header (all bytes, u32, and the number of
 elements, u16), the elements, 0xFF. The length of each element stands behind it, in 7 bits a byte,
@@ -91,7 +91,7 @@ def listpack_texts(packed: bytes) -> list[bytes]:
 
 
 def back_length(size: int) -> bytes:
-    """What stands behind an element of ``size`` bytes: 7 bits a byte, the lowest in the last one.
+    """Return what stands behind an element of ``size`` bytes: 7 bits a byte, the lowest last.
 
     Where all bits of several bytes are set, Redis before 8.10 puts a 0 in front.
     """

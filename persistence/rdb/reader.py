@@ -1,7 +1,7 @@
 """Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1.
 
-Values of types that are not known here are skipped to their ends, and reported by name, because
-whoever takes data over has to know what is left behind. Keys that hold nothing are skipped and
+Values of types that are not known here are skipped to their ends, and reported by name, so that an
+operator who moves data knows what is left behind. Keys that hold nothing are skipped and
 counted, as Redis does.
 """
 

@@ -148,7 +148,7 @@ def hashed(password: bytes) -> bytes:
 
 
 class User:
-    """Who a client is.
+    """A user, as whom clients log in.
 
     Attributes:
         enabled: clients may log in.

@@ -1,4 +1,4 @@
-"""What commands of several families share: deadlines, pops, scans, chance, stored values."""
+"""Commands of several families share deadlines, pops, scans, chance and storing of values."""
 
 from __future__ import annotations
 

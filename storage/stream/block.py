@@ -301,5 +301,5 @@ class BlockKeeper:
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Nobody else uses the stream any more: whoever thaws it is to free it, too."""
+        """Have the stream freed by the next to thaw it, because it has no other user."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What took long or takes much: LATENCY, SLOWLOG, MEMORY."""
+"""LATENCY, SLOWLOG and MEMORY show what took long, and what takes much memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands of streams share: events, IDs and options in requests, entries in replies.
+"""Commands of streams share events, IDs and options in requests, and entries in replies.
 
 Clients send the same options again and again, so those that were read last are kept.
 Source: t_stream.c, streamParseAddOrTrimArgsOrReply and xreadCommand.
@@ -427,7 +427,7 @@ MOST_WORDS: Final = 8  # of options that are kept
 
 
 class AddOptions(TrimOptions):
-    """What stands between the key and the ID of XADD.
+    """The options of XADD, which stand between its key and its ID.
 
     Attributes:
         make_stream: create a key that is missing.
@@ -509,7 +509,7 @@ _last_read: Final = _LastRead()
 
 
 def add_options_of(argv: list[bytes]) -> AddOptions:
-    """What stands between the key and the ID of ``XADD argv``; only ``settle`` may change it.
+    """Return the options of ``XADD argv``; only ``settle`` may change them.
 
     Raises:
         CommandError: as ``AddOptions.read``.
@@ -523,7 +523,7 @@ MOST_READ_WORDS: Final = 10  # of options that are kept
 
 @mypyc_attr(acyclic=True)
 class ReadOptions:
-    """What stands between the name of the command and its keys.
+    """The options of XREAD and XREADGROUP, which stand before the keys.
 
     Args:
         for_group: they are those of XREADGROUP.
