@@ -3,9 +3,9 @@
 What data and clients take, of which ``maxmemory`` is a limit, is no measurement. Each key is
 counted with what its parts take (``storage.faces``), each client with what it holds, the backlog of
 replication with its bytes, and a constant stands for the server's own tables. So the figure falls
-when keys go, is the same for the same data, and says exactly how much room is left. Keys that are
-folded are counted with less. The interpreter and its code are not in it, nor what the allocator
-holds back: the resident set of the process is reported beside it.
+when keys go, is the same for the same data, and says exactly how much room is left. A key counts
+the same whether it is folded or not. The interpreter and its code are not in it, nor what the
+allocator holds back: the resident set of the process is reported beside it.
 
 While ``maxmemory`` is set, what each key takes is kept with it, and a change of a key corrects the
 sum. When that begins, keys that are there already are counted in slices, and until then those that
@@ -22,7 +22,6 @@ from headrace.server.clients.clients import Clients
 from headrace.server.clock import Clock
 from headrace.server.role import Role
 from headrace.storage.collection import SmallLimits
-from headrace.storage.faces import FOLDED_BYTES
 from headrace.storage.freezing import Freezing
 from headrace.storage.key_table import KeyTable
 from headrace.storage.keyspace import Keyspace
@@ -217,11 +216,6 @@ class Account:
 
 def _bytes_of(table: KeyTable) -> int:
     """What the keys of a table take; where not all are counted, some stand for the others."""
-    return _bytes_of_objects(table) - FOLDED_BYTES * int(table.folded_keys())
-
-
-def _bytes_of_objects(table: KeyTable) -> int:
-    """Return what they would take if none were folded."""
     if not table.sized:
         return int(table.all_bytes(_COUNTED if table.count <= _COUNTED else _SPREAD))
     table.settle()

@@ -37,7 +37,6 @@ def frozen(value: object) -> object:
 
 ENTRY_BYTES: Final[i64] = 56  # the place of a key in its table, and what allocating it wastes
 EXPIRY_BYTES: Final[i64] = 8  # of a deadline
-FOLDED_BYTES: Final = 88  # that a key with its value takes less once it is folded
 _OBJECT_BYTES: Final[i64] = 33  # what an object of ``bytes`` takes beside its own
 SAMPLES: Final = 5  # parts of a value that stand for all, where it does not know its sum
 

@@ -111,9 +111,14 @@ class Page:
 
     # Folding
 
-    def is_folded(self, place: i64) -> bool:
-        """Return whether the value of a slot is."""
-        return self.items[place >> GROUP_BITS][((place & WITHIN_GROUP) << 1) + 1] is None
+    def put(self, place: i64, value: object) -> None:
+        """Have another value in a slot."""
+        items = self.items[place >> GROUP_BITS]
+        at = ((place & WITHIN_GROUP) << 1) + 1
+        if items[at] is None:
+            self.take_out(place, value)
+        else:
+            items[at] = value
 
     def take_out(self, place: i64, value: object) -> None:
         """Have key and value of a slot as objects, the value in the place of a folded one."""
@@ -138,24 +143,12 @@ class Page:
         items = self.items[group]
         return items is not ALL_FOLDED and can_fold(items)
 
-    def fold(self, group: i64) -> i64:
-        """Fold what can be folded of a group that is full; how many more of its values are."""
+    def fold(self, group: i64) -> None:
+        """Fold what can be folded of a group that is full."""
         items = self.items[group]
-        before = self._folded(items)
         self.pieces[group] = fold(items, self.pieces[group])
-        after = self._folded(items)
         if items.count(None) == 2 * GROUP:
             self.items[group] = ALL_FOLDED
-        return after - before
-
-    def _folded(self, items: list[object]) -> i64:
-        found: i64 = 0
-        at: i64 = 1
-        while at < 2 * GROUP:
-            if items[at] is None:
-                found += 1
-            at += 2
-        return found
 
     # Deadlines
 

@@ -164,8 +164,6 @@ class KeyTable:
         count: how many keys there are.
         sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
         lasting: how many of those in the sum are among the last to be evicted.
-        folded: how many values are folded.
-        displaced: how many were, and are objects since their keys got other slots.
         due_ms: no deadline is before that, but of keys that ``take_due`` has returned.
         folds: keys may be folded, where there are ``fold_from`` and more.
         quiet_ms: for so long a key must not have been used.
@@ -180,8 +178,6 @@ class KeyTable:
         self.lasting: i64 = 0
         self.due_ms: i64 = NEVER_MS
         self._due_page: i64 = 0  # pages before it were looked at in this round
-        self.folded: i64 = 0
-        self.displaced: i64 = 0
         self.folds = folds
         self.fold_from: i64 = _SCATTERED
         self.quiet_ms: i64 = _QUIET_MS
@@ -333,7 +329,6 @@ class KeyTable:
         value = folded_value(page.pieces[place >> GROUP_BITS], place & WITHIN_GROUP)
         if is_hot or not isinstance(value, (bytes, int)):
             page.take_out(place, value)
-            self.folded -= 1
         return value
 
     def usage_of(self, slot: i64) -> i64:
@@ -388,10 +383,9 @@ class KeyTable:
         if slot != last:
             moved = self.key_at(last)
             self._move_in_index(moved, last, slot)
-            if source.is_folded(source_place):
-                self.displaced += 1
-            self._put(page, place, source.value(source_place))
-            page.items[place >> GROUP_BITS][(slot & WITHIN_GROUP) << 1] = moved
+            items = page.open(place)
+            items[(slot & WITHIN_GROUP) << 1] = moved
+            items[((slot & WITHIN_GROUP) << 1) + 1] = source.value(source_place)
             page.stamps[place] = source.stamps[source_place]
             if source.stamps[source_place] & HAS_DEADLINE:
                 page.put_deadline(place, source.deadlines[source_place])
@@ -414,27 +408,12 @@ class KeyTable:
         if self.sized:
             self._replace_sized(page, place, slot, value)
         else:
-            items = page.items[place >> GROUP_BITS]
-            at = ((slot & WITHIN_GROUP) << 1) + 1
-            if items[at] is None:
-                self._put(page, place, value)
-            else:
-                items[at] = value  # most often; a call of `_put` takes longer
+            page.put(place, value)
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
             now_ms = usage.of_replaced(stamp >> 1, now_ms)
         page.stamps[place] = _stamped(stamp, now_ms)
-
-    def _put(self, page: Page, place: i64, value: object) -> None:
-        """Have another value in a slot."""
-        items = page.items[place >> GROUP_BITS]
-        at = ((place & WITHIN_GROUP) << 1) + 1
-        if items[at] is None:
-            page.take_out(place, value)
-            self.folded -= 1
-        else:
-            items[at] = value
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""
@@ -648,7 +627,7 @@ class KeyTable:
     def _replace_sized(self, page: Page, place: i64, slot: i64, value: object) -> None:
         """Put in another value, and correct the size: of strings by the difference in length."""
         old = self.value_at(slot)
-        self._put(page, place, value)
+        page.put(place, value)
         if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
             more = i64(len(value)) - i64(len(old))
             self.bytes += more
@@ -722,8 +701,6 @@ class KeyTable:
         page = self._pages[slot >> PAGE_BITS]
         items = page.items[(slot & WITHIN_PAGE) >> GROUP_BITS]
         at = (slot & WITHIN_GROUP) << 1
-        if items[at + 1] is None:
-            self.folded -= 1
         if at == 0:
             page.begin(slot & WITHIN_PAGE)
         elif items is not ALL_FOLDED:
@@ -731,10 +708,6 @@ class KeyTable:
             items[at + 1] = None
 
     # Folding
-
-    def folded_keys(self) -> i64:
-        """Return how many keys are folded, or are about to be folded again."""
-        return min(self.folded + self.displaced, self.count)
 
     def fold_some(self, now_ms: i64, most: i64) -> bool:
         """Fold some of the groups that have become full, or were not used for a while.
@@ -773,11 +746,8 @@ class KeyTable:
                 if self.usage is not None or page.is_quiet(group, now_ms - self.quiet_ms):
                     looks -= self._fold(page, group)
             at += 1
-        if at == groups:
-            at = 0
-            self.displaced = 0
-        self._fold_at = at
-        return at == 0
+        self._fold_at = 0 if at == groups else at
+        return at == groups
 
     def fold_last_page(self, slot: i64) -> None:
         """Fold the page before the one that begins with this slot; its keys are not in use."""
@@ -791,7 +761,7 @@ class KeyTable:
         """Fold what can be folded of a group; the effort, in looks at a group."""
         if not page.can_fold(group):
             return 0
-        self.folded += page.fold(group)
+        page.fold(group)
         return _LOOKS_FOR_A_KEY * GROUP
 
     # The index
