@@ -111,15 +111,6 @@ class Page:
 
     # Folding
 
-    def put(self, place: i64, value: object) -> None:
-        """Have another value in a slot."""
-        items = self.items[place >> GROUP_BITS]
-        at = ((place & WITHIN_GROUP) << 1) + 1
-        if items[at] is None:
-            self.take_out(place, value)
-        else:
-            items[at] = value
-
     def take_out(self, place: i64, value: object) -> None:
         """Have key and value of a slot as objects, the value in the place of a folded one."""
         items = self.open(place)

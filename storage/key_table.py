@@ -405,10 +405,15 @@ class KeyTable:
         """Give a key another value, and note an access."""
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
-        if self.sized:
-            self._replace_sized(page, place, slot, value)
+        old = self.value_at(slot) if self.sized else None
+        items = page.items[place >> GROUP_BITS]
+        at = ((place & WITHIN_GROUP) << 1) + 1
+        if items[at] is None:
+            page.take_out(place, value)
         else:
-            page.put(place, value)
+            items[at] = value
+        if old is not None:
+            self._resize(page, place, slot, old, value)
         stamp = page.stamps[place]
         usage = self.usage
         if usage is not None:
@@ -624,10 +629,8 @@ class KeyTable:
         self.lasting += lasting - (before & 1)
         page.sizes[place] = size << 1 | lasting
 
-    def _replace_sized(self, page: Page, place: i64, slot: i64, value: object) -> None:
-        """Put in another value, and correct the size: of strings by the difference in length."""
-        old = self.value_at(slot)
-        page.put(place, value)
+    def _resize(self, page: Page, place: i64, slot: i64, old: object, value: object) -> None:
+        """Correct the size of a key that has another value: of strings by the length alone."""
         if isinstance(old, bytes) and isinstance(value, bytes) and page.sizes[place] != 0:
             more = i64(len(value)) - i64(len(old))
             self.bytes += more
