@@ -62,7 +62,9 @@ def aa_hello(call: Call) -> object:
     if not regions.is_introduced:
         raise CommandError(errors.LOADING)
     regions.publish()
-    return regions.peer_sessions.greet(call.session, call.argv[2:])
+    reply = regions.peer_sessions.greet(call.session, call.argv[2:])
+    regions.keep_met()  # it counts on that, from the reply on: also where this region is killed
+    return reply
 
 
 @answers("PULL")

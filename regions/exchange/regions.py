@@ -218,9 +218,7 @@ class Regions(Neighbours):
             if self.full_copy.join is None:
                 self._synced.look(now_ms)
             self._stability.look(now_ms)
-            reasons = self._server.gate.reasons
-            if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.full_copy.join is None:
-                keep_met(self._server)
+            self.keep_met()
             if self.region.unpublished:  # from before the start, or while no writes were taken
                 self._server.host.publish_soon()
             finish_own(self._server)
@@ -244,6 +242,12 @@ class Regions(Neighbours):
         self.rest_or_go_on()
         if self.catch_up is not None:
             self._look_at_catch_up(self.catch_up)
+
+    def keep_met(self) -> None:
+        """Record whom this region has met since the last time, where anything may be recorded."""
+        refusing = self._server.gate.reasons & (LOADING_DATA | WRITES_REFUSED)
+        if not refusing and self.full_copy.join is None:
+            keep_met(self._server)
 
     def _look_at_members(self, peer: Peer, now_ms: int) -> None:
         """Ask a peer once more who takes part, where it has last said something else."""

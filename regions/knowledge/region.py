@@ -211,7 +211,18 @@ class Region(Member):
             return False
         if member == self.id:
             return self.begun <= epoch
-        return max(self.met.get(member, -1), latest_epoch(self.numbers, member)) <= epoch
+        latest = max(self.met.get(member, -1), latest_epoch(self.numbers, member))
+        if latest <= epoch:  # one that had come back before this start may have written nothing
+            latest = max([latest, *self._begun_by(member)])
+        return latest <= epoch
+
+    def _begun_by(self, member: int) -> list[int]:
+        """Return in which epochs a region that has introduced itself had an empty folder."""
+        return [
+            begun_in(nonce, epoch_of(origin))
+            for origin, nonce in self.nonces.items()
+            if region_of(origin) == member
+        ]
 
     def has_heard_of(self, member: int) -> bool:
         """Return whether a region has ever taken part, or was to, as far as is known here."""

@@ -45,6 +45,15 @@ def test_a_forgotten_region_takes_part_again_in_a_later_epoch() -> None:
     region.met.clear()
     region.numbers[b"3.6"] = 1
     assert region.members() == [1, 2, 3]
+    del region.numbers[b"3.6"]
+    assert region.members() == [1, 2]
+    region.nonces[b"3.7"] = b"one.5"  # it goes on with the files that it had
+    assert region.members() == [1, 2]
+    region.nonces[b"3.8"] = b"another.6"  # it was new in epoch 6, and has written nothing yet
+    assert region.members() == [1, 2, 3]
+    region.forget(3, 8)
+    assert region.members() == [1, 2]
+    region.forgotten[3] = 5
     region.forgotten[1] = 0  # this region itself, in an earlier life
     region.begin_epoch(9, 0, b"nonce")
     assert region.members() == [1, 2, 3]
@@ -163,6 +172,23 @@ def test_a_region_that_was_forgotten_comes_back_as_a_new_one(three_regions: Mesh
     three_regions.heal()
     for region in (one, two, three):
         wait_until(lambda region=region: garbage(region) == 0, region)
+
+
+def test_a_region_that_came_back_is_known_by_its_greeting_alone(two_regions: Mesh) -> None:
+    """What it has from then on it counts on, also if this region is killed before it writes."""
+    one, two = two_regions[1], two_regions[2]
+    one.xadd("s")
+    two_regions.wait_until_level()
+    two.kill()
+    one.call("AA", "FORGET", "2")
+    wait_until(lambda: members(one) == "1", one)
+    database = one.info("activeactive")["aa_database"]
+    with RawClient(one.aa_port) as client:
+        hello = ("AA", "HELLO", 1, database, 2, 7, 0, "twin.7", "strict", "-")
+        assert client.call(*hello).startswith(b"*")
+    one.kill()
+    one.start_again()
+    assert members(one) == "1,2"
 
 
 @pytest.mark.parametrize("hears_of_it", [True, False])
