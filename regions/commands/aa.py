@@ -87,6 +87,8 @@ def aa_copy(call: Call) -> object:
     regions = _asked(call)
     regions.peer_sessions.of_session(call.session).source_or_refuse()
     if len(argv) == 3 and argv[2].upper() == b"BEGIN":
+        if not regions.full_copy.is_in_base():
+            raise CommandError(errors.AA_NO_BASE)
         return regions.copy_source.begin(call.session)
     if len(argv) != 4:
         raise CommandError(wrong_arity(b"aa|copy"))

@@ -379,6 +379,12 @@ class FullCopy:
             self._old_base += 1
         self._durability.rewriting.rewrite_soon()
 
+    def is_in_base(self) -> bool:
+        """Return whether the base holds what copies have brought, so that others can take it."""
+        directory = self._durability.files.directory
+        base = None if directory is None else directory.manifest.base
+        return self._old_base < (0 if base is None else base.seq)
+
     def _clean(self) -> None:
         """Delete copies that are of no use, because the files have been written anew since."""
         directory = self._durability.files.directory
@@ -386,7 +392,11 @@ class FullCopy:
             return
         base = directory.manifest.base
         self._look_at_files(0 if base is None else base.seq)
-        if base is None or base.seq <= self._old_base or self.peer is not None:
+        if not self.is_in_base():
+            if not self._durability.rewriting.is_running():  # writing them has failed
+                self._durability.files.status.rewrite_scheduled = True
+            return
+        if self.peer is not None:
             return
         self._old_base = -1
         for name in os.listdir(directory.path):
