@@ -310,8 +310,8 @@ class Puller(PeerClient):
     Attributes:
         promise_ms: what the peer has promised last.
         check: a fingerprint that has come with ``known`` and was not compared yet.
-        lag_since_ms: when the oldest piece that waits here was written; 0 where none does, or where
-            that is not known.
+        lag_since_ms: when the oldest of the peer's own pieces that wait here was written; 0 where
+            none does, or where that is not known.
         told_ms: what the peer's clock showed when it said so last; 0 once that was looked at.
         resting: it sends no more PULLs.
         is_level: everything that the peer has said it gives has been applied here.
@@ -409,7 +409,8 @@ class Puller(PeerClient):
     def consumed(self, piece: Piece) -> None:
         if piece in self._waiting:
             self._waiting.remove(piece)
-        self.lag_since_ms = self._waiting[0].ms if self._waiting else 0
+        own = [each.ms for each in self._waiting if region_of(each.origin) == self.peer_region]
+        self.lag_since_ms = own[0] if own else 0
         self.ask()
 
     def spoiled(self, reason: str) -> None:
@@ -541,7 +542,7 @@ class Puller(PeerClient):
             return True
         statistics.records += piece.last - place
         self._waiting.append(piece)
-        if not self.lag_since_ms:
+        if not self.lag_since_ms and region == self.peer_region:
             self.lag_since_ms = piece.ms
         self._inlet.offer(piece, self)
         return self.state == MET

@@ -525,7 +525,7 @@ class Regions(Neighbours):
         """Pull all that each peer has now, and let the client wait for it."""
         self.publish()
         now_ms = self._server.clock.monotonic_ms()
-        sync = Sync(session, now_ms + timeout_ms)
+        sync = Sync(session, now_ms, now_ms + timeout_ms)
         for number, peer in self.peers.items():
             if self.region.is_forgotten(number):
                 continue
@@ -544,8 +544,8 @@ class Regions(Neighbours):
             for connection in sync.connections.values():
                 if not connection.over and sync in self._syncs:
                     connection.look(now_ms)
-            self._look_at_level(sync, now_ms)
-            is_caught = self.catch_up is None
+            self._look_at_level(sync)
+            is_caught = self.catch_up is None and self.full_copy.join is None
             waits = sync.session.waits_for(sync.parked)
             is_due = now_ms >= sync.deadline_ms or sync.is_done(self.region, is_caught)
             if (waits and not is_due) or sync not in self._syncs:
@@ -556,12 +556,15 @@ class Regions(Neighbours):
             if waits:
                 self._server.end_wait(sync.session, reply)
 
-    def _look_at_level(self, sync: Sync, now_ms: int) -> None:
-        """Who has been caught up with is not lagged behind, though its link may be paused."""
+    def _look_at_level(self, sync: Sync) -> None:
+        """Who has been caught up with is not lagged behind, though its link may be paused.
+
+        All is here that it had when it was asked.
+        """
         for number in sync.level(self.region):
             peer = self.peers.get(number)
             if peer is not None:
-                peer.level_ms = now_ms
+                peer.level_ms = max(peer.level_ms, sync.asked_ms)
         if self.catch_up is not None:
             self._look_at_catch_up(self.catch_up)
 

@@ -28,12 +28,14 @@ class Sync:
     """A client that waits until all is here that each peer had when it was asked.
 
     Attributes:
+        asked_ms: when it began to wait; ``deadline_ms``: until when it does.
         connections: by region, with each peer. They are there for this alone, so that they are
             not held up by anything, and go on while the links are paused.
     """
 
-    def __init__(self, session: Session, deadline_ms: int) -> None:
+    def __init__(self, session: Session, asked_ms: int, deadline_ms: int) -> None:
         self.session: Final = session
+        self.asked_ms: Final = asked_ms
         self.deadline_ms: Final = deadline_ms
         self.parked: Parked | None = None
         self.connections: Final[dict[int, PeerConnection]] = {}

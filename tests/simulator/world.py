@@ -213,13 +213,16 @@ class World:
         """I13: whatever clocks say, no region is behind by more than the time since it was level.
 
         A clock that is set is compared again with the next answer only. A region that takes no
-        writes so far, because it is new, lacks what is older than itself.
+        writes so far, because it is new, lacks what is older than itself; and one that has not been
+        level since it was started does not know since when it lacks what it does.
         """
         for region in self.regions.values():
             if region.obstacle():
                 continue
             for peer in region.regions.peers.values():
                 if peer.state != b"up" or {region.number, peer.region} & self._set_clocks:
+                    continue
+                if peer.level_ms == peer.since_ms:
                     continue
                 most_ms = self.time.now_ms - peer.level_ms + MOST_DELAY_MS
                 lag_ms = region.regions.lag_ms(peer)
