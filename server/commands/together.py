@@ -1,4 +1,4 @@
-"""What handlers of alike requests of any key (``@alike``) share: the values, and plain reads."""
+"""Values and plain reads for handlers of alike requests of any key (``@alike``)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Values:
         self._elements_until: i64 = 0
 
     def of(self, at: i64) -> object | None:
-        """The value of the key of a request, which comes behind those that were asked for."""
+        """Return the value of the key of a request, which comes behind those that were asked for."""
         words = self._requests[at]
         key = words[1]
         value = self._value
@@ -73,7 +73,7 @@ class Values:
         return value
 
     def made(self, value: object) -> None:
-        """Remember what the last request has made of the value of its key; None: it is gone."""
+        """Set the value that the last request has made for its key; None: it is gone."""
         self._value = value
 
     def _find(self, key: bytes, at: i64) -> object | None:
@@ -156,5 +156,5 @@ class Reader:
 
 
 def read_alike(name: str, reader: Reader) -> None:
-    """Declare who answers requests of a command that are run at once, whatever keys they name."""
+    """Declare the reader for requests of a command that are run at once, with any keys."""
     alike(name, of_any_key=True)(reader.run)

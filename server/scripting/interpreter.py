@@ -1,4 +1,4 @@
-"""One Lua interpreter with the world that scripts see in it, and the first line of a script."""
+"""A Lua interpreter with the libraries that scripts see in it, and the first line of a script."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FLAGS: Final[dict[bytes, int]] = {
 
 
 def split_shebang(source: bytes) -> tuple[int, bytes]:
-    """The flags of a script, and the script itself: its lines keep their numbers.
+    """Return the flags and the text of a script, whose lines keep their numbers.
 
     Raises:
         ScriptError: the first line is not understood.
@@ -76,7 +76,7 @@ _MOST_WORDS: Final = 4000  # that are handed over one by one; more go as tables
 
 
 def _refused(*_: object) -> str:
-    """Nothing of Python has attributes for Lua."""
+    """Deny Lua the attributes of Python's objects."""
     raise AttributeError("not for scripts")
 
 
@@ -117,11 +117,7 @@ def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[.
 
 
 def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
-    """The libraries that are written in Python, and what is put in the place of Lua's.
-
-    Args:
-        complain, memory: see ``Native``.
-    """
+    """Return the libraries written in Python, and the replacements of Lua's functions."""
     chance = Chance()
     libraries: dict[str, dict[str, Operation]] = {
         "bit": BIT_OPERATIONS,
@@ -137,17 +133,17 @@ def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
 
 
 def _matching(busy: Busy) -> dict[bytes, Callable[..., object]]:
-    """Return what matches patterns that may take very long."""
+    """Return the functions that match patterns which may take very long."""
     matching = Matching(busy)
     return {b"find": matching.find, b"matcher": matching.matcher}
 
 
 class Failure:
-    """A run that failed: with which error, and where.
+    """A run that failed.
 
     Attributes:
         text: the error; counted: the statistics of errors have it already.
-        chunk, line: where in which chunk, where that is known.
+        chunk, line: the place of the error, where that is known.
     """
 
     def __init__(self, text: bytes, counted: bool, chunk: bytes | None, line: int | None) -> None:
@@ -158,11 +154,7 @@ class Failure:
 
 
 class Function:
-    """A function of a library.
-
-    Attributes:
-        callback: what Lua calls; flags: see ``split_shebang``.
-    """
+    """A function of a library; ``callback`` is what Lua calls."""
 
     def __init__(
         self, name: bytes, callback: Any, flags: list[bytes], description: bytes | None
@@ -184,7 +176,7 @@ class Interpreter:
     """A Lua interpreter; what scripts have changed in its libraries stays for the next one.
 
     Args:
-        calls: what serves the calls of its scripts.
+        calls: serves the calls of its scripts.
         busy: knows whether the running script has to end.
 
     Attributes:
@@ -243,17 +235,17 @@ class Interpreter:
         self.builders: Final = Builders(made, table, busy)
 
     def close(self) -> None:
-        """Let go of what holds it, so that it goes at once when nobody else needs it."""
+        """Break the references to it, so that it is freed at once when nothing else needs it."""
         for native in self._native:
             native.release()
         self._memory.forget()
 
     def memory_bytes(self) -> int:
-        """Return what it holds."""
+        """Return the bytes that it holds."""
         return self._memory.used_bytes()
 
     def compile(self, source: bytes) -> Any:
-        """The chunk that a script is. Raises: ScriptError; it is none."""
+        """Compile a script. Raises: ScriptError for invalid Lua."""
         compiled = self._compile(source)
         if isinstance(compiled, tuple):
             raise ScriptError(errors.DOES_NOT_COMPILE % compiled[1])
@@ -296,10 +288,8 @@ class Interpreter:
         return left
 
     def load_library(self, source: bytes) -> list[Function] | Failure:
-        """The functions that a library registers; a failure where it does not come so far.
-
-        Raises:
-            ScriptError: it is no Lua.
+        """Return the functions that a library registers, or its failure; raises ScriptError for no
+        Lua.
         """
         chunk = self._compile_library(source)
         if isinstance(chunk, tuple):
@@ -324,35 +314,33 @@ class Interpreter:
 
 
 def is_name(name: bytes) -> bool:
-    """Return whether libraries and functions may be called so."""
+    """Return whether libraries and functions may have this name."""
     return _NAME.fullmatch(name) is not None
 
 
 def refusal_of_function(name: bytes, *flags: bytes) -> bytes | None:
-    """Why no such function may be registered; None where it may."""
+    """Return why a function may not be registered; None where it may."""
     if not is_name(name):
         return errors.BAD_NAME
     return errors.UNKNOWN_FLAG if any(flag not in FLAGS for flag in flags) else None
 
 
 class _Ending:
-    """Ends a script that has to.
-
-    Args:
-        busy: knows whether it has; memory: may be another reason.
-    """
+    """Ends a script whose time is over, or which takes too much memory."""
 
     def __init__(self, busy: Busy, memory: Memory) -> None:
         self._busy: Final = busy
         self._memory: Final = memory
 
     def is_to_end(self, *_: object) -> tuple[bool, bool]:
-        """Whether it has to, and whether it was long not asked; others are served in here."""
+        """Return whether it has to end, and whether it was long not asked; others are served in
+        here.
+        """
         to_end = self._memory.is_exceeded() or self._busy.is_to_end()
         return to_end, self._busy.was_long
 
     def end_script(self, *_: object) -> bool:
-        """Raise what ends it: ScriptError. Returns only if it may go on."""
+        """Raise the ScriptError that ends it, or return if it may go on."""
         if self._memory.exceeded:
             raise ScriptError(errors.NOT_ENOUGH_MEMORY)
         if self._busy.is_to_end():
@@ -361,7 +349,7 @@ class _Ending:
 
 
 def _libraries(lua: Any, complaints: Any) -> Any:
-    """The libraries that are written in Lua, by name."""
+    """Return the libraries that are written in Lua, by name."""
     settings = _load(lua, "json_settings", complaints)
     encode = _load(lua, "json_encoder", complaints, settings)
     decode = _load(lua, "json_decoder", complaints, settings)
@@ -376,7 +364,7 @@ def _libraries(lua: Any, complaints: Any) -> Any:
 
 
 def _load(lua: Any, name: str, *arguments: object) -> Any:
-    """Run one of our own files, and what it returns."""
+    """Run one of our own files; return what it returns."""
     # ``importlib.resources`` would take as long to be imported as most of the rest.
     folder = import_module("headrace.server.scripting.lua").__path__[0]
     with open(f"{folder}/{name}.lua", "rb") as file:

@@ -1,4 +1,4 @@
-"""Libraries of functions: what FUNCTION LOAD takes, and what FCALL finds."""
+"""Libraries of functions, which FUNCTION LOAD adds and FCALL uses."""
 
 from __future__ import annotations
 
@@ -25,33 +25,24 @@ class Library:
 
 
 class Libraries:
-    """The libraries of one interpreter.
-
-    Attributes:
-        by_name: the libraries.
-        functions: all functions, by their names in lower case.
-    """
+    """The libraries of one interpreter, and all functions by their names in lower case."""
 
     def __init__(self) -> None:
         self.by_name: dict[bytes, Library] = {}
         self.functions: dict[bytes, Function] = {}
 
     def copy(self) -> Libraries:
-        """The same libraries."""
+        """Return a copy with the same libraries."""
         other = Libraries()
         other.by_name = dict(self.by_name)
         other.functions = dict(self.functions)
         return other
 
     def add(self, library: Library, replaces: bool, refusal: bytes) -> None:
-        """Add a library.
-
-        Args:
-            replaces: one of the same name goes.
-            refusal: the error where there is one and it does not.
+        """Add a library, or replace one of the same name if ``replaces``.
 
         Raises:
-            CommandError: that, or another library has such a function.
+            CommandError: ``refusal`` for one that is there, or another library has such a function.
         """
         old = self.by_name.get(library.name)
         if not replaces:
@@ -67,7 +58,7 @@ class Libraries:
             self.functions[function.name.lower()] = function
 
     def check_absent(self, name: bytes, refusal: bytes) -> None:
-        """No library has this name. Raises: CommandError with this text: one has."""
+        """Raise CommandError with this text if a library has this name."""
         if name in self.by_name:
             raise CommandError(refusal % name)
 
@@ -82,7 +73,7 @@ class Libraries:
 
 
 def library_name(code: bytes) -> tuple[bytes, bytes]:
-    """The name that the first line of a library gives it, and the library without that line.
+    """Return the name in the first line of a library, and the library without that line.
 
     Raises:
         CommandError: the line is not there, or not understood.
@@ -112,7 +103,7 @@ def library_name(code: bytes) -> tuple[bytes, bytes]:
 
 
 def made_library(interpreter: Interpreter, code: bytes) -> Library:
-    """The library that a text is, with its functions. Raises: CommandError; it is none."""
+    """Return the library that a text is, with its functions. Raises: CommandError; it is none."""
     name, source = library_name(code)
     try:
         functions = interpreter.load_library(source)

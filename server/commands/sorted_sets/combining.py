@@ -41,12 +41,7 @@ _AGGREGATES: Final = {b"SUM": _SUM, b"MIN": _MIN, b"MAX": _MAX, b"COUNT": _COUNT
 
 
 class Source:
-    """A key that members come from.
-
-    Attributes:
-        value: a sorted set or a set, or None where there is no key.
-        weight: what scores are multiplied by.
-    """
+    """A key that members come from: a sorted set, a set or None, with a ``weight`` for its scores."""
 
     def __init__(self, value: SortedSet | Set | None) -> None:
         self.value: Final[SortedSet | Set | None] = value
@@ -57,7 +52,7 @@ class Source:
         return 0 if self.value is None else self.value.size()
 
     def pairs(self) -> list[tuple[bytes, float]]:
-        """All members with their scores, in order."""
+        """Return all members with their scores, in order."""
         value = self.value
         found: list[tuple[bytes, float]] = []
         if isinstance(value, Set):
@@ -68,7 +63,7 @@ class Source:
         return found
 
     def members(self) -> Iterator[bytes]:
-        """All members, as far as they are asked for."""
+        """Yield all members."""
         value = self.value
         if isinstance(value, Set):
             for directory in value.directories():
@@ -81,7 +76,7 @@ class Source:
                         yield member
 
     def score(self, member: bytes) -> float:
-        """The score of a member; not a number where it is not there."""
+        """Return the score of a member; not a number where it is not there."""
         value = self.value
         if isinstance(value, Set):
             return 1.0 if value.has(member) else float("nan")
@@ -89,7 +84,7 @@ class Source:
 
 
 class Combining:
-    """What one of the commands asks for.
+    """A request of one of the commands.
 
     Args:
         at: where the number of keys stands.
@@ -139,7 +134,7 @@ class Combining:
             source.weight = weight
 
     def result(self) -> list[tuple[float, bytes]]:
-        """All members with their scores, in order."""
+        """Return all members with their scores, in order."""
         if self._operation == _UNION:
             scores = self._union()
         elif self._operation == _INTER:
@@ -182,7 +177,7 @@ class Combining:
                 if isnan(other):
                     is_in_all = False
                     break
-                # Only the first one's may not be no number: so it is in Redis.
+                # Only the first source's product is replaced where it is no number, as in Redis.
                 other = source.weight if self._aggregate == _COUNT else other * source.weight
                 score = self._joined(score, other)
             if is_in_all:

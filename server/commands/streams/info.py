@@ -1,4 +1,4 @@
-"""XINFO: what a stream, its groups and their consumers look like.
+"""XINFO: figures of a stream, its groups and their consumers.
 
 Source: t_stream.c, xinfoCommand; what differs from the public pages is decided by the code. A
 group's lag is always a number, and ``max-pending`` is shown for groups that have a limit.
@@ -27,7 +27,7 @@ from headrace.storage.stream.stream import Stream
 FULL_ENTRIES: Final = 10
 FIGURES: Final = 13  # pairs that every stream has
 POSITION: Final = 3  # pairs that say how far a group has come
-# What the figures are called.
+# The names of the figures.
 _GROUPS: Final = Constant(b"groups")
 _FIRST_ENTRY: Final = Constant(b"first-entry")
 _LAST_ENTRY: Final = Constant(b"last-entry")
@@ -100,7 +100,7 @@ def xinfo_stream(call: Call) -> object:
 
 
 def _add_figures(out: Packer, stream: Stream) -> None:
-    """Add ``FIGURES`` pairs: what is shown of every stream."""
+    """Add ``FIGURES`` pairs, which every stream has."""
     nodes = stream.node_count()
     first_ms, first_seq = stream.first_id()
     idmp = stream.idmp
@@ -159,7 +159,7 @@ def _modes(group: Group) -> int:
 
 
 def _add_mode(out: Packer, group: Group) -> None:
-    """Add what was set with XGROUP SETMODE, if anything was."""
+    """Add the settings of XGROUP SETMODE, if any."""
     if group.max_pending:
         _add_number(out, _MAX_PENDING, group.max_pending)
     if group.places is not None:
