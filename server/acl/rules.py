@@ -133,7 +133,7 @@ def has_spaces(text: bytes) -> bool:
 
 
 def merged(words: list[bytes]) -> list[bytes]:
-    """Return the rules in a list of words: a selector may stand in several. Raises: UnmatchedError."""
+    """Return the rules in a list of words; a selector may fill several. Raises: UnmatchedError."""
     rules: list[bytes] = []
     opened: list[bytes] = []
     for word in words:
@@ -351,6 +351,8 @@ def _remember(selector: Selector, name: bytes, allow: bool) -> None:
     selector.rules = rules
 
 
+# Files of users
+
 _NOTHING_CHANGED: Final = (
     "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 )
@@ -389,7 +391,6 @@ def parse_users(text: bytes, path: str, all_channels: bool) -> dict[bytes, User]
 
 
 def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> list[str]:
-    """Apply the rules of a line; return its errors."""
     try:
         rules = merged(words)
     except UnmatchedError:

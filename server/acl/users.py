@@ -72,6 +72,8 @@ class Selector:
         other.channels = list(self.channels)
         return other
 
+    # Rights
+
     def is_unlimited(self) -> bool:
         """Return whether everything may be done."""
         return self.all_commands and self.all_keys and self.all_channels
@@ -101,6 +103,8 @@ class Selector:
     def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
         """Return whether a channel may be used; a pattern must be listed literally."""
         return self.all_channels or fits_any(self.channels, channel, is_pattern)
+
+    # The rules that make it
 
     def shown_commands(self) -> bytes:
         """Return the rules about commands."""
@@ -228,11 +232,7 @@ DEFAULT_USER: Final = b"default"
 
 
 class Users:
-    """All users.
-
-    Args:
-        password: of ``default``, the user of clients that have not logged in; empty for none.
-    """
+    """All users; ``password`` is that of ``default``, empty for none."""
 
     def __init__(self, password: bytes) -> None:
         self.default: Final = UNLIMITED.copy()

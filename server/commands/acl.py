@@ -120,9 +120,7 @@ log: Final = logging.getLogger("headrace")
 
 
 def acl_setuser(call: Call) -> object:
-    """Make or change a user: all rules or none. Reply: OK. Raises: a name with spaces, a wrong
-    rule.
-    """
+    """Make or change a user by all rules or none. Reply: OK. Raises: a wrong name or rule."""
     argv = call.argv
     call.argv = redacted(call.name(), argv)
     name = argv[2]

@@ -270,8 +270,8 @@ def arring(call: Call) -> object:
 def _fit_ring(array: Array, size: int) -> None:
     """Put the elements before the cursor to the front, in order, if the ring changes its size.
 
-    A ring that grows needs that only if it has gone round: its cursor is within. What lies behind
-    a gap, as seen from the cursor, is no part of the ring.
+    A ring that grows needs that only if it has gone round: its cursor is within. What lies behind a
+    gap, as seen from the cursor, is no part of the ring.
     """
     length = array.length()
     if size == length or (size > length and not 0 < array.cursor < length):
@@ -427,7 +427,6 @@ class _Slices:
             self._sparse_room += min(_SPARSE, max(_LEAST_SPARSE, _power_of_two(count)))
 
     def shown(self) -> list[tuple[object, object]]:
-        """Return the pairs of ARINFO FULL."""
         return [
             (b"dense-slices", self._dense),
             (b"sparse-slices", self._sparse),
@@ -438,7 +437,6 @@ class _Slices:
 
 
 def _power_of_two(least: int) -> int:
-    """Return the lowest power of two that is not below a number."""
     return 1 << (least - 1).bit_length()
 
 
@@ -587,16 +585,14 @@ def _bound(word: bytes) -> int:
 
 @mypyc_attr(allow_interpreted_subclasses=False)
 class _Sum:
-    """A result computed from elements, one after another."""
+    """Base of AROP's operations, which take elements one after another."""
 
     @abstractmethod
     def take(self, string: bytes) -> None:
-        """Take one more element."""
         raise NotImplementedError
 
     @abstractmethod
     def result(self) -> object:
-        """Return the reply."""
         raise NotImplementedError
 
 

@@ -26,10 +26,7 @@ COMBINED: Final = Event(b"set", EVENT_STRING, touches=True)
 
 
 def bit_offset(call: Call, word: bytes, width: int = 0) -> int:
-    """Return the offset of a bit that a word spells.
-
-    Args:
-        width: of the fields that ``#`` in front of a number counts; 0 where there are none.
+    """Return the offset of a bit; ``#`` counts fields of ``width`` bits, 0 where there are none.
 
     Raises: CommandError for what is no number, or too large for a string.
     """
@@ -48,11 +45,9 @@ def bit_offset(call: Call, word: bytes, width: int = 0) -> int:
 
 
 class Target:
-    """The string of a key to write bits into, created or filled up with zeros for the bit ``last``.
+    """The string of a key to write bits into, lengthened to hold bit ``last``.
 
-    Attributes:
-        bits: the string.
-        grown: it was created, or has become longer.
+    ``grown``: it was created, or has become longer.
     """
 
     def __init__(self, call: Call, last: int) -> None:
@@ -91,12 +86,7 @@ def getbit(call: Call) -> object:
 
 
 class _Range:
-    """The range that a command reads, both ends included.
-
-    Args:
-        start, end: as given; negative ones count from the end.
-        in_bits: they are offsets of bits, not of bytes.
-    """
+    """The range that a command reads, ends included; negative ones count from the end."""
 
     def __init__(self, start: int = 0, end: int = -1, in_bits: bool = False) -> None:
         self.start = start
@@ -167,7 +157,7 @@ def bitpos(call: Call) -> object:
 
 
 def bitop(call: Call) -> object:
-    """A source that is missing is an empty string; zeros stand behind the end of each.
+    """A missing source is an empty string, and zeros stand behind the end of each.
 
     Reply: the length of the result; where that is 0, the target is gone.
     """
@@ -244,14 +234,7 @@ _FAIL: Final = b"FAIL"
 
 
 class _Operation:
-    """One field that is read or written.
-
-    Args:
-        signed, width: its type.
-        offset: of its first bit.
-        number: to set or to add.
-        overflow: the handling of a number that does not fit.
-    """
+    """One field to read or write, of ``width`` bits from ``offset`` on."""
 
     def __init__(
         self, name: bytes, signed: bool, width: int, offset: int, number: int, overflow: bytes
@@ -265,7 +248,6 @@ class _Operation:
         self.last: Final = offset + width - 1
 
     def read(self, data: bytes | bytearray) -> int:
-        """Return the number of the field."""
         value = bits.read_field(data, self.offset, self.width)
         return value - (1 << self.width) if self.signed and value >> (self.width - 1) else value
 

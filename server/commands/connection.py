@@ -75,9 +75,7 @@ def quit_(call: Call) -> object:
 
 
 def reset(call: Call) -> object:
-    """Reset the connection, except its library's name. Reply: RESET. Source:
-    clearClientConnectionState.
-    """
+    """Reset the connection except its library's name. Reply: RESET. Source: networking.c."""
     server = call.server
     session = call.session
     stop_monitoring(server, session)
@@ -473,7 +471,6 @@ def client_tracking(call: Call) -> object:
 
 
 def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
-    """Return the options of a request, and the prefixes that it names."""
     args = Args(call.argv, 3)
     asked = Tracking(call.session.id)
     prefixes: list[bytes] = []
@@ -500,7 +497,6 @@ def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
 
 
 def _check(session: Session, asked: Tracking, prefixes: list[bytes]) -> None:
-    """Raise for options that exclude each other, or what holds already."""
     if prefixes and not asked.broadcast:
         raise CommandError(errors.PREFIX_WITHOUT_BCAST)
     present = tracking_of(session)

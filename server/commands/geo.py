@@ -213,15 +213,7 @@ def _distance(found: Found) -> float:
 
 
 class Search:
-    """A request of one of the commands.
-
-    Args:
-        kind: ``_AROUND_PLACE``, ``_AROUND_MEMBER`` or ``_SEARCH``.
-        may_store: the result may be stored; of a ``_SEARCH`` it is.
-
-    Raises:
-        CommandError: it is not well formed, or the key holds another type.
-    """
+    """A request of one ``kind``. Raises: CommandError for wrong options, or another type of key."""
 
     def __init__(self, call: Call, kind: int, may_store: bool) -> None:
         argv = call.argv
@@ -334,7 +326,6 @@ class Search:
         self._shape.height_m = north * self._metres
 
     def _check(self, name: bytes) -> None:
-        """Raise CommandError where the options do not fit together."""
         search = self._kind == _SEARCH
         if self.store_key is not None and (self._distances or self._hashes or self._places):
             raise CommandError(type_errors.stored_with_more(search))

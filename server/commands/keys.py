@@ -161,7 +161,7 @@ def _rename(call: Call, only_new: bool) -> bool:
 
 
 def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) -> None:
-    """Set a value and its deadline; a key that is there keeps its place, so a scan still meets it."""
+    """Set a value and its deadline; a key that is there keeps its place, so that scans meet it."""
     call.created_in(db, key)
     db.put(key, value, call.now_ms)
     if moment_ms == NO_EXPIRY:
@@ -272,7 +272,7 @@ def _inspect(call: Call) -> Entry | None:
 
 
 def scan(call: Call) -> object:
-    """Reply: the next cursor, 0 at the end, and the keys found among ``count``; see ``keyspace``."""
+    """Reply: the next cursor, 0 at the end, and the keys found. See ``storage.keyspace``."""
     cursor = parse_unsigned(call.argv[1])
     if cursor is None:
         raise CommandError(errors.INVALID_CURSOR)

@@ -330,12 +330,7 @@ def rpoplpush(call: Call) -> object:
 
 
 def _move(call: Call, from_right: bool, to_right: bool, record: list[bytes]) -> object:
-    """Move one element from the first key of a request to the second, which may be the same.
-
-    The push is reported before the pop, as Redis does.
-
-    Reply: the element, or None without a source.
-    """
+    """Move an element, also within one list; the push is reported before the pop, as in Redis."""
     key, target_key = call.argv[1], call.argv[2]
     source = list_to_change(call, key)
     if source is None:
@@ -360,11 +355,10 @@ def _target(call: Call, key: bytes) -> List:
 
 
 class Batch:
-    """The number and order of elements to move: ``[COUNT|EXACTLY count OBO|BULK]``.
+    """The number and order of elements to move: ``[COUNT|EXACTLY count OBO|BULK]`` from ``at`` on.
 
-    ``at`` is where that stands. With ``one_by_one`` each is pushed before the next one, so pushes
-    at
-    the left reverse their order. Raises: CommandError.
+    With ``one_by_one`` each is pushed before the next, which reverses them at the left. Raises:
+    CommandError.
     """
 
     def __init__(self, argv: list[bytes], at: int) -> None:
@@ -400,14 +394,10 @@ def lmovem(call: Call) -> object:
 
 
 def _move_some(call: Call, from_right: bool, to_right: bool, batch: Batch, waited: bool) -> object:
-    """Move elements from the first key of a request to the second.
+    """Move elements from the first key of a request to the second; None if there are too few.
 
-    The push is reported before the pop, unless both are the same key.
-
-    Args:
-        waited: the request has a timeout, and is recorded as LMOVEM of as many as there were.
-
-    Reply: list of the elements in the order of the destination; None if there are too few.
+    The push is reported before the pop, unless both are the same key. If ``waited``, the request
+    has a timeout, and is recorded as LMOVEM of as many as there were.
     """
     argv = call.argv
     key, target_key = argv[1], argv[2]
@@ -568,7 +558,7 @@ def rpop_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 def _pop_alike(call: Call, requests: Requests, first: int, end: int, right: bool) -> Ran:
-    """Pop elements; a request for a key that is not there is answered, too, but leaves no record."""
+    """Pop elements; a request for a missing key is answered, too, but leaves no record."""
     server = call.server
     if len(requests[first]) != _POP_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -603,8 +593,6 @@ def _pop_alike(call: Call, requests: Requests, first: int, end: int, right: bool
 
 
 class _Element(Reader):
-    """Reader of the element at an index."""
-
     def absent(self, out: Packer) -> None:
         out.null()
 

@@ -38,7 +38,7 @@ def ssubscribe(call: Call) -> object:
 def unsubscribe(call: Call) -> object:
     """Leave channels, all of them where none is named.
 
-    Reply: for each channel (unsubscribe, channel, subscriptions left), with a nil channel for none.
+    Reply: for each (unsubscribe, channel, subscriptions left), with a nil channel for none.
     """
     left = call.argv[1:] or list(call.session.channels)
     return _each(call, b"unsubscribe", left, call.server.clients.pubsub.unsubscribe)
@@ -59,9 +59,7 @@ def sunsubscribe(call: Call) -> object:
 def _each(
     call: Call, kind: bytes, names: list[bytes], change: Callable[[Session, bytes], object]
 ) -> Replies:
-    """Change subscriptions one by one; return the messages that say so, one without a name for
-    none.
-    """
+    """Change subscriptions one by one; return a message for each, or one without a name."""
     replies: list[object] = []
     for name in names:
         change(call.session, name)

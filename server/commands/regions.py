@@ -15,9 +15,7 @@ from headrace.server.dispatch.rows import ORIGINALS, Handler
 
 
 def of_other_region(call: Call) -> None:
-    """Raise CommandError to a client, because other regions' requests are taken at ``aa-port``
-    only.
-    """
+    """Raise CommandError to a client: requests of other regions are taken at ``aa-port`` alone."""
     if not call.session.special & OF_REGION:
         raise CommandError(errors.AA_OTHER_PORT)
 

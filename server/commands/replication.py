@@ -108,9 +108,7 @@ def _take_over(call: Call) -> None:
 
 
 def replconf(call: Call) -> object:
-    """Note a replica's options before it begins, and later its offsets. Reply: OK; none to ACK,
-    GETACK.
-    """
+    """Note a replica's options before it begins, and later its offsets. Reply: OK; none to ACK."""
     argv = call.argv
     if call.session.special & REPLICA:
         _take_from_replica(call)

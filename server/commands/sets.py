@@ -211,7 +211,6 @@ _ALL: Final = INT64_MAX
 
 
 def _sets(call: Call, keys: list[bytes]) -> list[Set | None]:
-    """Return the sets of these keys; raises WRONGTYPE if any holds something else."""
     return [set_at(call, key) for key in keys]
 
 

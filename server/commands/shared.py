@@ -117,11 +117,8 @@ def positive(word: bytes) -> int:
 class Pop:
     """The request ``numkeys key [key ...] LEFT|RIGHT [COUNT count]`` of LMPOP and ZMPOP.
 
-    Args:
-        at: where ``numkeys`` stands.
-        ends: the words for the two ends; with ``last`` the second one is meant.
-
-    Raises: CommandError.
+    ``at`` is where ``numkeys`` stands; ``ends`` are the words for the two ends, of which ``last``
+    is the second. Raises: CommandError.
     """
 
     def __init__(self, argv: list[bytes], at: int, ends: tuple[bytes, bytes]) -> None:
@@ -173,16 +170,14 @@ class ScanOptions:
 
     Args:
         at: where they begin.
-        hash_: NOVALUES is one of them.
-        keys: TYPE is one of them.
+        hash_, keys: NOVALUES is one of them; TYPE is one of them.
 
     Attributes:
         count: about how many elements are asked for.
         values: the values of fields, too.
         kind: the type of the keys; None is any, and of one that does not exist there is no key.
 
-    Raises:
-        CommandError: they are not well formed.
+    Raises: CommandError, where they are not well formed.
     """
 
     def __init__(self, call: Call, at: int, hash_: bool = False, keys: bool = False) -> None:
@@ -222,9 +217,7 @@ _SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS
 
 
 def random_count(argv: list[bytes], option: bytes) -> tuple[int, bool]:
-    """Read ``count [option]`` of a command that draws at random; return whether the option is
-    there.
-    """
+    """Read ``count [option]`` of a random draw; return whether the option is there."""
     count = integer(argv[2])
     if count < -INT64_MAX:
         raise CommandError(errors.NOT_BETWEEN % (-INT64_MAX, INT64_MAX))

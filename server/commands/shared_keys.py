@@ -21,13 +21,9 @@ class SharedKeys:
 
     @abstractmethod
     def delete_all(self, server: Server, found: list[Entry], in_multi: bool) -> None:
-        """Delete what this region knows of several replicated keys that are there, in one step.
+        """Delete several replicated keys in one step; ``in_multi``: within a client's transaction.
 
-        Args:
-            in_multi: they are part of a client's transaction.
-
-        Raises:
-            CommandError: they are too large for that; nothing has changed.
+        Raises: CommandError, where they are too large for that; nothing has changed.
         """
         raise NotImplementedError
 

@@ -36,10 +36,7 @@ _ITSELF: Final = b"#"
 class Pattern:
     """A pattern ``#``, a key with ``*`` in the place of the element, or ``key*->field`` of a hash.
 
-    Attributes:
-        text: as it was given.
-        varies: there is a ``*``; without, it leads nowhere.
-        is_element: it is ``#``.
+    A pattern without ``*`` (``varies``) leads nowhere.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -110,9 +107,7 @@ def _leaves_slot(call: Call, pattern: Pattern) -> bool:
 class _Request:
     """``[BY pattern] [LIMIT offset count] [GET pattern ...] [ASC|DESC] [ALPHA] [STORE key]``.
 
-    Attributes:
-        by: the pattern to sort by; None for the elements themselves.
-        ordered: False where a BY without ``*`` leaves the elements as they are.
+    ``by`` is None for the elements themselves. A BY without ``*`` leaves them in their order.
     """
 
     def __init__(self, call: Call, stores: bool) -> None:

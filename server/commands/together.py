@@ -60,7 +60,7 @@ class Values:
         self._elements_until: i64 = 0
 
     def of(self, at: i64) -> object | None:
-        """Return the value of the key of a request, which comes behind those that were asked for."""
+        """Return the value of the key of a request, which must be behind the last one asked for."""
         words = self._requests[at]
         key = words[1]
         value = self._value
@@ -110,9 +110,7 @@ class Values:
 class Reader:
     """Answers requests that read one key each, one after another.
 
-    Args:
-        words: how many words such a request has; 0: as many as the command takes.
-        element_at: see ``Values``.
+    ``words`` is the length of such a request; 0 is any that the command takes. See ``Values``.
     """
 
     def __init__(self, words: i64 = 0, element_at: i64 = 0) -> None:

@@ -49,8 +49,7 @@ def exec_(call: Call) -> object:
     """Run what MULTI queued, with nothing in between. Source: multi.c, execCommand.
 
     Reply: list of the replies; the null array when a watched key has changed.
-    Raises: EXECABORT when a request was refused while queueing, or all is too much for other
-        regions.
+    Raises: EXECABORT when a request was refused while queueing, or all is too much for regions.
     """
     session = call.session
     transaction = session.transaction
@@ -99,7 +98,6 @@ def _run_queue(call: Call, rows: list[CallCounters], requests: list[list[bytes]]
 
 
 def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: PackedArray) -> None:
-    """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
     one_by_one = server.gate.reasons & (MONITORED | KEYS_MEASURED) or session.user.limited

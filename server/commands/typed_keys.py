@@ -199,8 +199,7 @@ def put_together(
     Args:
         first: the request that has the first of the scores.
         place: where in each request its member stands.
-        out: gets whether each member is new.
-        changed: gets the number of each request that has changed its set.
+        out, changed: get whether each member is new, and which requests have changed their sets.
 
     Returns: the first request that was not run.
     """
@@ -241,7 +240,6 @@ def put_together(
 
 
 def _note_put(old: float, score: float, at: int, out: Packer, changed: list[int]) -> None:
-    """Answer one of several members, and note whether it has changed its set."""
     is_new = isnan(old)
     if is_new or old != score:
         changed.append(at)
@@ -251,9 +249,8 @@ def _note_put(old: float, score: float, at: int, out: Packer, changed: list[int]
 class Adding:
     """Pairs that are put into the sorted set of a key, by the rules of ZADD.
 
-    Attributes:
-        added, updated: how many members are new, and how many have another score.
-        score: of the last member; not a number if a condition refused it.
+    ``added`` and ``updated`` count members that are new or have another score. ``score`` is that of
+    the last member; not a number if a condition refused it.
     """
 
     def __init__(self, key: bytes, options: i64) -> None:

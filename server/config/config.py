@@ -264,7 +264,7 @@ class Config:
         return row.show(self.value(row))
 
     def output_limit(self, of_class: int) -> tuple[int, int, int]:
-        """Return the limits of waiting output for a class: (hard bytes, soft bytes, soft seconds)."""
+        """Return the limits of output that waits: (hard bytes, soft bytes, soft seconds)."""
         limit = self.client_output_buffer_limit[of_class]
         return limit.hard_bytes, limit.soft_bytes, limit.soft_s
 
@@ -290,14 +290,7 @@ class Config:
     def set_many(
         self, pairs: list[tuple[bytes, bytes]], allow_protected: bool, loading: bool
     ) -> None:
-        """Change parameters at run time: all of ``pairs``, or none.
-
-        Args:
-            allow_protected: whether this client may set protected parameters.
-            loading: whether data is being loaded.
-
-        Raises: CommandError with Redis's text; then nothing has changed.
-        """
+        """Change all of ``pairs`` at run time, or none; raises CommandError with Redis's text."""
         names = _check_names(pairs, allow_protected, loading)
         backup = [(BY_NAME[name], self.value(BY_NAME[name])) for name in names]
         changed: list[tuple[bytes, Parameter]] = []

@@ -134,10 +134,7 @@ class Loader:
         self._save_seen = False
 
     def load(self, arguments: Arguments, stdin: bytes, defaults: bytes = b"") -> None:
-        """Read the defaults, the file, standard input, and then the options.
-
-        Raises: ConfigError for the first line that cannot be used.
-        """
+        """Read defaults, file, stdin and options; raises ConfigError for the first wrong line."""
         self.load_text(defaults, f"the environment variable {DEFAULTS}", 0)
         self._save_seen = False  # save points of a file take the place of those before
         if arguments.file:

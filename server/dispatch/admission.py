@@ -70,13 +70,9 @@ HELD: Final = Held()
 
 
 def find_row(met: dict[bytes, Command], argv: list[bytes]) -> Command:
-    """Return the row of a request, subcommand and arity checked.
+    """Return the row of a request, subcommand and arity checked; raises CommandError.
 
-    Args:
-        met: takes the row of the first word, as long as it has room.
-
-    Raises:
-        CommandError: for an unknown command or subcommand, or a wrong number of words.
+    ``met`` takes the row of the first word, as long as it has room.
     """
     row = rows.TABLE.get(argv[0].lower())
     if row is None:
@@ -87,10 +83,9 @@ def find_row(met: dict[bytes, Command], argv: list[bytes]) -> Command:
 
 
 def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command:
-    """Return the row of a command that stands in a file, as ``find_row``; ``names`` takes it, too.
+    """Return the row of a command in a file, as ``find_row``; ``names`` takes it, too.
 
-    Redis records a renamed command under its new name, which counts if no command has it as its
-    own.
+    Redis records a renamed command under its new name, which counts if no command owns it.
     """
     name = argv[0].lower()
     row = rows.ORIGINALS.get(name) or rows.TABLE.get(name)
@@ -366,10 +361,7 @@ def is_queued_unseen(server: Server, row: Command) -> bool:
 def queue_same(
     server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
 ) -> int:
-    """Queue a request and those after it of the same command and as many words, up to ``end``.
-
-    Returns: the place of the first one that was not queued.
-    """
+    """Queue a request and those alike after it, up to ``end``; return the first one not queued."""
     argv = requests[at]
     following = at
     end = min(end, at + MOST_ALIKE)  # what is queued and what is answered is to be bounded

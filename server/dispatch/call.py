@@ -166,22 +166,18 @@ class Call:
         return self.needs_no_events() and key not in waiting.queues[self.db.index]
 
     def needs_no_events_of_any(self) -> bool:
-        """Return whether ``needs_no_events`` holds, no client waits, and nothing else prevents it."""
+        """Return whether ``needs_no_events`` holds, and neither clients nor anything else wait."""
         server = self.server
         alone = self.needs_no_events() and not self.db.hides and not server.blocking.key_count
         return alone and server.data.region is None
 
     def reports_misses(self) -> bool:
-        """Return whether to report a key that was not found: it has expired, or there is a
-        listener.
-        """
+        """Return whether to report a key that was not found: it has expired, or a client asks."""
         server = self.server
         return bool(server.changes.expired) or bool(server.key_events.flags & MISSED.kind)
 
     def reply_is_too_long(self, size: int) -> bool:
-        """Return whether a reply of ``size`` bytes so far is too long, so that its client is
-        dropped.
-        """
+        """Return whether a reply of ``size`` bytes so far exceeds what may wait for its client."""
         session = self.session
         limit = self.server.config.output_limit(limit_class(session))[0]
         if not 0 < limit < size or session.peer is NOBODY:
@@ -211,7 +207,7 @@ class Call:
         self.server.changes.dirty += changes
 
     def record_alike(self, records: list[list[bytes]]) -> None:
-        """Record at least one command of those that are run at once; see ``Changes.record_alike``."""
+        """Record one or more of the commands that are run at once; see ``Changes.record_alike``."""
         alone = not self.session.special & IN_MULTI
         written = self.session.written
         self.server.changes.record_alike(self.db.index, records, alone, written)
@@ -219,8 +215,7 @@ class Call:
     def put(self, key: bytes, value: object) -> None:
         """Set ``key``; a new key fires ``new`` and wakes the clients that wait for it.
 
-        Raises:
-            CommandError: a region does not take values of which other regions get none.
+        Raises: CommandError, where a region does not take a value of which others get none.
         """
         if self.server.data.region is not None and not isinstance(value, Replicated):
             self.refuse_other_keys()
@@ -229,9 +224,7 @@ class Call:
         self.db.put(key, value, self.now_ms)
 
     def refuse_other_keys(self) -> None:
-        """Raise CommandError for a value that other regions would not get, unless it may stay
-        local.
-        """
+        """Raise CommandError for a value that other regions would not get, unless it may stay."""
         if not self.replaying and self.server.config.aa_other_keys != b"local":
             raise CommandError(OTHER_KEYS_REFUSED)
 
@@ -248,11 +241,9 @@ class Call:
     def delete(
         self, key: bytes, record: list[bytes] | None = None, expired_too: bool = False
     ) -> bool:
-        """Remove ``key`` and report it; False when it was not there.
+        """Remove ``key`` and report it, by ``record`` or else DEL; False when it was not there.
 
-        Args:
-            record: what repeats it, if not DEL.
-            expired_too: a key that has expired, and that no command has met since, counts as there.
+        With ``expired_too`` an expired key that no command has met since counts as there.
         """
         db = self.db
         if expired_too and not db.hides:

@@ -72,9 +72,7 @@ class Slicing(Work):
 
     @abstractmethod
     def holds_back(self, session: Session, row: Command, argv: list[bytes]) -> bool:
-        """Return whether an admitted request has to wait; it is offered again when this one is
-        done.
-        """
+        """Return whether an admitted request has to wait until this one is done."""
 
     @abstractmethod
     def postpones(self, queue: Queue) -> bool:

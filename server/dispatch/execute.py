@@ -173,8 +173,7 @@ def _run_admitted(
 ) -> i64:
     """Run an admitted request, in slices where it is long, and show it to monitors.
 
-    Those alike up to ``end`` may run with it if they are surely admitted, too. Returns: where that
-    stopped.
+    Those alike up to ``end`` may run with it if surely admitted, too. Returns: where it stopped.
     """
     server = dispatcher.server
     argv = requests[at]
@@ -252,8 +251,8 @@ def run(
 ) -> i64:
     """Run and answer an admitted request and those alike up to ``end``; return where that stopped.
 
-    After each command, its changes are made known, and waiting clients are served. The next
-    request is run here if it is the same command with as many words and need not be admitted.
+    After each command, its changes are made known, and waiting clients are served. The next request
+    is run here if it is the same command with as many words and need not be admitted.
     """
     server = dispatcher.server
     call = _begin_call(server, dispatcher.call, session)
@@ -305,7 +304,6 @@ def run(
 
 
 def _begin_call(server: Server, call: Call, session: Session) -> Call:
-    """Begin the call of the next commands of a session, now."""
     call.session = session
     call.db = session.db
     call.now_ms = server.clock.now_ns // 1_000_000

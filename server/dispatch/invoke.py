@@ -149,10 +149,7 @@ def run_alike(
     at: int,
     end: int,
 ) -> tuple[int, PackedReplies]:
-    """Run some of ``requests[at:end]``, found by ``alike_until``, at once.
-
-    Returns: how many, or ``NONE_ALIKE``, and their replies.
-    """
+    """Run some of ``requests[at:end]`` at once; return how many, or ``NONE_ALIKE``, and replies."""
     call.row = row
     call.argv = requests[at]
     if server.data.guarded and row.flags & WRITE and not _needs_no_guard(server, row):
@@ -193,7 +190,6 @@ def note_reads(server: Server, session: Session, row: Command, argv: list[bytes]
 def _note_alike(
     server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
 ) -> None:
-    """Remember reads as ``note_reads``, for requests that were run at once."""
     if row.reads_second_word:
         server.tracking.remember_alike(session, requests, at, end)
     else:

@@ -90,10 +90,7 @@ def _is_odd(count: bytes) -> bool:
 
 
 def _uses_of_odd_count(uses: list[KeyUse], step: int) -> list[KeyUse]:
-    """Return the keys as Redis finds them without specs: no flags, and the written one last.
-
-    For pairs it has no such way.
-    """
+    """Return keys as Redis finds them without specs: no flags, written one last, none of pairs."""
     if step > 1:
         return []
     stored = uses[:1] if uses and "OW" in uses[0].flags else []
@@ -153,8 +150,7 @@ def _begin(spec: KeySpec, argv: list[bytes]) -> int:
 def xread_keys(argv: list[bytes]) -> list[int]:
     """Return the keys of XREAD and XREADGROUP.
 
-    The options before STREAMS are stepped over one by one, because a group, a consumer or a key
-    may itself be called STREAMS.
+    Options are stepped over one by one: a group, a consumer or a key may be called STREAMS.
     """
     count = len(argv)
     position = 1

@@ -50,11 +50,11 @@ class Lengthy:
         self._record = LongRequest()
 
     def prepare(self, call: Call, low: int, high: int) -> None:
-        """Check ``argv[low:high]``, and note the keys; raises CommandError to refuse the request."""
+        """Check ``argv[low:high]``, and note the keys; raises CommandError for a wrong request."""
         raise NotImplementedError
 
     def begin(self, call: Call) -> None:
-        """Find what to change, which only this changes from now on; raises CommandError to refuse."""
+        """Find what only this may change from now on; raises CommandError to refuse the request."""
 
     def change(self, call: Call, low: int, high: int) -> None:
         """Do what ``argv[low:high]`` ask for, and report it, except the record."""

@@ -127,8 +127,7 @@ def refused_line(
 ) -> bytes:
     """Return the reply that refuses a request, counted and noted for ACL LOG; empty if allowed.
 
-    Args:
-        context: where the request is made, as ACL LOG shows it; empty for the client itself.
+    ``context`` is where the request is made, as ACL LOG shows it; empty for the client itself.
     """
     user = session.user
     denial = denial_of(user, row, argv)
@@ -143,7 +142,7 @@ def refused_line(
 
 
 def lost_line(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
-    """Return as ``refused_line``, for a request that was queued when the user still might run it."""
+    """Return as ``refused_line``, for a queued request that the user might still run then."""
     denial = denial_of(session.user, row, argv)
     if denial is None:
         return b""
@@ -221,7 +220,6 @@ class _Request:
         self._uses: list[KeyUse] | None = None
 
     def denied_by(self, selector: Selector) -> Denial | None:
-        """Return what a selector does not allow."""
         row = self._row
         argv = self._argv
         if not row.flags & NO_AUTH and not selector.allows_command(row.name, argv):
@@ -253,7 +251,6 @@ class _Request:
 
 
 def _rights(flags: list[str]) -> int:
-    """Return the rights for what the flags of a key's spec say."""
     rights = READS if "ACCESS" in flags else 0
     for flag in _WRITING:
         if flag in flags:

@@ -363,9 +363,7 @@ MODULES: Final[dict[str, None]] = {}  # that they name
 def read_tables(folder: str, package: str) -> None:
     """Add the commands of all tables of a folder; raises TableError where one has a mistake.
 
-    Args:
-        folder: where the text files are.
-        package: the prefix of the names of modules, with a dot at its end.
+    ``package`` is the prefix of the names of modules, with a dot at its end.
     """
     for name in sorted(os.listdir(folder)):
         if name.endswith(".txt"):
@@ -440,11 +438,7 @@ read_tables(import_module(_COMMANDS).__path__[0], f"{_COMMANDS}.")
 
 
 def rename_commands(renamed: list[tuple[bytes, bytes]]) -> str:
-    """Rename or remove commands; return the error, or an empty text.
-
-    Args:
-        renamed: (name, new name or empty), in order.
-    """
+    """Rename or remove commands, by (name, new name or empty); return the error, or nothing."""
     for old, new in renamed:
         row = TABLE.pop(old.lower(), None)
         if row is None:

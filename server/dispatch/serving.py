@@ -81,7 +81,6 @@ def serve_ready(dispatcher: Dispatcher) -> None:
 
 
 def _value_at(server: Server, line: Line) -> object | None:
-    """Return the value of the key of a line."""
     queue = line.queue
     return server.data.dbs[queue.db_index].get(queue.key, server.clock.now_ns // 1_000_000)
 
@@ -189,9 +188,9 @@ def _set_alarms(server: Server, lines: list[Line]) -> None:
 def time_out_waiters(server: Server) -> int:
     """Answer those that waited long enough, end a pause; return when to look next, or 0.
 
-    All moments are of ``monotonic_ms``, except those at which something may be claimed: how long
-    it has been idle depends on the time of day. Readers that may claim something by now are noted,
-    to be served by the caller; during a pause they are not, because they would write.
+    All moments are of ``monotonic_ms``, except those at which something may be claimed: how long it
+    has been idle depends on the time of day. Readers that may claim something by now are noted, to
+    be served by the caller; during a pause they are not, because they would write.
     """
     blocking = server.blocking
     now_ms = server.clock.monotonic_ms()

@@ -103,6 +103,8 @@ class _Run(Slicing):
         self._held: Final[list[Session]] = []
         self._postponed: Final[list[Queue]] = []
 
+    # Requests of others
+
     def holds_back(self, session: Session, row: Command, argv: list[bytes]) -> bool:
         if not self._bars(session, row, argv):
             return False
@@ -160,8 +162,9 @@ class _Run(Slicing):
             self._postponed.append(queue)
         return found
 
+    # Slices
+
     def go_on(self) -> None:
-        """Schedule the next slice after others have had their turn."""
         asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
@@ -226,7 +229,6 @@ class _Run(Slicing):
         return self._at >= size
 
     def _end(self, reply: object) -> None:
-        """Answer, and let the clients that had to wait go on."""
         server = self._server
         session = self._session
         self._phase = _DONE
@@ -260,7 +262,6 @@ class _Run(Slicing):
         self._held.clear()
 
     def _tidy(self) -> None:
-        """Free the words, some at a time."""
         parts = self._lengthy.keys.parts
         argv = self._lengthy.argv
         until_ns = time.perf_counter_ns() + SLICE_NS

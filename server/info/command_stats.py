@@ -39,7 +39,7 @@ def microseconds_of_all() -> int:
 
 
 def cumulative(row: Command) -> list[tuple[int, int]]:
-    """Return the histogram of a row: (microseconds, calls that took less), where the second grows."""
+    """Return the histogram of a row: (microseconds, calls that took less), in rising order."""
     pairs: list[tuple[int, int]] = []
     count = row.quick_calls
     if count:

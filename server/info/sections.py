@@ -256,7 +256,6 @@ def _rewrites(server: Server, durability: Durability) -> list[bytes]:
 
 
 def _open_file(files: Files) -> list[bytes]:
-    """Return the lines on the append-only file, where there is one."""
     aof = files.aof
     if aof is None:
         return []

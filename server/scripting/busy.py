@@ -68,10 +68,7 @@ class Serving:
 class Busy:
     """The handling of a long script, which the interpreter calls from time to time.
 
-    Attributes:
-        run: the script that runs.
-        serving: serves clients meanwhile.
-        was_long: the script had already run for long when this was last called.
+    ``was_long``: the script had already run for long when this was last called.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -157,10 +154,10 @@ class Busy:
             server.changes.unfinished = unfinished
             kept.restore(self._dispatcher.call)
 
+    # Requests of others
+
     def kill(self, functions: bool) -> None:
-        """End the script, or a function if ``functions``; raises CommandError if none runs, or it
-        wrote.
-        """
+        """End the running script or function; raises CommandError for none, or one that wrote."""
         run = self.run
         if run is None or not run.argv or not self._server.gate.reasons & SCRIPT_AT_WORK:
             raise CommandError(errors.NOT_BUSY)
@@ -185,7 +182,6 @@ class _Kept:
         self._may_block = call.may_block
 
     def restore(self, call: Call) -> None:
-        """Give the call its fields back."""
         call.session = self._session
         call.row = self._row
         call.db = self._db

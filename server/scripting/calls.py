@@ -75,10 +75,7 @@ LOG_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING
 class Rights:
     """The rights of a script, by its first line or by the way in which it is called.
 
-    Attributes:
-        writes: it may call commands that write.
-        grows: it may call commands that are refused when memory is short.
-        roams: its calls may be for keys of several slots.
+    It may write; grow the data when memory is short; use keys of several slots (``roams``).
     """
 
     def __init__(self, writes: bool, grows: bool, roams: bool) -> None:
@@ -185,9 +182,7 @@ class ScriptCalls:
         return builders.value(reply, session.resp3, self.memory)
 
     def _found(self, argv: list[bytes]) -> Command:
-        """Return the row of a call. Raises: ScriptError, where there is none or the words are too
-        few.
-        """
+        """Return the row of a call. Raises: ScriptError for an unknown one or too few words."""
         try:
             return find_row(self._rows, argv)
         except CommandError as error:
@@ -202,7 +197,6 @@ class ScriptCalls:
         return ScriptError(line, True)
 
     def _admit(self, row: Command, argv: list[bytes]) -> None:
-        """Raise for a call that may not be made now."""
         flags = row.flags
         server = self._server
         if flags & NOSCRIPT and (flags & SCRIPT_RUNNER or not allows_all(server)):
@@ -239,7 +233,7 @@ class ScriptCalls:
             self._slot = slot
 
     def _refusal_of(self, flags: int) -> bytes:
-        """Return why a call with these flags is not made now: a script that has written may go on."""
+        """Return why a call with these flags is refused; a script that has written may go on."""
         server = self._server
         region = server.data.region
         if flags & WRITE and server.gate.reasons & REGION_REFUSES and region is not None:
@@ -312,7 +306,7 @@ class ScriptCalls:
         self.session.resp3 = version == 3
 
     def set_repl(self, *words: Any) -> None:
-        """``redis.set_repl``: set whether the AOF and the replicas get what the next calls write."""
+        """``redis.set_repl``: set whether the AOF and the replicas get the writes of next calls."""
         if len(words) != 1:
             raise ScriptError(errors.SET_REPL_NEEDS_ONE)
         flags = _number(words[0])

@@ -70,7 +70,6 @@ class _World:
         self._interpreter: Interpreter | None = None
 
     def ready(self) -> Interpreter:
-        """Return the interpreter, which begins when it is first asked for."""
         interpreter = self._interpreter
         if interpreter is None:
             self._server.host.lend_files()  # for its libraries
@@ -80,14 +79,12 @@ class _World:
         return interpreter
 
     def forget(self) -> None:
-        """Drop the interpreter, with what was changed in it."""
         if self._interpreter is not None:
             self._interpreter.close()
         self._interpreter = None
         self.calls.builders = None
 
     def memory_bytes(self) -> int:
-        """Return the bytes that the interpreter holds."""
         return 0 if self._interpreter is None else self._interpreter.memory_bytes()
 
 
@@ -105,15 +102,16 @@ class ScriptEngine(Scripting):
         self._scripts: Final[dict[bytes, Script]] = {}
         self._evaluated: Final[dict[bytes, Script]] = {}  # those that may go, the oldest first
 
+    # Scripts
+
     def find(self, sha: bytes) -> Script | None:
         """Return the script with this SHA-1, in lower-case digits."""
         return self._scripts.get(sha)
 
     def load(self, source: bytes, stays: bool) -> Script:
-        """Compile a script; raises CommandError where it is none.
+        """Return the script of a source, kept until all are forgotten if it ``stays``.
 
-        Args:
-            stays: it is kept until all are forgotten.
+        Raises: CommandError, where it does not compile.
         """
         from hashlib import sha1  # it brings OpenSSL with it
 
@@ -151,6 +149,8 @@ class ScriptEngine(Scripting):
         self._evaluated.clear()
         self._of_scripts.forget()
 
+    # Running
+
     def run(self, call: Call, script: Script, keys: int, read_only: bool) -> object:
         """Run a script with ``keys`` keys for a call; return the reply.
 
@@ -186,7 +186,7 @@ class ScriptEngine(Scripting):
             self.busy.end()
 
     def _rights(self, call: Call, flags: int, read_only: bool) -> Rights:
-        """Return the rights of a script with these flags; raises CommandError where it may not run."""
+        """Return the rights of a script with these flags; raises CommandError for a refused one."""
         server = self._server
         line = self._refusal_of(flags, read_only, call.replaying)
         if line:
@@ -221,7 +221,6 @@ class ScriptEngine(Scripting):
         return errors.NO_ROOM_TO_RUN if out_of_memory else b""
 
     def _reply(self, call: Call, left: object, calls: ScriptCalls) -> object:
-        """Return the reply to a script that has left this."""
         failures: list[bytes] = []
         reply = reply_of(left, call.session.resp3, not calls.session.resp3, failures)
         for line in failures:
@@ -254,13 +253,12 @@ class ScriptEngine(Scripting):
         except ScriptError:
             return COMPATIBLE
 
-    def load_library(self, code: bytes, replaces: bool, is_limited: bool) -> bytes:
-        """Load a library; return its name. Raises CommandError for no library, or one that is
-        there.
+    # Functions
 
-        Args:
-            replaces: one of the same name goes.
-            is_limited: it may not take long.
+    def load_library(self, code: bytes, replaces: bool, is_limited: bool) -> bytes:
+        """Load a library; return its name. Raises: CommandError for an invalid or existing one.
+
+        With ``replaces`` one of the same name goes; if ``is_limited``, it may not take long.
         """
         if not replaces:  # asked before the library runs
             self.libraries.check_absent(library_name(code)[0], errors.LIBRARY_EXISTS)
@@ -285,8 +283,7 @@ class ScriptEngine(Scripting):
     def restore(self, codes: list[bytes], flushes: bool, replaces: bool) -> None:
         """Add libraries to those that are there, or replace all of them with ``flushes``.
 
-        Raises:
-            CommandError: one is none, or is there already; then nothing has changed.
+        Raises: CommandError, where one is invalid or there already; then nothing has changed.
         """
         found = Libraries() if flushes else self.libraries.copy()
         for code in codes:
@@ -306,6 +303,8 @@ class ScriptEngine(Scripting):
         if isinstance(left, Failure):
             return _failed(call, left, function.name, b"@user_function", False)
         return self._reply(call, left, world.calls)
+
+    # Figures for INFO
 
     def figures(self) -> ScriptFigures:
         """Return the figures of scripts and functions for INFO and MEMORY."""

@@ -45,8 +45,7 @@ FLAGS: Final[dict[bytes, int]] = {
 def split_shebang(source: bytes) -> tuple[int, bytes]:
     """Return the flags and the text of a script, whose lines keep their numbers.
 
-    Raises:
-        ScriptError: the first line is not understood.
+    Raises: ScriptError, where the first line is not understood.
     """
     if not source.startswith(b"#!"):
         return COMPATIBLE, source
@@ -101,7 +100,6 @@ _CONSTANTS: Final = {
 
 
 def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[..., object]]:
-    """Return what scripts call as ``redis.call`` and so on."""
     functions: dict[bytes, Callable[..., object]] = {
         b"call": calls.call,
         b"log": calls.log,
@@ -139,12 +137,7 @@ def _matching(busy: Busy) -> dict[bytes, Callable[..., object]]:
 
 
 class Failure:
-    """A run that failed.
-
-    Attributes:
-        text: the error; counted: the statistics of errors have it already.
-        chunk, line: the place of the error, where that is known.
-    """
+    """A run that failed: its error, whether that is counted, and the place, if it is known."""
 
     def __init__(self, text: bytes, counted: bool, chunk: bytes | None, line: int | None) -> None:
         self.text: Final = text
@@ -175,12 +168,7 @@ def _function(registered: Any) -> Function:
 class Interpreter:
     """A Lua interpreter; what scripts have changed in its libraries stays for the next one.
 
-    Args:
-        calls: serves the calls of its scripts.
-        busy: knows whether the running script has to end.
-
-    Attributes:
-        of_functions: it is for functions, and not for scripts.
+    ``busy`` knows whether the script has to end; ``of_functions`` if it is for functions.
     """
 
     def __init__(self, calls: ScriptCalls, busy: Busy, of_functions: bool) -> None:
@@ -252,14 +240,9 @@ class Interpreter:
         return compiled
 
     def run(self, chunk: Any, argv: list[bytes], keys: int) -> object:
-        """Run a script or a function.
+        """Run a script or a function; return a ``Failure``, or what ``values.reply_of`` takes.
 
-        Args:
-            argv: the request: its fourth word is the first key, and what follows the keys is ARGV.
-            keys: how many there are.
-
-        Returns:
-            a ``Failure``, or what ``values.reply_of`` takes.
+        ``argv`` is the request: ``keys`` keys from its fourth word on, and then ARGV.
         """
         count = len(argv)
         try:
@@ -288,9 +271,7 @@ class Interpreter:
         return left
 
     def load_library(self, source: bytes) -> list[Function] | Failure:
-        """Return the functions that a library registers, or its failure; raises ScriptError for no
-        Lua.
-        """
+        """Return the functions of a library, or its failure. Raises: ScriptError for bad Lua."""
         chunk = self._compile_library(source)
         if isinstance(chunk, tuple):
             raise ScriptError(errors.LIBRARY_NO_LUA % chunk[1])
@@ -333,9 +314,7 @@ class _Ending:
         self._memory: Final = memory
 
     def is_to_end(self, *_: object) -> tuple[bool, bool]:
-        """Return whether it has to end, and whether it was long not asked; others are served in
-        here.
-        """
+        """Return whether it has to end, and whether a check is long ago; serves others in here."""
         to_end = self._memory.is_exceeded() or self._busy.is_to_end()
         return to_end, self._busy.was_long
 
@@ -349,7 +328,6 @@ class _Ending:
 
 
 def _libraries(lua: Any, complaints: Any) -> Any:
-    """Return the libraries that are written in Lua, by name."""
     settings = _load(lua, "json_settings", complaints)
     encode = _load(lua, "json_encoder", complaints, settings)
     decode = _load(lua, "json_decoder", complaints, settings)

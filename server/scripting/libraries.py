@@ -11,12 +11,7 @@ from headrace.server.scripting.interpreter import Failure, Function, Interpreter
 
 
 class Library:
-    """A library.
-
-    Attributes:
-        code: as it was sent.
-        functions: those that it has registered, by name.
-    """
+    """A library: its code as it was sent, and the functions that it has registered, by name."""
 
     def __init__(self, name: bytes, code: bytes, functions: list[Function]) -> None:
         self.name: Final = name
@@ -39,10 +34,9 @@ class Libraries:
         return other
 
     def add(self, library: Library, replaces: bool, refusal: bytes) -> None:
-        """Add a library, or replace one of the same name if ``replaces``.
+        """Add a library, or with ``replaces`` put it in the place of one of the same name.
 
-        Raises:
-            CommandError: ``refusal`` for one that is there, or another library has such a function.
+        Raises: ``refusal`` for one that is there, or CommandError for a function of another one.
         """
         old = self.by_name.get(library.name)
         if not replaces:
@@ -75,8 +69,7 @@ class Libraries:
 def library_name(code: bytes) -> tuple[bytes, bytes]:
     """Return the name in the first line of a library, and the library without that line.
 
-    Raises:
-        CommandError: the line is not there, or not understood.
+    Raises: CommandError, where the line is not there, or not understood.
     """
     line, end, rest = code.partition(b"\n")
     if not code.startswith(b"#!"):

@@ -20,11 +20,7 @@ VALUE_BYTES: Final = 128  # the most that a part of a reply takes beside its tex
 
 
 class Memory:
-    """The memory of an interpreter, and its limit.
-
-    Attributes:
-        exceeded: the running script has taken too much, and has to end.
-    """
+    """The memory of an interpreter; ``exceeded`` if the running script has to end because of it."""
 
     def __init__(self) -> None:
         self._lua: Any = None

@@ -155,7 +155,7 @@ _TOO_SHORT: Final = "data string too short"
 
 
 class _Format:
-    """A format, read option by option, lowest byte first if ``little``. It ends at a NUL, as in C."""
+    """A format, which ends at a NUL as in C; with ``little`` the lowest byte comes first."""
 
     def __init__(self, words: tuple[Any, ...]) -> None:
         text = text_at(words, 0).decode("latin-1")
@@ -379,7 +379,7 @@ class Chance:
         self._state = _START
 
     def random(self, words: tuple[Any, ...]) -> int | float:
-        """Return the next number: below 1, or a whole one from 1 or the first argument to the last."""
+        """Return the next number: below 1, or an integer from 1 or the first argument on."""
         self._state = (self._state * _FACTOR + 0xB) & _STATE_MASK
         drawn = (self._state >> 17) % _MOST_DRAWN / _MOST_DRAWN
         if not words:

@@ -305,9 +305,7 @@ class Matcher:
         Returns: start and end, and for each capture likewise; the end of a capture of a place is
             -1, and of one that has not ended -2. Nothing where there is none, and False with a text
             where the pattern is wrong.
-
-        Raises:
-            ScriptError: the script has to end.
+        Raises: ScriptError, where the script has to end.
         """
         start: i64 = at
         while start <= len(self._text):
@@ -456,7 +454,7 @@ class Matcher:
         self._height = at + _WIDTH
 
     def _retry(self) -> i64:
-        """Go back to the last choice, at ``_place``; return the next item's number, or ``_FAILED``."""
+        """Go back to the last choice, at ``_place``; return the next item, or ``_FAILED``."""
         text = self._text
         while self._height > 0:
             top = self._height - _WIDTH

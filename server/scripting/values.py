@@ -48,13 +48,7 @@ Operation = Callable[[tuple[Any, ...]], object]
 
 
 class Native:
-    """A function of a library, as Lua calls it.
-
-    Args:
-        run: takes the arguments of a script.
-        complain: words an error: ``complaints.native`` of ``lua/complaints.lua``.
-        memory: that of the interpreter.
-    """
+    """A function of a library, as Lua calls it; ``complain`` adds the words of Lua to an error."""
 
     def __init__(self, run: Operation, complain: Any, memory: Memory) -> None:
         self._run: Final = run
@@ -124,7 +118,7 @@ def number_at(words: tuple[Any, ...], index: int) -> int | float:
 
 
 def whole(number: float) -> int:
-    """Return the 64-bit integer that C makes of a double: the least one for any that does not fit."""
+    """Return the 64-bit integer that C makes of a double; the least one where none fits."""
     return int(number) if -_INT64 <= number < _INT64 else -_INT64
 
 
@@ -257,12 +251,7 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
 
 
 class Builders:
-    """The functions of one interpreter that make values for scripts.
-
-    Args:
-        made: the return value of ``lua/sandbox.lua``.
-        busy: is asked while much is made.
-    """
+    """The functions of one interpreter that make values for scripts, from ``lua/sandbox.lua``."""
 
     def __init__(self, made: Any, table_from: Any, busy: Busy) -> None:
         self._busy: Final = busy
@@ -274,8 +263,7 @@ class Builders:
         self._table_from: Final = table_from
 
     def value(self, reply: object, resp3: bool, memory: Memory) -> object:
-        """Return a script's value of a reply that is no error. Raises: ScriptError, for want of
-        room.
+        """Return a script's value of a reply that is no error. Raises: ScriptError, out of memory.
 
         ``resp3`` is what the script has asked for, and the reply was packed for.
         """
@@ -311,11 +299,10 @@ class Builders:
         return self._value_of_list(self.table(parts))
 
     def table(self, items: list[Any]) -> object:
-        """Return a table of very many values, or long ones. Raises: ScriptError, where it has to
-        end.
+        """Return a table of very many values, or long ones. Raises: ScriptError, if it has to end.
 
-        Lua 5.1 hashes at most 32 letters of a string. Those that are alike in these collide, and it
-        walks past all of them for each. So it is asked in between whether to go on.
+        Lua 5.1 hashes at most 32 letters of a string. Strings that are alike in these collide, and
+        it walks past all of them for each. So it is asked in between whether to go on.
         """
         made = self._table_from(())
         at = 0

@@ -206,7 +206,7 @@ def report_deadlines(
     moment_ms: int,
     condition: bytes = b"",
 ) -> None:
-    """Report that fields have got a deadline; ``recorded`` may also name fields that are not there."""
+    """Report that fields have got a deadline; ``recorded`` may name missing fields as well."""
     record: list[bytes] | None = None
     if call.recorded:
         record = [b"HPEXPIREAT", key, b"%d" % moment_ms]
@@ -218,9 +218,7 @@ def report_deadlines(
 
 
 def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
-    """Read ``[NX|XX|GT|LT] FIELDS n field ...``; two conditions are the last mistake to be
-    reported.
-    """
+    """Read ``[NX|XX|GT|LT] FIELDS n field ...``; of all errors, two conditions are the last."""
     condition = b""
     two = False
     fields: list[bytes] = []

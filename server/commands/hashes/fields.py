@@ -53,7 +53,7 @@ def made(call: Call, key: bytes, found: Hash | None) -> Hash:
 
 
 def has_expired(call: Call, value: Hash, field: bytes) -> bool:
-    """Return whether a field has expired; none has while a file is loaded, which records its end."""
+    """Return whether a field has expired; none has while a file is loaded: it records the end."""
     return (
         value.is_timed()
         and has_passed(value.deadline_ms(field), call.now_ms)
@@ -131,9 +131,7 @@ def delete_fields(
 ) -> list[bytes]:
     """Remove fields, and maybe the key; report and return those that were there.
 
-    Args:
-        record: what repeats it; None where a deadline that has passed removes them: see
-            ``record_each``.
+    ``record`` is None where a deadline that has passed removes them: see ``record_each``.
     """
     gone = [field for field in fields if value.remove(field)]
     if gone:
@@ -372,7 +370,7 @@ def _time(call: Call) -> int:
 
 
 def hscan(call: Call) -> object:
-    """A small hash is answered whole. Reply: the next cursor, 0 at the end, and fields with values."""
+    """A small hash is answered whole. Reply: the next cursor, 0 at the end; fields with values."""
     cursor = scan_cursor(call)
     value = hash_at(call, call.argv[1])
     if value is None:

@@ -49,7 +49,7 @@ def info(call: Call) -> object:
 
 
 def time_(call: Call) -> object:
-    """Reply: seconds since 1970, and microseconds; time stands still in a transaction or a script."""
+    """Reply: seconds since 1970, and microseconds; constant in a transaction or a script."""
     usec = (call.session.unit_ns or call.server.clock.now_ns) // 1000
     return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
 
@@ -314,10 +314,7 @@ def config_get(call: Call) -> object:
 
 
 def config_set(call: Call) -> object:
-    """Change all of the parameters named, or none. Reply: OK.
-
-    Raises: unknown or immutable parameters, values that do not fit, a change that was refused.
-    """
+    """Change all of the parameters named, or none. Reply: OK. Raises: a wrong name or value."""
     argv = call.argv
     # What is logged of this call from here on must not hold a password.
     call.argv = _redacted(argv)
@@ -350,10 +347,7 @@ def config_resetstat(call: Call) -> object:
 
 
 def config_rewrite(call: Call) -> object:
-    """Write what is set now into the configuration file. Reply: OK.
-
-    Raises: the server was started without a file, or the file cannot be written.
-    """
+    """Write what is set into the configuration file. Reply: OK. Raises: no file, or it fails."""
     config = call.server.config
     if not config.file:
         raise CommandError(errors.CONFIG_NO_FILE)

@@ -116,6 +116,9 @@ def accept(call: Call) -> object:
     return OK
 
 
+# The node
+
+
 def cluster_info(call: Call) -> object:
     """Reply: text, lines of ``name:value``."""
     node_of(call)
@@ -215,6 +218,9 @@ def _known(name: bytes, node: ClusterNode) -> None:
         raise CommandError(errors.UNKNOWN_NODE % name)
 
 
+# Slots and their keys
+
+
 def cluster_keyslot(call: Call) -> object:
     """Reply: the slot of a key."""
     node_of(call)
@@ -245,6 +251,9 @@ def cluster_getkeysinslot(call: Call) -> object:
         if slot_of(key) == slot:
             found.append(key)
     return found
+
+
+# Requests that would change the node
 
 
 def _slot(word: bytes) -> int:

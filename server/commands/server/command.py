@@ -52,9 +52,7 @@ def command_info(call: Call) -> object:
 
 
 def command_docs(call: Call) -> object:
-    """Document commands, all without a name. Reply: map of name to a map; unknown names are left
-    out.
-    """
+    """Document commands, all without a name. Reply: map of name to a map, without unknown names."""
     rows: list[Command] = []
     if len(call.argv) == 2:
         rows.extend(TABLE.values())

@@ -162,7 +162,7 @@ def _texts(value: object) -> list[bytes]:
 
 
 def _nodes(call: Call) -> object:
-    """Print the nodes of the quicklist that Redis has for a large list; with 1, also its elements."""
+    """Print the nodes of the quicklist that Redis has for a large list; with 1, elements, too."""
     value = _entry(call, call.argv[2]).value
     rep = value.rep if isinstance(value, List) else None
     if not isinstance(rep, Row) or rep.is_listpack:
@@ -245,12 +245,7 @@ def debug(call: Call) -> object:
 
 
 class Tool:
-    """One subcommand.
-
-    Args:
-        least, most: how many words a request may have.
-        syntax, summary: its arguments and its purpose, for HELP.
-    """
+    """A subcommand with ``least`` to ``most`` words; HELP shows its ``syntax`` and ``summary``."""
 
     def __init__(
         self, run: Callable[[Call], object], least: int, most: int, syntax: str, summary: str
@@ -271,6 +266,9 @@ def _help(call: Call) -> object:
         lines.append(Status(b"%b %b" % (name.upper(), tool.syntax.encode())))
         lines.append(Status(b"    " + tool.summary.encode()))
     return lines
+
+
+# Time
 
 
 def _sleep(call: Call) -> object:
@@ -302,6 +300,9 @@ def _pause_cron(call: Call) -> object:
 
 def _loose(word: bytes) -> int:
     return parse_integer(word) or 0
+
+
+# Data
 
 
 def _entry(call: Call, key: bytes) -> Entry:
@@ -396,6 +397,9 @@ def _loadaof(call: Call) -> object:
         raise CommandError(errors.LOADAOF_FAILED) from None
     log.info("Append-only file loaded by DEBUG LOADAOF")
     return OK
+
+
+# The rest
 
 
 def _protocol(call: Call) -> object:

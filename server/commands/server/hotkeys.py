@@ -22,8 +22,7 @@ _LONGEST_S: Final = 1_000_000
 
 
 def hotkeys_start(call: Call) -> object:
-    """Run ``METRICS count [CPU] [NET] [COUNT k] [DURATION s] [SAMPLE ratio] [SLOTS count slot
-    ...]``.
+    """Run ``METRICS n [CPU] [NET] [COUNT k] [DURATION s] [SAMPLE ratio] [SLOTS n slot ...]``.
 
     Other metrics than these two are passed over, if there is one of these. Reply: OK.
     """

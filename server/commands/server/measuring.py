@@ -137,9 +137,7 @@ def slowlog_reset(call: Call) -> object:
 
 
 def memory_usage(call: Call) -> object:
-    """SAMPLES 0 looks at all parts. Reply: about the bytes of the key and its value; null if
-    missing.
-    """
+    """SAMPLES 0 looks at all parts. Reply: about the bytes of key and value; null without a key."""
     args = Args(call.argv, 3)
     samples = SAMPLES
     while args.left:

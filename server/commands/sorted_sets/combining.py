@@ -41,7 +41,7 @@ _AGGREGATES: Final = {b"SUM": _SUM, b"MIN": _MIN, b"MAX": _MAX, b"COUNT": _COUNT
 
 
 class Source:
-    """A key that members come from: a sorted set, a set or None, with a ``weight`` for its scores."""
+    """A key with members: a sorted set, a set or None, and the factor ``weight`` of its scores."""
 
     def __init__(self, value: SortedSet | Set | None) -> None:
         self.value: Final[SortedSet | Set | None] = value
@@ -84,15 +84,9 @@ class Source:
 
 
 class Combining:
-    """A request of one of the commands.
+    """A request of one ``operation``, with the number of keys at ``at``.
 
-    Args:
-        at: where the number of keys stands.
-        operation: ``_UNION``, ``_INTER`` or ``_DIFF``.
-        stored: the result is; counted: only its size is asked for.
-
-    Raises:
-        CommandError: it is not well formed, or a key holds another type.
+    Raises: CommandError, where it is not well formed, or a key holds another type.
     """
 
     def __init__(self, call: Call, at: int, operation: int, stored: bool, counted: bool) -> None:

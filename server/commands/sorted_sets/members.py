@@ -141,7 +141,6 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
 
 
 def _increased(call: Call, adding: Adding) -> object:
-    """Report one increment; return the reply."""
     score = adding.score
     if adding.added or adding.updated:
         call.changed(adding.key, INCREASED, call.argv)
@@ -211,9 +210,7 @@ def _take(
 ) -> list[bytes]:
     """Take and report up to ``most`` members, the least or the greatest; return runs of them.
 
-    Args:
-        counted: the record has their number, because more than one was asked for.
-        verbatim: the record is the request.
+    The record has their number if ``counted``, or is the request if ``verbatim``.
     """
     size = value.size()
     count = min(most, size)

@@ -117,15 +117,10 @@ _PARENTHESIS: Final = 0x28
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Bounds:
-    """A range that was asked for.
+    """A range of ranks, scores or names that was asked for, with its bounds as words.
 
-    Args:
-        kind: ``BY_RANK``, ``BY_SCORE`` or ``BY_NAME``.
-        low, high: its bounds as words.
-        reverse: it is walked from its end; ranks are counted from there, too.
-
-    Raises:
-        CommandError: they are no bounds.
+    With ``reverse`` it is walked from its end; ranks are counted from there, too. Raises:
+    CommandError.
     """
 
     def __init__(self, kind: int, low: bytes, high: bytes, reverse: bool) -> None:
@@ -178,7 +173,7 @@ class Bounds:
         return first, end
 
     def span(self, value: SortedSet, skipped: i64, most: i64) -> Span:
-        """Return up to ``most`` members of a range of scores, behind ``skipped`` ones of its start."""
+        """Return up to ``most`` members of a range of scores, without the first ``skipped``."""
         if self._is_empty():
             return Span()
         return value.span_of_scores(
@@ -257,16 +252,13 @@ def _option(word: bytes) -> i64:
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Range:
-    """A request of this module: a key, bounds and options.
+    """A request of this module: a key, bounds and options. Raises: CommandError for a wrong one.
 
     Args:
         at: where the key stands.
         kind: of the bounds; ``_ANY`` where that is an option.
         direction: forward, reverse, or ``_ANY``.
         stored: it is not answered, so scores cannot be asked for.
-
-    Raises:
-        CommandError: it is not well formed.
     """
 
     def __init__(self, argv: list[bytes], at: int, kind: int, direction: int, stored: bool) -> None:

@@ -60,10 +60,7 @@ _OPTION_BYTES: Final = 16  # of a name of an option, at most
 
 
 class _Options:
-    """Cache of option names in lower case.
-
-    A spelling has one place, which its ends and its length give; a dict would have to hash it.
-    """
+    """Cache of option names in lower case, by ends and length: a dict would have to hash them."""
 
     def __init__(self) -> None:
         self._spellings = [b""] * _SPELLINGS
@@ -173,9 +170,7 @@ class TrimOptions:
             raise CommandError(errors.LIMIT_WITHOUT_TILDE)
 
     def trim(self, call: Call, stream: Stream) -> int:
-        """Trim ``stream``, when replaying to the recorded length; return the number of entries
-        removed.
-        """
+        """Trim ``stream``, in a replay to the recorded length; return how many entries went."""
         mode = REFERENCE_MODES[self.mode] if self.mode else KEEPREF
         if mode != KEEPREF and stream.groups:
             length = self.threshold if self.strategy == MAXLEN else -1
@@ -204,8 +199,7 @@ class TrimOptions:
         """Put the result into the record of a request, where it depends on the nodes of the stream.
 
         With ACKED that is always a length, because running it removes the first entries that no
-        group
-        needs, as many as it takes.
+        group needs, as many as it takes.
         """
         acked = self.mode == b"acked"
         if not self.approximate and not (acked and self.strategy == MAXLEN):
@@ -231,10 +225,9 @@ def stand_at(argv: list[bytes], at: i64, words: list[bytes]) -> bool:
 
 
 def strict_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
-    """Return a stream ID, which may be neither ``-`` nor ``+``; raises CommandError for no ID.
+    """Return the ID that a text spells, with ``missing_seq`` if it has no sequence.
 
-    Args:
-        missing_seq: the sequence of an ID that gives only its milliseconds.
+    Raises: CommandError, also for ``-`` and ``+``.
     """
     ms, seq = plain_id(text)
     if ms >= 0:
@@ -262,11 +255,8 @@ def strict_ids(texts: list[bytes]) -> list[tuple[int, int]]:
 class LengthyIds(Lengthy):
     """A request for very many entries of the stream that its second word names.
 
-    Args:
-        first: where the IDs begin; what stands before them belongs to the record.
-
-    Attributes:
-        taken: how many of the entries were there.
+    The IDs begin at ``first``, behind what belongs to the record. ``taken`` counts the entries that
+    were there.
     """
 
     def __init__(self, argv: list[bytes], first: int) -> None:
@@ -306,7 +296,7 @@ def range_start(text: bytes) -> tuple[int, int]:
 
 
 def range_end(text: bytes) -> tuple[int, int]:
-    """Return the last ID of a range; one without a sequence reaches to the end of its millisecond."""
+    """Return the last ID of a range; without a sequence it is the end of the millisecond."""
     if len(text) > 1 and text[0] == 0x28:
         ms, seq = strict_id(text[1:], ID_MAX)
         if seq > 0:
@@ -318,8 +308,7 @@ def range_end(text: bytes) -> tuple[int, int]:
 
 
 def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
-    """Read ``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on; the mode may also stand
-    last.
+    """Read ``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on, or with the mode last.
 
     Of several IDS the last one counts, and what the others name is not looked at.
     """
@@ -437,7 +426,7 @@ class AddOptions(TrimOptions):
         self.words: list[bytes] = []
 
     def read(self, argv: list[bytes]) -> int:
-        """Read the options; return the position of the ID: the first word that is no whole option."""
+        """Read the options; return the position of the ID, the first word that is no option."""
         at = 2
         while at < len(argv) and argv[at] != b"*":
             word = option_name(argv[at])
@@ -649,8 +638,7 @@ _last_read_in_region: Final = _LastReading(False, True)
 def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
     """Return the options of XREAD or XREADGROUP, up to where the keys start; raises as ``read``.
 
-    Callers must not change or keep them: the next request may get the same object, with its own
-    reader.
+    Callers must not change or keep them: the next request may get the same object.
     """
     return (_last_read_for_group if for_group else _last_reading).read(argv, now_ms)
 

@@ -324,11 +324,7 @@ def _deliver(reading: _Reading, source: _Source, consumer: Consumer) -> None:
 
 
 def _record(reading: _Reading, source: _Source, consumer: Consumer, last: tuple[int, int]) -> None:
-    """Record and report what was claimed and given: one change, in several records.
-
-    Args:
-        last: the group's last ID before that.
-    """
+    """Record and report what was claimed and given after the ID ``last``: one change in all."""
     if not source.pending and not source.new:
         return
     call = reading.call

@@ -68,11 +68,7 @@ from headrace.storage.stream.stream import Stream
 
 
 class EntryForGroup(Interest):
-    """An entry for a consumer of a group.
-
-    Args:
-        claim_ms: how long pending entries must be idle to be given; negative is never.
-    """
+    """An entry for a consumer: a new one, or one idle for ``claim_ms`` unless that is negative."""
 
     def __init__(self, group: bytes, consumer: bytes, claim_ms: int) -> None:
         super().__init__(_line_name(group), True)
@@ -144,7 +140,6 @@ class GroupReaders(ExclusiveLine):
         return None if since_ms == NEVER else self._first_claimer(now_ms - since_ms)
 
     def _first_claimer(self, idle_ms: int) -> Waiter | None:
-        """Return the first waiter that claims entries which have been idle for ``idle_ms``."""
         found: Waiter | None = None
         if self._claimers is not None:
             for claim_ms, same in self._claimers.items():
@@ -240,11 +235,7 @@ def record_consumer(
 def note_claim(
     call: Call, key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int
 ) -> None:
-    """Report that ``nack``, as it is now, went to its consumer.
-
-    Args:
-        last_ms, last_seq: the group's last ID that the record carries.
-    """
+    """Report that ``nack``, as it is now, went to its consumer; the record has the last ID."""
     record: list[bytes] | None = None
     if call.recorded:
         record = claim_record(key, group, nack, last_ms, last_seq)
@@ -332,12 +323,7 @@ def refuse_elsewhere(call: Call, stream: Stream | None, group: Group) -> None:
 
 
 class PositionOptions:
-    """The options of XGROUP CREATE and SETID.
-
-    Attributes:
-        make_stream: create a stream that is missing.
-        entries_read: how many entries the position stands for, or ``UNKNOWN``.
-    """
+    """The options of XGROUP CREATE and SETID; ``entries_read`` may be ``UNKNOWN``."""
 
     def __init__(self) -> None:
         self.make_stream = False

@@ -186,13 +186,9 @@ def xack_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 class PendingRange:
-    """The range and the filters of an XPENDING.
+    """The range of an XPENDING, ends included; ``consumer`` is None for all.
 
-    Attributes:
-        min_idle_ms: leave out what was delivered more lately; 0 or less leaves nothing out.
-        start, end: the IDs, both included.
-        count: the most entries.
-        consumer: whose; None is everyone's.
+    ``min_idle_ms`` leaves out what was delivered more lately; 0 or less leaves nothing out.
     """
 
     def __init__(self, argv: list[bytes]) -> None:

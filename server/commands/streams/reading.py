@@ -62,12 +62,7 @@ _NAME: Final = b"entries"
 
 
 class EntryAfter(Interest):
-    """An entry after an ID.
-
-    Args:
-        after: beside each key the (ms, seq) that it is to come after.
-        name: of the line to stand in.
-    """
+    """An entry after an ID, which stands as (ms, seq) in ``after`` beside each key."""
 
     def __init__(self, after: list[tuple[int, int]], name: bytes = _NAME) -> None:
         super().__init__(name, False)
@@ -244,9 +239,7 @@ def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> N
 
 
 def xread(call: Call) -> object:
-    """Reply: map from key to entries, for streams that have some; nil without. Source:
-    xreadCommand.
-    """
+    """Reply: map of key to entries, where there are some; nil without. Source: xreadCommand."""
     argv = call.argv
     if call.server.data.region is None:
         options = read_options_of(argv, call.now_ms, False)

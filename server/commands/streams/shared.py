@@ -35,13 +35,9 @@ class SharedStreams:
 
     @abstractmethod
     def finds_seq(self, call: Call, word: bytes, next_seq: bool) -> bool:
-        """Return whether to find the sequence for the ID ``word`` of an XADD.
+        """Return whether to find the sequence of an XADD's ID, as ``next_seq`` asks for.
 
-        Args:
-            next_seq: the caller has asked for that.
-
-        Raises:
-            CommandError: the region takes no full IDs.
+        Raises: CommandError, where the region takes no full IDs.
         """
         raise NotImplementedError
 
@@ -49,8 +45,7 @@ class SharedStreams:
     def is_manual(self, call: Call, stream: Stream, ms: int) -> bool:
         """Return whether the milliseconds of an XADD's ID may be below what was promised.
 
-        Raises:
-            CommandError: there are IDs in the stream that were made here.
+        Raises: CommandError, where there are IDs in the stream that were made here.
         """
         raise NotImplementedError
 
@@ -72,7 +67,6 @@ class SharedStreams:
             at: where its ID stands.
             pid, iid: the message that it stands for; an empty pid is none.
             manual: its ID is its caller's; see ``is_manual``.
-            created: the stream is a new one.
         """
         raise NotImplementedError
 
@@ -97,8 +91,7 @@ class SharedStreams:
     def set_id(self, call: Call, stream: Stream, new_id: ID) -> object:
         """Run XSETID on a stream that is there; return the reply.
 
-        Raises:
-            CommandError: the ID is below the last one, or comes with options.
+        Raises: CommandError, where the ID is below the last one, or comes with options.
         """
         raise NotImplementedError
 
@@ -113,12 +106,7 @@ class SharedStreams:
 
     @abstractmethod
     def create_group(self, call: Call, stream: Stream, position: ID, created: bool) -> object:
-        """Run XGROUP CREATE for a group that is not there; return the reply.
-
-        Args:
-            position: where it starts, if not at the end.
-            created: the stream is a new one.
-        """
+        """Run XGROUP CREATE for a new group, from ``position`` or the end on; return the reply."""
         raise NotImplementedError
 
     @abstractmethod
@@ -166,8 +154,7 @@ class SharedStreams:
     def bound_of(self, call: Call, stream: Stream | None) -> ID:
         """Return the ID up to which a stream may be read; (0, 0) while that is not known.
 
-        Raises:
-            CommandError: callers have given it IDs that may come late.
+        Raises: CommandError, where callers have given it IDs that may come late.
         """
         raise NotImplementedError
 

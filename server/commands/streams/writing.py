@@ -99,10 +99,7 @@ def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
 
 
 def record_limits(call: Call, key: bytes, stream: Stream) -> None:
-    """Record the limits of a new stream where its record does not imply them.
-
-    The configuration may be another one when the record is run again.
-    """
+    """Record the limits of a new stream, because the configuration may be another at a replay."""
     if not call.recorded or stream.has_default_limits():
         return
     call.record(limits_command(key, stream.idmp_duration_s, stream.idmp_maxsize))
@@ -216,7 +213,7 @@ def _id_wanted(word: bytes) -> tuple[int, int, bool]:
 
 
 def _finds_seq(call: Call, word: bytes, ms: int, seq: int, next_seq: bool) -> bool:
-    """Return whether to find the sequence of a given ID; raises CommandError for an impossible one."""
+    """Return whether to find the sequence of a given ID; raises CommandError for a wrong ID."""
     if ms == 0 and seq == 0 and not next_seq:
         raise CommandError(errors.XADD_ZERO_ID)
     if call.server.data.region is not None:
@@ -240,12 +237,9 @@ def _append_as_asked(
 def _trim_and_report(
     call: Call, stream: Stream, at: int, options: AddOptions | None, pid: bytes, created: bool
 ) -> None:
-    """Trim as the options of an XADD ask that has just added its entry, and report all it did.
+    """Trim after an XADD, whose ID stands at ``at``, has added its entry; report all it did.
 
     Replaying its record needs no clock: the ID is the one chosen, and trimming is exact.
-
-    Args:
-        at: where its ID stands.
     """
     argv = call.argv
     key = argv[1]
@@ -342,7 +336,7 @@ def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
 
 
 def new_stream(call: Call, key: bytes) -> Stream:
-    """Return an empty stream with the configured limits; recorded where they are not the default."""
+    """Return an empty stream with the configured limits; those other than default are recorded."""
     if call.server.data.region is not None:
         return shared_streams().new(call, key)
     if call.replaying:
@@ -529,7 +523,7 @@ class Limits:
 
 
 def xcfgset(call: Call) -> object:
-    """Forget all iids of the stream where a value has changed. Reply: OK. Source: xcfgsetCommand."""
+    """Set limits; a new value makes the stream forget all iids. Reply: OK."""
     return _set_limits(call, 1, b"idmp-duration", b"idmp-maxsize")
 
 
@@ -550,9 +544,8 @@ def _set_limits(call: Call, key_at: int, duration: bytes, maxsize: bytes) -> obj
 def xidmprecord(call: Call) -> object:
     """Make an iid known for an entry, which may have been deleted since, and count it as added now.
 
-    The append-only file's base is made of these.
-
-    Reply: OK, also where the iid is known already. Source: xidmprecordCommand.
+    The append-only file's base is made of these. Reply: OK, also where the iid is known already.
+    Source: xidmprecordCommand.
     """
     argv = call.argv
     key, pid, iid = argv[1], argv[2], argv[3]
@@ -595,7 +588,7 @@ def xidmp_cfgget(call: Call) -> object:
 
 
 def xidmp_producers(call: Call) -> object:
-    """Reply: (pid, iids held, ID of the oldest's entry, ID of the newest's), by pid; at most ``n``."""
+    """Reply: (pid, iids, ID of the oldest's entry, ID of the newest's), by pid; at most ``n``."""
     args = Args(call.argv, 3)
     pattern: Glob | None = None
     most = 0

@@ -182,7 +182,6 @@ def increx(call: Call) -> object:
 
 
 def _options(argv: list[bytes]) -> _Options:
-    """Read the options of INCREX, each at most once."""
     options = _Options()
     args = Args(argv, 2)
     while args.left:
@@ -215,7 +214,7 @@ def _take_increment(options: _Options, word: bytes) -> None:
 
 
 def _deadline_ms(call: Call, options: _Options) -> int:
-    """Return when the key is to expire; read when the numbers are known to be right, as in Redis."""
+    """Return when the key is to expire; checked after the numbers, as in Redis."""
     if options.enx and not options.expiry.ttl:
         raise CommandError(errors.ENX_WITHOUT_EXPIRY)
     return options.expiry.deadline_ms(call)

@@ -126,11 +126,7 @@ class StringOptions:
         return True
 
     def deadline_ms(self, call: Call) -> int:
-        """Return the moment that ``EX`` and its kin mean, in ms since 1970; -1 where none was
-        given.
-
-        Raises: CommandError for what is no integer, not positive or too far away.
-        """
+        """Return the moment of ``EX`` and its kin in ms since 1970, or -1; raises CommandError."""
         return deadline_ms(call, self.ttl, self.time) if self.ttl in _EXPIRY else -1
 
     def has_passed(self, call: Call, moment_ms: int) -> bool:
@@ -139,10 +135,7 @@ class StringOptions:
 
 
 def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
-    """Return the moment, in ms, of ``time`` after ``EX``, ``PX``, ``EXAT`` or ``PXAT`` (``unit``).
-
-    Raises: CommandError for what is no integer, not positive or too far away.
-    """
+    """Return the moment of ``time`` in ms since 1970, as ``unit`` says; raises CommandError."""
     value = parse_integer(time)
     if value is None:
         raise CommandError(errors.NOT_AN_INTEGER)
@@ -312,9 +305,7 @@ def set_record(
 ) -> list[bytes] | None:
     """Return the SET that repeats a string and its deadline; None where no record is taken.
 
-    Args:
-        moment_ms: the deadline; negative without one.
-        keep_ttl: without one, that of before stays.
+    A negative ``moment_ms`` is no deadline; with ``keep_ttl`` the old one stays.
     """
     if not call.recorded:
         return None
