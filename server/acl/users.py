@@ -232,7 +232,7 @@ DEFAULT_USER: Final = b"default"
 
 
 class Users:
-    """All users; ``password`` is that of ``default``, empty for none."""
+    """All users; clients begin as ``default``, which needs ``password`` unless that is empty."""
 
     def __init__(self, password: bytes) -> None:
         self.default: Final = UNLIMITED.copy()

@@ -245,7 +245,10 @@ def arinsert(call: Call) -> object:
 
 
 def arring(call: Call) -> object:
-    """Put elements in a ring of ``size`` indexes. Reply: the index of the last one."""
+    """Put elements round the first ``size`` indexes; the last ones before the cursor stay.
+
+    Reply: the index of the last one.
+    """
     argv = call.argv
     key = argv[1]
     size = parse_integer(argv[2])

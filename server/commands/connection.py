@@ -413,7 +413,7 @@ def client_reply(call: Call) -> object:
 
 
 def client_pause(call: Call) -> object:
-    """Hold requests back for so many ms, or until a later pause's end. Reply: OK."""
+    """Hold requests back for so many ms; a pause that lasts longer keeps its end. Reply: OK."""
     argv = call.argv
     if len(argv) > 4:
         raise CommandError(errors.bad_subcommand(b"client", argv[1]))

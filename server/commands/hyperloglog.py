@@ -83,7 +83,7 @@ def pfadd(call: Call) -> object:
 
 
 def pfcount(call: Call) -> object:
-    """A single estimate is kept in the string, which is a change, and recorded.
+    """The estimate of a single key is kept in its string, which is a change, and recorded.
 
     Reply: about how many different elements all of them together have been given.
     """

@@ -272,7 +272,7 @@ def _inspect(call: Call) -> Entry | None:
 
 
 def scan(call: Call) -> object:
-    """Reply: the next cursor, 0 at the end, and the keys found. See ``storage.keyspace``."""
+    """Reply: the next cursor, 0 at the end, and those of ``count`` keys that fit the pattern."""
     cursor = parse_unsigned(call.argv[1])
     if cursor is None:
         raise CommandError(errors.INVALID_CURSOR)

@@ -357,8 +357,8 @@ def _target(call: Call, key: bytes) -> List:
 class Batch:
     """The number and order of elements to move: ``[COUNT|EXACTLY count OBO|BULK]`` from ``at`` on.
 
-    With ``one_by_one`` each is pushed before the next, which reverses them at the left. Raises:
-    CommandError.
+    Raises: CommandError. With ``one_by_one`` each is pushed before the next, which reverses them at
+    the left.
     """
 
     def __init__(self, argv: list[bytes], at: int) -> None:

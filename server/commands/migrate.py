@@ -116,7 +116,11 @@ def restore(call: Call) -> object:
 
 
 def _report(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: bool) -> None:
-    """Report a RESTORE; files for Redis record what makes the key instead of our bytes."""
+    """Report a RESTORE, recorded as it came, but with an absolute deadline.
+
+    Where Redis is to read the files, the record is what makes the key, because Redis cannot read
+    our bytes.
+    """
     record = call.argv
     if moment_ms and not options.absolute:
         record = [*record[:2], b"%d" % moment_ms, *record[3:], b"ABSTTL"]

@@ -29,7 +29,7 @@ def psubscribe(call: Call) -> object:
 
 
 def ssubscribe(call: Call) -> object:
-    """Refused in a transaction. Reply: for each (ssubscribe, channel, shard subscriptions)."""
+    """Refused in MULTI, unlike SUBSCRIBE. Reply: for each (ssubscribe, channel, subscriptions)."""
     if call.session.special & IN_MULTI:
         raise CommandError(SSUBSCRIBE_IN_MULTI)
     return _each(call, b"ssubscribe", call.argv[1:], call.server.clients.pubsub.subscribe_shard)

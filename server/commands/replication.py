@@ -108,7 +108,7 @@ def _take_over(call: Call) -> None:
 
 
 def replconf(call: Call) -> object:
-    """Note a replica's options before it begins, and later its offsets. Reply: OK; none to ACK."""
+    """Note a replica's options, and later its offsets. Reply: OK, but none to ACK and GETACK."""
     argv = call.argv
     if call.session.special & REPLICA:
         _take_from_replica(call)

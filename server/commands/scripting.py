@@ -79,7 +79,7 @@ def evalsha_ro(call: Call) -> object:
 def _evaluate(call: Call, read_only: bool) -> object:
     show(call)
     keys = key_count(call)
-    # A master or a file that says EVALSHA counts on all scripts that it has named before.
+    # A master or a file that says EVALSHA relies on all scripts that it has named before.
     script = scripting_of(call).load(call.argv[1], call.replaying)
     return scripting_of(call).run(call, script, keys, read_only)
 

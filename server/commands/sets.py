@@ -335,7 +335,7 @@ _CHOSEN_BELOW: Final = 3  # times the members asked for: all are looked at
 
 
 def spop(call: Call) -> object:
-    """Recorded as a removal. Reply: a member or nil; with a count a set of members."""
+    """Recorded as SREM. Reply: a member or nil; with a count a set of at most so many members."""
     argv = call.argv
     key = argv[1]
     if len(argv) > 2:

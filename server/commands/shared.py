@@ -210,7 +210,7 @@ class ScanOptions:
         return self.all or matches(self._pattern, element)
 
 
-_GENERATORS: Final[list[Random]] = []  # one, as soon as somebody asks
+_GENERATORS: Final[list[Random]] = []  # one, made at the first use
 LOOK_EVERY: Final = 1024  # elements by chance, between two looks how long the reply has become
 _MOST_PAIRS: Final = INT64_MAX // 2
 _SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS

@@ -32,7 +32,7 @@ class Values:
 
     Args:
         end: where the requests end.
-        writes: they change what they name, and so it counts as an access, whoever calls.
+        writes: they change what they name, and so it counts as an access, for any client.
         element_at: which of their words names an element, counted from 0; 0: none.
     """
 

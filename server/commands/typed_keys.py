@@ -320,7 +320,10 @@ def in_place(call: Call, found: Entry) -> bytearray:
 
 
 def lengthen(target: bytearray, size: int) -> None:
-    """Fill a string up with zeros to at least ``size`` bytes, from one short piece of zeros."""
+    """Fill a string up with zeros to at least ``size`` bytes.
+
+    One short piece of zeros is added again and again, because a long one would have to be made.
+    """
     lacking = size - len(target)
     while lacking > 0:
         target += _ZEROS[:lacking]

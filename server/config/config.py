@@ -264,7 +264,7 @@ class Config:
         return row.show(self.value(row))
 
     def output_limit(self, of_class: int) -> tuple[int, int, int]:
-        """Return the limits of output that waits: (hard bytes, soft bytes, soft seconds)."""
+        """Return the limits of a class's waiting output: (hard bytes, soft bytes, soft seconds)."""
         limit = self.client_output_buffer_limit[of_class]
         return limit.hard_bytes, limit.soft_bytes, limit.soft_s
 

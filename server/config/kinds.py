@@ -138,9 +138,9 @@ class Address(Text):
 
 
 class OutputLimit:
-    """The limits of output that waits for a client of one class.
+    """The limits of output that waits for a client of one class; 0 is no limit.
 
-    ``hard_bytes`` disconnect at once, ``soft_bytes`` after ``soft_s`` seconds; 0 is no limit.
+    More than ``hard_bytes`` disconnects at once, more than ``soft_bytes`` after ``soft_s`` seconds.
     """
 
     def __init__(self, hard_bytes: int, soft_bytes: int, soft_s: int) -> None:

@@ -50,7 +50,7 @@ _FOR_SUBSCRIBERS: Final = (
     b"reset",
 )
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
-# What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
+# Commands of a file or a master that run besides writes and scripts. EXEC and DISCARD fail there.
 _RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"discard")
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf", b"multi", b"exec")
 _CHANGES: Final = rows.WRITE | rows.MAY_REPLICATE

@@ -166,13 +166,13 @@ class Call:
         return self.needs_no_events() and key not in waiting.queues[self.db.index]
 
     def needs_no_events_of_any(self) -> bool:
-        """Return whether ``needs_no_events`` holds, and neither clients nor anything else wait."""
+        """Return whether ``needs_no_events`` holds, no client waits, and there are no regions."""
         server = self.server
         alone = self.needs_no_events() and not self.db.hides and not server.blocking.key_count
         return alone and server.data.region is None
 
     def reports_misses(self) -> bool:
-        """Return whether to report a key that was not found: it has expired, or a client asks."""
+        """Return whether to report a key that was not found: it expired, or misses are notified."""
         server = self.server
         return bool(server.changes.expired) or bool(server.key_events.flags & MISSED.kind)
 
@@ -224,7 +224,7 @@ class Call:
         self.db.put(key, value, self.now_ms)
 
     def refuse_other_keys(self) -> None:
-        """Raise CommandError for a value that other regions would not get, unless it may stay."""
+        """Raise CommandError for a value that other regions would not get, unless allowed here."""
         if not self.replaying and self.server.config.aa_other_keys != b"local":
             raise CommandError(OTHER_KEYS_REFUSED)
 

@@ -1,7 +1,7 @@
 """Commands are run, one or several at once; their changes are made known, and their cost counted.
 
-While HOTKEYS looks for the keys that cost most, the gate has requests run one by one, so that the
-cost of each is counted for its keys.
+While HOTKEYS looks for the keys that cost most, the cost of each request is counted for its keys.
+Only then does the gate have requests run one by one, so that otherwise none is tested for this.
 """
 
 from __future__ import annotations

@@ -90,7 +90,10 @@ def _is_odd(count: bytes) -> bool:
 
 
 def _uses_of_odd_count(uses: list[KeyUse], step: int) -> list[KeyUse]:
-    """Return keys as Redis finds them without specs: no flags, written one last, none of pairs."""
+    """Return the keys as Redis finds them without specs: no flags, and the written one last.
+
+    For pairs it has no such way.
+    """
     if step > 1:
         return []
     stored = uses[:1] if uses and "OW" in uses[0].flags else []

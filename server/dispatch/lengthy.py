@@ -54,7 +54,7 @@ class Lengthy:
         raise NotImplementedError
 
     def begin(self, call: Call) -> None:
-        """Find what only this may change from now on; raises CommandError to refuse the request."""
+        """Find what to change, which nothing else may change from now on; raises CommandError."""
 
     def change(self, call: Call, low: int, high: int) -> None:
         """Do what ``argv[low:high]`` ask for, and report it, except the record."""

@@ -142,7 +142,7 @@ def refused_line(
 
 
 def lost_line(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
-    """Return as ``refused_line``, for a queued request that the user might still run then."""
+    """Return as ``refused_line``, for a request that was queued while the user might run it."""
     denial = denial_of(session.user, row, argv)
     if denial is None:
         return b""

@@ -469,7 +469,7 @@ def _recorded_by_name(row: Command, first: bytes) -> Command:
 
 
 def _named(run: Handler, name: bytes, other: bytes) -> Handler:
-    """Return ``run`` with the first word replaced, because records are made of the request.
+    """Return ``run`` with ``name`` for ``other``, because records are made of the request.
 
     Afterwards the request has the client's words again. A request that is run again because it has
     waited has the command's own name.

@@ -45,7 +45,7 @@ class _Answer:
 
 
 def park(server: Server, session: Session, parked: Parked, now_ms: int) -> None:
-    """Let a client wait as long as its request says, by the monotonic clock."""
+    """Let a client wait as long as its request says, not by the time of day, which may be set."""
     if parked.deadline_ms:
         parked.deadline_ms += server.clock.monotonic_ms() - now_ms
     waiter = server.blocking.park(session, session.db.index, parked)
@@ -76,7 +76,7 @@ def serve_ready(dispatcher: Dispatcher) -> None:
                 elif isinstance(line, ExclusiveLine):
                     _serve_in_turn(dispatcher, line)
             _set_alarms(server, lines)
-    finally:  # one that cannot be served keeps nobody else waiting
+    finally:  # one that cannot be served keeps no other one waiting
         del ready[:looked_at]
 
 

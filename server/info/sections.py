@@ -308,7 +308,7 @@ _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
 _IN_NAMES: Final = bytes.maketrans(b"#:", b"__")  # what would end a name
 _IN_LINES: Final = bytes.maketrans(b"\r\n", b"__")  # what would end a line
-ACTIVE_MS: Final = 1000  # who sent something since then counts as active
+ACTIVE_MS: Final = 1000  # clients that sent something since then count as active
 _NO_FORKS: Final = [
     b"latest_fork_usec:0",
     b"total_forks:0",

@@ -1,1 +1,1 @@
-"""Lua: scripts and functions, their world, and their calls of commands."""
+"""Lua: scripts and functions, their environment, and their calls of commands."""

@@ -75,7 +75,8 @@ LOG_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING
 class Rights:
     """The rights of a script, by its first line or by the way in which it is called.
 
-    It may write; grow the data when memory is short; use keys of several slots (``roams``).
+    It may write, grow the data when memory is short, and use keys of several slots (``roams``),
+    each only if the attribute is true.
     """
 
     def __init__(self, writes: bool, grows: bool, roams: bool) -> None:

@@ -16,7 +16,10 @@ class ScriptError(Exception):
 
 
 class LibraryError(ScriptError):
-    """An error as a string, as Lua's own functions raise it, about an argument from 1 on, or 0."""
+    """An error that a script may catch, as a string, as Lua's own functions raise it.
+
+    ``argument`` is the number of the wrong argument, from 1; 0 for none.
+    """
 
     def __init__(self, text: bytes, argument: int = 0) -> None:
         super().__init__(text)

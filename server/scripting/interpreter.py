@@ -314,7 +314,7 @@ class _Ending:
         self._memory: Final = memory
 
     def is_to_end(self, *_: object) -> tuple[bool, bool]:
-        """Return whether it has to end, and whether a check is long ago; serves others in here."""
+        """Return whether it has to end, and whether the last check is long ago; serves others."""
         to_end = self._memory.is_exceeded() or self._busy.is_to_end()
         return to_end, self._busy.was_long
 

@@ -36,7 +36,7 @@ class Libraries:
     def add(self, library: Library, replaces: bool, refusal: bytes) -> None:
         """Add a library, or with ``replaces`` put it in the place of one of the same name.
 
-        Raises: ``refusal`` for one that is there, or CommandError for a function of another one.
+        Raises: CommandError, ``refusal`` for one that is there, or for a function of another one.
         """
         old = self.by_name.get(library.name)
         if not replaces:

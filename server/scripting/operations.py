@@ -192,7 +192,10 @@ class _Format:
         return number if self._at > start else default
 
     def padding(self, option: str, size: int, at: int) -> int:
-        """Return the bytes of padding before an option; an odd size is aligned as by C's masks."""
+        """Return the bytes of padding that align an option.
+
+        A size that is no power of two gets what C's masks make of it.
+        """
         if size == 0 or option == "c":
             return 0
         size = min(size, self._align)
@@ -379,7 +382,7 @@ class Chance:
         self._state = _START
 
     def random(self, words: tuple[Any, ...]) -> int | float:
-        """Return the next number: below 1, or an integer from 1 or the first argument on."""
+        """Return the next number: below 1, or an integer in the range that is given, or from 1."""
         self._state = (self._state * _FACTOR + 0xB) & _STATE_MASK
         drawn = (self._state >> 17) % _MOST_DRAWN / _MOST_DRAWN
         if not words:

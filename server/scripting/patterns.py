@@ -454,7 +454,7 @@ class Matcher:
         self._height = at + _WIDTH
 
     def _retry(self) -> i64:
-        """Go back to the last choice, at ``_place``; return the next item, or ``_FAILED``."""
+        """Go back to the choice at ``_place``; return the next item's number, or ``_FAILED``."""
         text = self._text
         while self._height > 0:
             top = self._height - _WIDTH

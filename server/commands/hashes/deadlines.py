@@ -265,7 +265,8 @@ def _is_met(condition: bytes, old_ms: int, new_ms: int) -> bool:
 def _deadlines(call: Call, unit_ms: int, base_ms: int) -> object:
     """Run ``key FIELDS n field ...``: time left after ``base_ms`` in units, rounded up.
 
-    In the last millisecond of a field's life, a small hash says -2, and a large one answers.
+    In the last millisecond of a field's life, a small hash says -2; a large one answers, as in
+    Redis.
     """
     value = hash_at(call, call.argv[1])
     fields = counted_fields(call, 2)
@@ -548,7 +549,7 @@ def hgetdel(call: Call) -> object:
 
 
 def sweep_fields(call: Call, db: Keyspace, now_ms: int, most: int) -> int:
-    """Remove up to ``most`` expired fields of one hash; return about how many, 0 if none is due."""
+    """Remove up to ``most`` expired fields of one hash; return about the work, 0 if none is due."""
     key = db.parts.next_due(now_ms)
     if key is None:
         return 1 if db.parts.is_due(now_ms) else 0

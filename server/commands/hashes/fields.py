@@ -53,7 +53,7 @@ def made(call: Call, key: bytes, found: Hash | None) -> Hash:
 
 
 def has_expired(call: Call, value: Hash, field: bytes) -> bool:
-    """Return whether a field has expired; none has while a file is loaded: it records the end."""
+    """Return whether a field has expired; while a file is loaded, only its records say that."""
     return (
         value.is_timed()
         and has_passed(value.deadline_ms(field), call.now_ms)
@@ -574,7 +574,7 @@ read_alike("HGETALL", _SmallHash())
 
 @alike("HSET", of_any_key=True)
 def hset_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Set fields of hashes without deadlines of fields, or of new hashes."""
+    """Set fields of hashes in which no field expires, or of new ones."""
     server = call.server
     width: i64 = len(requests[first])
     if width % 2 or not call.needs_no_events_of_any():
@@ -610,7 +610,7 @@ def hset_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 @alike("HINCRBY", of_any_key=True)
 def hincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Count up numbers in hashes that are there, without deadlines of fields."""
+    """Count up numbers in hashes that are there, in which no field expires."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     limits = call.server.data.hash_limits
@@ -629,7 +629,7 @@ def hincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
         if total is None or number is None:
             break
         total += number
-        # The outer bounds exceed a machine word, so that to compare with them takes longer.
+        # The outer bounds are no short integers, so that to compare with them takes longer.
         if not -_SURELY_INT64 < total < _SURELY_INT64 and not INT64_MIN <= total <= INT64_MAX:
             break
         value.put(words[2], b"%d" % total, limits)

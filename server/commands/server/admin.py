@@ -314,7 +314,7 @@ def config_get(call: Call) -> object:
 
 
 def config_set(call: Call) -> object:
-    """Change all of the parameters named, or none. Reply: OK. Raises: a wrong name or value."""
+    """Change all parameters named, or none. Reply: OK. Raises: a wrong name or value, a refusal."""
     argv = call.argv
     # What is logged of this call from here on must not hold a password.
     call.argv = _redacted(argv)
@@ -347,7 +347,10 @@ def config_resetstat(call: Call) -> object:
 
 
 def config_rewrite(call: Call) -> object:
-    """Write what is set into the configuration file. Reply: OK. Raises: no file, or it fails."""
+    """Write the settings into the configuration file. Reply: OK.
+
+    Raises: the server was started without a file, or the file cannot be written.
+    """
     config = call.server.config
     if not config.file:
         raise CommandError(errors.CONFIG_NO_FILE)
@@ -377,7 +380,7 @@ _MARKS: Final = "~~~~~^-.,_ "
 
 def lolwut(call: Call) -> object:
     """Reply: text that ends with the version."""
-    import random  # late: nobody waits for it
+    import random  # late: it is rarely needed
 
     args = Args(call.argv)
     if args.left >= 2 and args.flag(b"VERSION"):

@@ -162,7 +162,7 @@ def _texts(value: object) -> list[bytes]:
 
 
 def _nodes(call: Call) -> object:
-    """Print the nodes of the quicklist that Redis has for a large list; with 1, elements, too."""
+    """Print the nodes of the quicklist that Redis has for a large list; ``1`` adds the elements."""
     value = _entry(call, call.argv[2]).value
     rep = value.rep if isinstance(value, List) else None
     if not isinstance(rep, Row) or rep.is_listpack:

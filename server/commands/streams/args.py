@@ -114,7 +114,7 @@ class TrimOptions:
         self.threshold_at = 0
 
     def take(self, argv: list[bytes], at: int, word: bytes) -> int:
-        """Read the option ``word``, in lower case, at ``at``; return the next position, or ``at``."""
+        """Read the option ``word``, in lower case, at ``at``; return the next place, or ``at``."""
         more = len(argv) - 1 - at
         if (word == b"maxlen" or word == b"minid") and more:
             return self._take_strategy(argv, at, word, more)

@@ -235,7 +235,11 @@ def record_consumer(
 def note_claim(
     call: Call, key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int
 ) -> None:
-    """Report that ``nack``, as it is now, went to its consumer; the record has the last ID."""
+    """Report that ``nack``, as it is now, went to its consumer.
+
+    Args:
+        last_ms, last_seq: the group's last ID that the record carries.
+    """
     record: list[bytes] | None = None
     if call.recorded:
         record = claim_record(key, group, nack, last_ms, last_seq)

@@ -5,9 +5,9 @@ there are many IDs, they are kept in order. So a stream that has grown yields on
 ID has been passed. A key without a stream leaves its readers asleep.
 
 **What Redis does not have.** XLOOK says which of many streams have changed since a client looked at
-them last, by one string for each stream. XCOUNT and XSPLIT say how much a range of a stream holds,
-and where to cut it, because a client that reads in portions, or with several readers, has to know
-where a portion ends.
+them last, by one string for each stream, to compare whole. XCOUNT and XSPLIT say how much a range
+of a stream holds, and where to cut it, because a client that reads in portions, or with several
+readers, has to know where a portion ends.
 
 Source: t_stream.c; what differs from the public pages is decided by the code.
 """

@@ -116,7 +116,7 @@ class SharedStreams:
 
     @abstractmethod
     def set_mode(self, call: Call, stream: Stream, name: bytes, most: int) -> None:
-        """Run XGROUP SETMODE on a group that is there; ``most`` is of pending entries."""
+        """Run XGROUP SETMODE on a group that is there; ``most`` limits its pending entries."""
         raise NotImplementedError
 
     @abstractmethod

@@ -153,7 +153,7 @@ def xadd(call: Call) -> object:
             return None
         stream = new_stream(call, key)
     idmp: IdmpMap | None = None
-    iid: Iid = (0, 0, 0, b"", 0)  # of nobody
+    iid: Iid = (0, 0, 0, b"", 0)  # of no producer
     if len(pid):
         iid = iid_named(text, argv, at)
         idmp = stream.idmp
@@ -523,7 +523,7 @@ class Limits:
 
 
 def xcfgset(call: Call) -> object:
-    """Set limits; a new value makes the stream forget all iids. Reply: OK."""
+    """Set limits; a new value drops all iids. Reply: OK. Source: xcfgsetCommand."""
     return _set_limits(call, 1, b"idmp-duration", b"idmp-maxsize")
 
 
@@ -588,7 +588,7 @@ def xidmp_cfgget(call: Call) -> object:
 
 
 def xidmp_producers(call: Call) -> object:
-    """Reply: (pid, iids, ID of the oldest's entry, ID of the newest's), by pid; at most ``n``."""
+    """Reply: at most ``n``, by pid, of (pid, iids held, first iid's entry, last iid's entry)."""
     args = Args(call.argv, 3)
     pattern: Glob | None = None
     most = 0

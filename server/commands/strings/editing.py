@@ -83,7 +83,10 @@ def replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
 
 
 def incrbyfloat(call: Call) -> object:
-    """Recorded as the SET of its result. Reply: the sum, in decimal without an exponent."""
+    """Recorded as the SET of its result, so that nothing depends on how it was computed.
+
+    Reply: the sum, in decimal without an exponent.
+    """
     key = call.argv[1]
     found = writable(call, key)
     augend = long_double.from_integer(0) if found is None else long_double_of(found.value)

@@ -135,7 +135,10 @@ class StringOptions:
 
 
 def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
-    """Return the moment of ``time`` in ms since 1970, as ``unit`` says; raises CommandError."""
+    """Return the moment of ``time`` in ms since 1970, as ``unit`` (``EX`` and its kin) says.
+
+    Raises: CommandError for what is no integer, not positive or too far away.
+    """
     value = parse_integer(time)
     if value is None:
         raise CommandError(errors.NOT_AN_INTEGER)
@@ -220,7 +223,7 @@ def get(call: Call) -> object:
 
 
 def set_(call: Call) -> object:
-    """Recorded as ``_record`` says. After a deadline that has passed, the key is gone.
+    """Recorded as ``_record`` says. A deadline that has passed only removes the key.
 
     Reply: OK, or nil when the condition kept the key as it was; with GET the old value or nil.
     Source: t_string.c, setGenericCommand.
@@ -363,7 +366,7 @@ def getdel(call: Call) -> object:
 
 
 def getex(call: Call) -> object:
-    """Reply: the value or nil. Source: t_string.c, getexCommand: a time is read only for a key."""
+    """Reply: the value or nil. Source: getexCommand: the time is read only where there is a key."""
     key = call.argv[1]
     options = StringOptions()
     args = Args(call.argv, 2)
