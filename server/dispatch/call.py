@@ -166,7 +166,7 @@ class Call:
         return self.needs_no_events() and key not in waiting.queues[self.db.index]
 
     def needs_no_events_of_any(self) -> bool:
-        """Return whether ``needs_no_events`` holds, no client waits, and there are no regions."""
+        """Return ``needs_no_events`` if no client waits, ``db`` hides nothing, outside regions."""
         server = self.server
         alone = self.needs_no_events() and not self.db.hides and not server.blocking.key_count
         return alone and server.data.region is None
