@@ -1,1 +1,1 @@
-"""Users: who they are, what they may do, and what was refused."""
+"""Users, their rights, and what was refused."""

@@ -1,4 +1,4 @@
-"""What ACL LOG shows: requests that were refused, and logins that failed."""
+"""The entries of ACL LOG: requests that were refused, and logins that failed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,9 @@ _LOOKED_AT: Final = 10  # entries, the youngest, among which one that is alike i
 
 
 class Entry:
-    """What was refused, and how often.
+    """A refusal of the command, key or channel ``what``, and its count.
 
-    Attributes:
-        number: its own, of those that were noted.
-
-    Args:
-        what: the command, key or channel.
-        client: how CLIENT LIST shows who asked.
+    ``number`` is the entry's own; ``client`` is the client's line of CLIENT LIST.
     """
 
     def __init__(
@@ -61,7 +56,7 @@ class DenialLog:
         self._next_number = 0
 
     def add(self, new: Entry, limit: int) -> None:
-        """Note one more, and forget what is beyond ``limit``."""
+        """Add an entry, and remove those beyond ``limit``."""
         entries = self.entries
         if limit > 0:
             for at, entry in enumerate(entries[:_LOOKED_AT]):

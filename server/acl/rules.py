@@ -1,8 +1,8 @@
-"""The rules that make a user, what they have to know of commands, and files of users.
+"""The rules that make a user, the names of commands in them, and files of users.
 
 The table of commands (``server.dispatch.rows``) notes each of its rows here. Rules may also name
-commands of Redis that are not there, because a configuration that was made for Redis has to be
-understood. Such a rule allows nothing.
+commands of Redis that are not there, because a configuration for Redis has to be understood. Such a
+rule allows nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CommandBook:
         self._of_redis: set[bytes] = set()
 
     def add(self, name: bytes, categories: list[bytes]) -> None:
-        """Note a command that is there."""
+        """Add a command that is there."""
         if name not in self._categories:
             parent, bar, _ = name.partition(b"|")
             if bar:
@@ -68,7 +68,7 @@ class CommandBook:
         return name in self._categories
 
     def names(self) -> set[bytes]:
-        """All that are there."""
+        """Return the names of all commands that are there."""
         return set(self._categories)
 
     def knows(self, name: bytes) -> bool:
@@ -82,11 +82,11 @@ class CommandBook:
         return any(other.startswith(name + b"|") for other in self._names_of_redis())
 
     def children(self, name: bytes) -> list[bytes]:
-        """The subcommands of a command that are there."""
+        """Return the subcommands of a command that are there."""
         return self._children.get(name, [])
 
     def of_category(self, category: bytes) -> list[bytes]:
-        """The commands of a category, each before its own subcommands, by name."""
+        """Return the commands of a category, each before its own subcommands, by name."""
         bit = 1 << CATEGORIES.index(category)
         return sorted([name for name, those in self._categories.items() if those & bit])
 
@@ -133,7 +133,7 @@ def has_spaces(text: bytes) -> bool:
 
 
 def merged(words: list[bytes]) -> list[bytes]:
-    """The rules in a list of words: a selector may stand in several. Raises: UnmatchedError."""
+    """Return the rules in a list of words; a selector may fill several. Raises: UnmatchedError."""
     rules: list[bytes] = []
     opened: list[bytes] = []
     for word in words:
@@ -152,10 +152,7 @@ def merged(words: list[bytes]) -> list[bytes]:
 
 
 def check_rules(words: list[bytes]) -> None:
-    """Find out what is wrong with the rules of a user, whatever commands there are.
-
-    Raises: RuleError, UnmatchedError.
-    """
+    """Check the rules of a user, whatever commands there are. Raises: RuleError, UnmatchedError."""
     user = User(b"", False)
     for rule in merged(words):
         try:
@@ -166,10 +163,7 @@ def check_rules(words: list[bytes]) -> None:
 
 
 def change_user(user: User, rule: bytes, all_channels: bool) -> None:
-    """Apply one rule to a user.
-
-    Args:
-        all_channels: whether ``reset`` gives a user all channels.
+    """Apply one rule to a user; ``all_channels``: ``reset`` gives a user all channels.
 
     Raises: RuleError; then nothing has changed.
     """
@@ -206,7 +200,7 @@ def change_user(user: User, rule: bytes, all_channels: bool) -> None:
 
 
 def _password(rule: bytes, plain: bytes) -> bytes:
-    """The hash that a rule has, or that of the password it has behind ``plain``."""
+    """Return the hash that a rule has, or that of the password it has behind ``plain``."""
     if rule[:1] == plain:
         return hashed(rule[1:])
     digits = rule[1:]
@@ -298,7 +292,7 @@ def _add_channels(selector: Selector, rule: bytes) -> None:
 
 
 def _change_commands(selector: Selector, rule: bytes) -> None:
-    """``+name``, ``-name``, ``+container|sub``, ``+name|first-word``, ``+@category``."""
+    """Apply ``+name``, ``-name``, ``+container|sub``, ``+name|first-word`` or ``+@category``."""
     allow = rule[:1] == b"+"
     name = rule[1:].lower()
     if name[:1] == b"@":
@@ -369,7 +363,7 @@ class UsersError(Exception):
 
 
 def parse_users(text: bytes, path: str, all_channels: bool) -> dict[bytes, User]:
-    """The users of a file, by name. Raises: UsersError, with everything that is wrong."""
+    """Return the users of a file, by name. Raises: UsersError, with everything that is wrong."""
     users: dict[bytes, User] = {}
     errors: list[str] = []
     for number, line in enumerate(text.split(b"\n"), 1):
@@ -397,7 +391,6 @@ def parse_users(text: bytes, path: str, all_channels: bool) -> dict[bytes, User]
 
 
 def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> list[str]:
-    """Apply the rules of a line; what is wrong with it."""
     try:
         rules = merged(words)
     except UnmatchedError:
@@ -419,5 +412,5 @@ def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> 
 
 
 def rendered(users: list[User]) -> bytes:
-    """The contents of a file with these users."""
+    """Return the contents of a file with these users."""
     return b"".join([user.shown() + b"\n" for user in users])

@@ -1,7 +1,6 @@
 """Users: names, passwords, and rights in selectors, of which one has to fit a whole request.
 
-A selector is a set of rights that all have to fit a request together. A user has one of its own,
-and may have more, each in parentheses.
+A user has one selector of its own, and may have more, each in parentheses.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class KeyPattern:
         self.glob: Final = Glob(text)
 
     def shown(self) -> bytes:
-        """The rule that makes it."""
+        """Return the rule that makes it."""
         return _SIGNS[self.rights] + self.text
 
 
@@ -38,7 +37,7 @@ class ChannelPattern:
 
 
 class Selector:
-    """Says what may be done.
+    """A set of rights.
 
     Attributes:
         all_commands: without any exception.
@@ -46,8 +45,7 @@ class Selector:
         commands: names of those that are allowed, without ``all_commands``.
         first_words: of commands, not in ``commands``, that are allowed with these behind them.
         rules: about commands, after ``+@all`` or ``-@all``, in the form in which they are shown.
-        all_keys, keys: the patterns, of which there are none with ``all_keys``.
-        all_channels, channels: alike.
+        keys: the patterns, of which there are none with ``all_keys``; ``channels`` alike.
     """
 
     def __init__(self, all_channels: bool) -> None:
@@ -62,7 +60,7 @@ class Selector:
         self.channels: list[ChannelPattern] = []
 
     def copy(self) -> Selector:
-        """Another one with the same rights."""
+        """Return a copy with the same rights."""
         other = Selector(self.all_channels)
         other.all_commands = self.all_commands
         other.begins_with_all = self.begins_with_all
@@ -74,7 +72,7 @@ class Selector:
         other.channels = list(self.channels)
         return other
 
-    # What may be done
+    # Rights
 
     def is_unlimited(self) -> bool:
         """Return whether everything may be done."""
@@ -97,34 +95,34 @@ class Selector:
         return False
 
     def allows_every_key(self, rights: int) -> bool:
-        """Return whether that goes for each key there may be."""
+        """Return whether ``allows_key`` holds for every possible key."""
         if self.all_keys:
             return True
         return any(each.text == b"*" and each.rights & rights == rights for each in self.keys)
 
     def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
-        """Return whether a channel may be used; a pattern stands among them literally."""
+        """Return whether a channel may be used; a pattern must be listed literally."""
         return self.all_channels or fits_any(self.channels, channel, is_pattern)
 
-    # How it is shown
+    # The rules that make it
 
     def shown_commands(self) -> bytes:
-        """The rules about commands."""
+        """Return the rules about commands."""
         first = b"+@all" if self.begins_with_all else b"-@all"
         return b" ".join([first, *self.rules])
 
     def shown_keys(self) -> bytes:
-        """The rules about keys."""
+        """Return the rules about keys."""
         return b"~*" if self.all_keys else b" ".join([each.shown() for each in self.keys])
 
     def shown_channels(self) -> bytes:
-        """The rules about channels that add some."""
+        """Return the rules that add channels."""
         return (
             b"&*" if self.all_channels else b" ".join([b"&" + each.text for each in self.channels])
         )
 
     def shown(self) -> bytes:
-        """All rules that make it, beginning with nothing."""
+        """Return all rules that make it from a selector without rights."""
         channels = self.shown_channels()
         if not self.all_channels:
             channels = b"resetchannels " + channels
@@ -141,7 +139,7 @@ def fits_any(patterns: list[ChannelPattern], channel: bytes, is_pattern: bool) -
 
 
 def hashed(password: bytes) -> bytes:
-    """The SHA-256 of a password, as users keep it."""
+    """Return the SHA-256 of a password, as users keep it."""
     from hashlib import sha256  # late: it loads OpenSSL, and few servers have passwords
 
     return sha256(password).hexdigest().encode()
@@ -153,8 +151,8 @@ class User:
     Attributes:
         enabled: clients may log in.
         no_password: any password will do.
-        skips_checks: the flag ``skip-sanitize-payload``. It is shown, and changes nothing: what
-            RESTORE is given is always checked.
+        skips_checks: the flag ``skip-sanitize-payload``, which is shown but changes nothing:
+            RESTORE always checks what it is given.
         passwords: their SHA-256, in hexadecimal digits.
         selectors: the user's own, and then those in parentheses.
         limited: there is something that it may not do.
@@ -170,13 +168,13 @@ class User:
         self.limited = True
 
     def copy(self) -> User:
-        """Another one that is the same."""
+        """Return a copy of this user."""
         other = User(self.name, False)
         other.become(self)
         return other
 
     def become(self, other: User) -> None:
-        """Have the flags, passwords and rights of another user."""
+        """Take the flags, passwords and rights of another user."""
         self.enabled = other.enabled
         self.no_password = other.no_password
         self.skips_checks = other.skips_checks
@@ -185,11 +183,11 @@ class User:
         self.settle()
 
     def settle(self) -> None:
-        """Find out whether it is limited, after its rights have changed."""
+        """Set ``limited`` after the rights have changed."""
         self.limited = not any(each.is_unlimited() for each in self.selectors)
 
     def readable(self, keys: list[bytes]) -> list[bytes]:
-        """Those of some keys that it may read, by whichever commands."""
+        """Return those keys that it may read, by any command."""
         if not self.limited or any(each.allows_every_key(READS) for each in self.selectors):
             return keys
         return [key for key in keys if self._may_read(key)]
@@ -198,7 +196,7 @@ class User:
         return any(each.allows_key(key, READS) for each in self.selectors)
 
     def flags(self) -> list[bytes]:
-        """The words that say what it is, in their order."""
+        """Return its flags as words, in Redis's order."""
         flags = [b"on" if self.enabled else b"off"]
         if self.no_password:
             flags.append(b"nopass")
@@ -206,7 +204,7 @@ class User:
         return flags
 
     def shown(self) -> bytes:
-        """The line that makes it, as it stands in files."""
+        """Return the line that makes it, as it stands in files."""
         words = [b"user", self.name, *self.flags()]
         words += [b"#" + password for password in self.passwords]
         words.append(self.selectors[0].shown())
@@ -226,7 +224,7 @@ def _unlimited() -> User:
     return user
 
 
-# Whoever is no client: what is read from files, and other regions, which have a secret instead.
+# The user for what is read from files, and for other regions, which have a secret instead.
 UNLIMITED: Final = _unlimited()
 
 
@@ -234,14 +232,7 @@ DEFAULT_USER: Final = b"default"
 
 
 class Users:
-    """Who there is.
-
-    Args:
-        password: of the user ``default``; empty where it needs none.
-
-    Attributes:
-        default: who every client is that has not logged in.
-    """
+    """All users; clients begin as ``default``, which needs ``password`` unless that is empty."""
 
     def __init__(self, password: bytes) -> None:
         self.default: Final = UNLIMITED.copy()
@@ -250,25 +241,25 @@ class Users:
             self.set_password(password)
 
     def find(self, name: bytes) -> User | None:
-        """The user of a name."""
+        """Return the user of a name."""
         return self._by_name.get(name)
 
     def add(self, user: User) -> None:
-        """Have one more."""
+        """Add a user."""
         self._by_name[user.name] = user
 
     def remove(self, name: bytes) -> User | None:
-        """Forget a user, who is returned."""
+        """Remove and return a user."""
         return self._by_name.pop(name, None)
 
     def replace(self, others: dict[bytes, User]) -> None:
-        """Have these instead, of whom ``default`` may be one; else that has all rights again."""
+        """Replace all users; ``default`` gets all rights again unless it is one of them."""
         given = others.get(DEFAULT_USER)
         self.default.become(UNLIMITED if given is None else given)
         self._by_name = {**others, DEFAULT_USER: self.default}
 
     def all(self) -> list[User]:
-        """Everybody, in the order of their names."""
+        """Return all users, in the order of their names."""
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def login_needed(self) -> bool:
@@ -276,12 +267,12 @@ class Users:
         return not (self.default.enabled and self.default.no_password)
 
     def set_password(self, password: bytes) -> None:
-        """Let this be the one password of the default user; empty is none."""
+        """Set the only password of the default user; empty is none."""
         self.default.no_password = not password
         self.default.passwords = [hashed(password)] if password else []
 
     def authenticated(self, name: bytes, password: bytes) -> User | None:
-        """The user of this name, if it may log in with this password."""
+        """Return the user of this name, if it may log in with this password."""
         user = self._by_name.get(name)
         if user is None or not user.enabled:
             return None

@@ -55,7 +55,7 @@ def acl_cat(call: Call) -> object:
 
 
 def acl_genpass(call: Call) -> object:
-    """Reply: a password that nobody can guess, in hexadecimal digits."""
+    """Reply: an unpredictable password, in hexadecimal digits."""
     from secrets import token_hex  # late: it loads OpenSSL
 
     argv = call.argv
@@ -68,7 +68,7 @@ def acl_genpass(call: Call) -> object:
 
 
 def acl_dryrun(call: Call) -> object:
-    """Say whether a user may run a request. Reply: OK, or what it may not do of it."""
+    """Check whether a user may run a request. Reply: OK, or what it may not do of it."""
     user = call.server.users.find(call.argv[2])
     if user is None:
         raise CommandError(server_errors.unknown_user(call.argv[2]))
@@ -120,10 +120,7 @@ log: Final = logging.getLogger("headrace")
 
 
 def acl_setuser(call: Call) -> object:
-    """Make a user, or change one: all rules hold, or none. Reply: OK.
-
-    Raises: a name with spaces, a rule that is wrong.
-    """
+    """Make or change a user by all rules or none. Reply: OK. Raises: a wrong name or rule."""
     argv = call.argv
     call.argv = redacted(call.name(), argv)
     name = argv[2]
@@ -207,9 +204,7 @@ def acl_users(call: Call) -> object:
 
 
 def acl_load(call: Call) -> object:
-    """Have the users of the file, and no others. Reply: OK.
-
-    Clients stay where their user does.
+    """Replace the users by those of the file. Reply: OK. Clients stay where their user does.
 
     Raises: there is no file, or anything in it is wrong; then nothing has changed.
     """

@@ -1,4 +1,4 @@
-"""The commands on arrays, which are strings by index; ARGREP and AROP look at what they hold."""
+"""The commands on arrays, which are strings by index; ARGREP and AROP read their elements."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ RANGE_REMOVED: Final = Event(b"ardelrange", EVENT_ARRAY, touches=True)
 
 
 def created(call: Call, key: bytes) -> Array:
-    """A new one, without elements yet."""
+    """Return a new array for a key, without elements yet."""
     array = Array()
     call.put(key, array)
     return array
 
 
 def index_of(word: bytes, greatest: int = GREATEST) -> int:
-    """The index that a word spells; raises for anything else."""
+    """Return the index that a word spells; raises CommandError for anything else."""
     index = parse_unsigned(word)
     if index is None or index > greatest:
         raise CommandError(type_errors.BAD_INDEX)
@@ -46,12 +46,12 @@ def index_of(word: bytes, greatest: int = GREATEST) -> int:
 
 
 def number(value: int) -> object:
-    """A number of up to 64 bits without a sign, as a reply."""
+    """Return the reply for an unsigned number of up to 64 bits."""
     return value if value <= INT64_MAX else BigNumber(value)
 
 
 def add_number(packer: Packer, value: int) -> None:
-    """As ``number``, in a reply that is being packed."""
+    """Add an unsigned number of up to 64 bits to a reply."""
     if value <= INT64_MAX:
         packer.number(value)
     else:
@@ -126,7 +126,7 @@ def ardel(call: Call) -> object:
 
 
 def ardelrange(call: Call) -> object:
-    """Both ends of a range go, too, and either may stand first. Reply: how many were there."""
+    """Both ends are included, and either may stand first. Reply: how many were there."""
     argv = call.argv
     key = argv[1]
     if len(argv) % 2:
@@ -179,7 +179,7 @@ def _add_nulls(packer: Packer, count: int) -> None:
 
 
 def slots_of(mask: int, reverse: bool) -> list[int]:
-    """The bits of a mask that are set, from the lowest on, or from the highest."""
+    """Return the bits of a mask that are set, from the lowest on, or from the highest."""
     found = [slot for slot in range(SLOTS) if (mask >> slot) & 1]
     if reverse:
         found.reverse()
@@ -245,7 +245,7 @@ def arinsert(call: Call) -> object:
 
 
 def arring(call: Call) -> object:
-    """The cursor goes round among the first ``size`` indexes; the last elements before it stay.
+    """Put elements round the first ``size`` indexes; the last ones before the cursor stay.
 
     Reply: the index of the last one.
     """
@@ -273,8 +273,8 @@ def arring(call: Call) -> object:
 def _fit_ring(array: Array, size: int) -> None:
     """Put the elements before the cursor to the front, in order, if the ring changes its size.
 
-    A ring that grows needs that only if it has gone round: its cursor is within. What lies behind
-    a gap, as seen from the cursor, is no part of the ring.
+    A ring that grows needs that only if it has gone round: its cursor is within. What lies behind a
+    gap, as seen from the cursor, is no part of the ring.
     """
     length = array.length()
     if size == length or (size > length and not 0 < array.cursor < length):
@@ -295,7 +295,7 @@ def _fit_ring(array: Array, size: int) -> None:
 
 
 def _before_cursor(array: Array, most: int) -> list[int]:
-    """The indexes of the last insertions, the latest first; no more than there are elements.
+    """Return the indexes of the last insertions, the latest first, at most one for each element.
 
     Before index 0 comes the last one, because the cursor of a ring has gone round.
     """
@@ -397,7 +397,7 @@ def arinfo(call: Call) -> object:
 
 
 class _Slices:
-    """How Redis keeps the slices of an array whose elements have come from the lowest up."""
+    """The slices that Redis has for an array whose elements have come from the lowest up."""
 
     def __init__(self, array: Array) -> None:
         self._dense = 0
@@ -430,7 +430,6 @@ class _Slices:
             self._sparse_room += min(_SPARSE, max(_LEAST_SPARSE, _power_of_two(count)))
 
     def shown(self) -> list[tuple[object, object]]:
-        """The pairs of ARINFO FULL."""
         return [
             (b"dense-slices", self._dense),
             (b"sparse-slices", self._sparse),
@@ -441,22 +440,21 @@ class _Slices:
 
 
 def _power_of_two(least: int) -> int:
-    """The lowest power of two that is not below a number."""
     return 1 << (least - 1).bit_length()
 
 
 @mypyc_attr(allow_interpreted_subclasses=False)
 class Predicate:
-    """Says what an element has to be like."""
+    """A condition for elements."""
 
     @abstractmethod
     def holds(self, string: bytes) -> bool:
-        """Return whether it is."""
+        """Return whether an element meets it."""
         raise NotImplementedError
 
 
 class Text(Predicate):
-    """An element is a text, or has it within."""
+    """An element equals a text, or contains it."""
 
     def __init__(self, text: bytes, whole: bool, ignore_case: bool) -> None:
         self._text: Final = text.lower() if ignore_case else text
@@ -470,7 +468,7 @@ class Text(Predicate):
 
 
 class Glob(Predicate):
-    """A pattern with wildcards takes an element."""
+    """A pattern with wildcards fits an element."""
 
     def __init__(self, pattern: bytes, ignore_case: bool) -> None:
         self._glob: Final[glob.Glob] = glob.compiled(pattern, ignore_case)
@@ -480,11 +478,7 @@ class Glob(Predicate):
 
 
 class Expression(Predicate):
-    """A regular expression fits somewhere in an element.
-
-    Raises:
-        CommandError: the pattern is none.
-    """
+    """A regular expression fits somewhere in an element; raises CommandError for an invalid one."""
 
     def __init__(self, pattern: bytes, ignore_case: bool) -> None:
         from headrace.compat import regex  # late, because few ask for them
@@ -586,7 +580,7 @@ def argrep(call: Call) -> object:
 
 
 def _bound(word: bytes) -> int:
-    """An end of the range: an index, ``-`` for the first one or ``+`` for the last."""
+    """Return an end of the range: an index, ``-`` for the first one or ``+`` for the last."""
     if word == b"-":
         return 0
     return _LAST if word == b"+" else index_of(word)
@@ -594,16 +588,14 @@ def _bound(word: bytes) -> int:
 
 @mypyc_attr(allow_interpreted_subclasses=False)
 class _Sum:
-    """What is made of elements, one after another."""
+    """Base of AROP's operations, which take elements one after another."""
 
     @abstractmethod
     def take(self, string: bytes) -> None:
-        """One more."""
         raise NotImplementedError
 
     @abstractmethod
     def result(self) -> object:
-        """The reply."""
         raise NotImplementedError
 
 

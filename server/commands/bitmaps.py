@@ -26,10 +26,7 @@ COMBINED: Final = Event(b"set", EVENT_STRING, touches=True)
 
 
 def bit_offset(call: Call, word: bytes, width: int = 0) -> int:
-    """The offset of a bit that a word spells.
-
-    Args:
-        width: of the fields that ``#`` in front of a number counts; 0 where there are none.
+    """Return the offset of a bit; ``#`` counts fields of ``width`` bits, 0 where there are none.
 
     Raises: CommandError for what is no number, or too large for a string.
     """
@@ -38,7 +35,7 @@ def bit_offset(call: Call, word: bytes, width: int = 0) -> int:
     if offset is None:
         raise CommandError(type_errors.BIT_OFFSET)
     if counted:
-        # As in 64 bits, whatever that leads to: so it is in Redis.
+        # As in 64 bits with overflow, because Redis does so.
         offset = ((offset * width + INT64_MAX + 1) & 0xFFFFFFFFFFFFFFFF) - INT64_MAX - 1
     if offset < 0:
         raise CommandError(type_errors.BIT_OFFSET)
@@ -48,16 +45,9 @@ def bit_offset(call: Call, word: bytes, width: int = 0) -> int:
 
 
 class Target:
-    """The string of the key that a command is about to write bits into.
+    """The string of a key to write bits into, lengthened to hold bit ``last``.
 
-    It is created where it is missing, and filled up with zeros to be long enough.
-
-    Args:
-        last: the last bit that is written.
-
-    Attributes:
-        bits: the string.
-        grown: it was created, or has become longer.
+    ``grown``: it was created, or has become longer.
     """
 
     def __init__(self, call: Call, last: int) -> None:
@@ -96,12 +86,7 @@ def getbit(call: Call) -> object:
 
 
 class _Range:
-    """From where to where a command looks, both included.
-
-    Args:
-        start, end: as given; negative ones count from the end.
-        in_bits: they are offsets of bits, not of bytes.
-    """
+    """The range that a command reads, ends included; negative ones count from the end."""
 
     def __init__(self, start: int = 0, end: int = -1, in_bits: bool = False) -> None:
         self.start = start
@@ -145,10 +130,7 @@ def bitcount(call: Call) -> object:
 
 
 def bitpos(call: Call) -> object:
-    """Where no end is given, a string goes on with clear bits.
-
-    Reply: the first bit that is as asked for, or -1.
-    """
+    """Without an end, clear bits follow the string. Reply: the first bit as asked for, or -1."""
     argv = call.argv
     bit = integer(argv[2])
     if bit not in (0, 1):
@@ -175,7 +157,7 @@ def bitpos(call: Call) -> object:
 
 
 def bitop(call: Call) -> object:
-    """A source that is missing is an empty string; zeros stand behind the end of each.
+    """A missing source is an empty string, and zeros stand behind the end of each.
 
     Reply: the length of the result; where that is 0, the target is gone.
     """
@@ -227,7 +209,7 @@ def _folded(operation: int, sources: list[bytes]) -> bytes:
 
 
 def _one(sources: list[bytes]) -> bytes:
-    """Return what exactly one has."""
+    """Return the bits that are set in exactly one source."""
     any_has = sources[0]
     several_have = b""
     for source in sources[1:]:
@@ -252,14 +234,7 @@ _FAIL: Final = b"FAIL"
 
 
 class _Operation:
-    """One field that is read or written.
-
-    Args:
-        signed, width: what the field is.
-        offset: of its first bit.
-        number: to set or to add.
-        overflow: what becomes of a number that does not fit.
-    """
+    """One field to read or write, of ``width`` bits from ``offset`` on."""
 
     def __init__(
         self, name: bytes, signed: bool, width: int, offset: int, number: int, overflow: bytes
@@ -273,12 +248,11 @@ class _Operation:
         self.last: Final = offset + width - 1
 
     def read(self, data: bytes | bytearray) -> int:
-        """The number that stands there."""
         value = bits.read_field(data, self.offset, self.width)
         return value - (1 << self.width) if self.signed and value >> (self.width - 1) else value
 
     def fitting(self, number: int) -> int | None:
-        """The number to write instead of one that does not fit; None for nothing."""
+        """Return the number to write instead of one that does not fit; None for nothing."""
         low = -(1 << (self.width - 1)) if self.signed else 0
         high = low + (1 << self.width) - 1
         if low <= number <= high:
@@ -293,7 +267,7 @@ class _Operation:
 
 
 def _field_type(word: bytes) -> tuple[bool, int]:
-    """Return whether a type such as ``i16`` has a sign, and how many bits."""
+    """Return whether a type such as ``i16`` has a sign, and its bits."""
     signed = word.startswith(b"i")
     width = parse_integer(word[1:].partition(b"\0")[0])
     if not (signed or word.startswith(b"u")) or width is None:
@@ -386,7 +360,7 @@ _COUNT_WORDS: Final = 2  # of all of a string
 
 @alike("SETBIT", of_any_key=True)
 def setbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Bits of strings that were written into before, and are long enough."""
+    """Set bits of strings that were written into before, and are long enough."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True)
@@ -418,7 +392,7 @@ def setbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 @alike("GETBIT", of_any_key=True)
 def getbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Bits of strings that do not spell a number; there are zeros behind the end."""
+    """Get bits of strings that do not spell a number; there are zeros behind the end."""
     values = Values(call, requests, end)
     most_bytes = call.server.config.proto_max_bulk_len
     out = Packer(call.session.resp3)
@@ -444,8 +418,6 @@ def getbit_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 class _Count(Reader):
-    """How many bits are set."""
-
     def absent(self, out: Packer) -> None:
         out.number(0)
 

@@ -1,4 +1,4 @@
-"""Connections: PING, AUTH, HELLO, SELECT and RESET of one's own, CLIENT of all."""
+"""Connections: PING, AUTH, HELLO, SELECT and RESET for the client's own, CLIENT for all."""
 
 from __future__ import annotations
 
@@ -75,10 +75,7 @@ def quit_(call: Call) -> object:
 
 
 def reset(call: Call) -> object:
-    """Make the connection as it was when it was opened, its library's name left alone.
-
-    Reply: RESET. Source: networking.c, clearClientConnectionState.
-    """
+    """Reset the connection except its library's name. Reply: RESET. Source: networking.c."""
     server = call.server
     session = call.session
     stop_monitoring(server, session)
@@ -143,7 +140,6 @@ def hello(call: Call) -> object:
 
 
 def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes | None]:
-    """The (user, password) and the name that HELLO was given."""
     credentials: tuple[bytes, bytes] | None = None
     name: bytes | None = None
     at = 2
@@ -175,10 +171,7 @@ def select(call: Call) -> object:
 
 
 def authenticate(call: Call, name: bytes, password: bytes) -> None:
-    """Log the session in.
-
-    Raises: CommandError for a pair that does not fit.
-    """
+    """Log the session in; raises CommandError for a pair that does not fit."""
     server = call.server
     found = server.users.authenticated(name, password)
     if found is None:
@@ -188,7 +181,7 @@ def authenticate(call: Call, name: bytes, password: bytes) -> None:
 
 
 def stop_monitoring(server: Server, session: Session) -> None:
-    """Show a session no more commands of others."""
+    """Stop showing a session the commands of others."""
     if session.special & MONITORING:
         session.special &= ~MONITORING
         del server.clients.monitors[session]
@@ -196,12 +189,12 @@ def stop_monitoring(server: Server, session: Session) -> None:
 
 
 def is_plain(word: bytes) -> bool:
-    """Whether what C sees of a word is visible ASCII without spaces: CLIENT LIST shows that."""
+    """Return whether a word, up to a NUL, is visible ASCII without spaces, as CLIENT LIST needs."""
     return all(0x21 <= char <= 0x7E for char in errors.c_text(word))
 
 
 class ClientFilter:
-    """Which clients to close; what is None or 0 does not matter."""
+    """The filters of clients to close; None or 0 is no filter."""
 
     def __init__(self) -> None:
         self.address: bytes | None = None
@@ -213,7 +206,7 @@ class ClientFilter:
         self.skip_me = True
 
     def fits(self, session: Session, now_ms: int) -> bool:
-        """Return whether ``session`` is meant, ``skip_me`` left out."""
+        """Return whether the filters fit ``session``, ``skip_me`` left out."""
         return (
             (self.address is None or session.address == self.address)
             and (self.local_address is None or session.local_address == self.local_address)
@@ -225,12 +218,10 @@ class ClientFilter:
 
 
 def client_kill(call: Call) -> object:
-    """Close a client by its address, or all that fit the filters.
+    """Close a client by its address, or all that fit the filters; SKIPME is yes by default.
 
-    SKIPME is yes by default.
-
-    Reply: OK for an address alone, else how many were closed. Whoever closes itself gets the reply
-        first.
+    Reply: OK for an address alone, else how many were closed. A client that closes itself gets the
+        reply first.
     Raises: an address alone that no client has; filters that are wrong.
     """
     argv = call.argv
@@ -318,10 +309,7 @@ def client_info(call: Call) -> object:
 
 
 def client_list(call: Call) -> object:
-    """Reply: text, a line for each client, oldest first.
-
-    Raises: a type that there is not, an ID that is no integer, any other word.
-    """
+    """Reply: text, a line for each client, oldest first. Raises: a wrong type, ID or word."""
     argv = call.argv
     everybody = call.server.clients.everybody()
     option = argv[2].lower() if len(argv) > 2 else b""
@@ -425,10 +413,7 @@ def client_reply(call: Call) -> object:
 
 
 def client_pause(call: Call) -> object:
-    """Hold requests back for so many milliseconds.
-
-    A pause that lasts longer already keeps its end. Reply: OK.
-    """
+    """Hold requests back for so many ms; a pause that lasts longer keeps its end. Reply: OK."""
     argv = call.argv
     if len(argv) > 4:
         raise CommandError(errors.bad_subcommand(b"client", argv[1]))
@@ -447,10 +432,7 @@ def client_unpause(call: Call) -> object:
 
 
 def client_unblock(call: Call) -> object:
-    """End the wait of a blocked client.
-
-    Reply: 1, or 0 when there is no such client or it does not wait.
-    """
+    """End the wait of a blocked client. Reply: 1, or 0 when no such client waits."""
     argv = call.argv
     if len(argv) > 4:
         raise CommandError(errors.bad_subcommand(b"client", argv[1]))
@@ -468,7 +450,7 @@ def client_unblock(call: Call) -> object:
 
 
 def client_tracking(call: Call) -> object:
-    """Be notified when what this client has read changes, or no longer. Reply: OK.
+    """Notify this client when what it has read changes, or stop that. Reply: OK.
 
     Raises: options that exclude each other, or what holds already.
     Source: networking.c, clientCommand; tracking.c.
@@ -489,7 +471,6 @@ def client_tracking(call: Call) -> object:
 
 
 def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
-    """Return what a request asks for, and the prefixes that it names."""
     args = Args(call.argv, 3)
     asked = Tracking(call.session.id)
     prefixes: list[bytes] = []
@@ -516,7 +497,6 @@ def _parse_options(call: Call) -> tuple[Tracking, list[bytes]]:
 
 
 def _check(session: Session, asked: Tracking, prefixes: list[bytes]) -> None:
-    """Refuse what does not go together, or not with what holds."""
     if prefixes and not asked.broadcast:
         raise CommandError(errors.PREFIX_WITHOUT_BCAST)
     present = tracking_of(session)
@@ -545,7 +525,7 @@ def _overlap(one: bytes, other: bytes) -> bool:
 
 
 def client_caching(call: Call) -> object:
-    """Say whether what the next request or transaction reads counts. Reply: OK."""
+    """Set whether what the next request or transaction reads is tracked. Reply: OK."""
     session = call.session
     tracking = tracking_of(session)
     if tracking is None:
@@ -562,12 +542,12 @@ def client_caching(call: Call) -> object:
 
 
 def client_getredir(call: Call) -> object:
-    """Reply: the ID of the client that gets the messages, 0 for this one, -1 for nobody."""
+    """Reply: the ID of the client that gets the messages, 0 for this one, -1 without tracking."""
     return redirect_of(call.session)
 
 
 def client_trackinginfo(call: Call) -> object:
-    """Reply: map of flags, who gets the messages, and prefixes."""
+    """Reply: map of flags, the client that gets the messages, and prefixes."""
     session = call.session
     tracking = tracking_of(session)
     flags: list[object] = [b"off" if tracking is None else b"on"]

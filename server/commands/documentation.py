@@ -1,8 +1,8 @@
 """The documentation of commands, as COMMAND DOCS and the HELP of containers show it.
 
 It stands in the tables of ``server.commands``, below the line that declares a command, and is kept
-by lower-case names (``container|subcommand``). The text is there from the start, and is looked into
-when documentation is first asked for:
+by lower-case names (``container|subcommand``). The text is there from the start, and is parsed when
+documentation is first asked for:
 
 - what the command does, one sentence;
 - its arguments, in the notation of ``compat.doc_notation``; no line where it has none;
@@ -28,7 +28,7 @@ _DOCS: Final[dict[str, Doc]] = {}
 
 
 def documentation() -> dict[str, Doc]:
-    """That of all commands in the tables that have been read."""
+    """Return the documentation of all commands in the tables that have been read."""
     while TABLES:
         path, text = TABLES.pop()
         _read_docs(text, path)
@@ -87,7 +87,7 @@ _LAST: Final = (b"HELP", b"    Print this help.")
 
 
 def show_help(call: Call) -> object:
-    """``CONTAINER HELP``: the subcommands, each with its arguments and what it does.
+    """Run ``CONTAINER HELP``: each subcommand with its arguments and its purpose.
 
     Reply: list of status lines; the last two, as Redis has them, are of HELP itself.
     """

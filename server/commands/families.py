@@ -10,7 +10,7 @@ from headrace.server.commands.documentation import show_help
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import MODULES, Command, Handler, TableError, every_row
 
-# Modules that are imported when one of their commands is called, because few servers are asked.
+# Modules that are imported when one of their commands is called, because few servers need them.
 LATE: Final = ("headrace.server.commands.server.cluster", "headrace.server.commands.server.hotkeys")
 
 
@@ -29,11 +29,7 @@ class Late:
 
 
 def bind() -> None:
-    """Find the function of each row that has none yet, where the row says that it is.
-
-    Raises:
-        TableError: a command has no function.
-    """
+    """Set the function of each row that has none yet; raises TableError for a missing one."""
     for name in MODULES:
         if name not in LATE:
             import_module(name)

@@ -60,7 +60,7 @@ def metres_in(unit: bytes) -> float:
 
 
 def coordinates(longitude: bytes, latitude: bytes) -> tuple[float, float]:
-    """The place that two words spell; raises CommandError where there is none."""
+    """Return the place that two words spell; raises CommandError where there is none."""
     east = parse_double(longitude)
     north = parse_double(latitude)
     if isnan(east) or isnan(north):
@@ -71,7 +71,7 @@ def coordinates(longitude: bytes, latitude: bytes) -> tuple[float, float]:
 
 
 def distance(word: bytes, error: bytes) -> float:
-    """The number that a word spells; raises ``error`` where there is none."""
+    """Return the distance that a word spells; raises ``error`` where there is none."""
     value = parse_double(word)
     if isnan(value):
         raise CommandError(error)
@@ -79,7 +79,7 @@ def distance(word: bytes, error: bytes) -> float:
 
 
 def distance_text(value: float) -> bytes:
-    """A distance with four decimals, as it is answered."""
+    """Return the text of a distance, with four decimals."""
     return b"%d.%04d" % divmod(round(value * 10000.0), 10000)
 
 
@@ -121,7 +121,7 @@ def geoadd(call: Call) -> object:
 
 
 def _add_one(call: Call, argv: list[bytes]) -> int:
-    """GEOADD of one member without options, which most are."""
+    """Run GEOADD of one member without options, which most are."""
     longitude, latitude = coordinates(argv[2], argv[3])
     score = score_of(longitude, latitude)
     key = argv[1]
@@ -133,7 +133,7 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
 
 
 def _score(value: SortedSet | None, member: bytes) -> float:
-    """The score of a member; not a number where it is not there."""
+    """Return the score of a member; not a number where it is not there."""
     return float("nan") if value is None else value.score(member)
 
 
@@ -196,12 +196,7 @@ _SPARE: Final = 4  # for each member that is wanted so many are looked at, and t
 
 @mypyc_attr(acyclic=True)
 class Found:
-    """A member that lies in the shape.
-
-    Attributes:
-        packed: the member as a packed string.
-        distance_m: from the point, where it is asked for.
-    """
+    """A member that lies in the shape; ``distance_m`` is from the point, where it is asked for."""
 
     def __init__(
         self, packed: bytes, score: float, longitude: float, latitude: float, distance_m: float
@@ -218,15 +213,7 @@ def _distance(found: Found) -> float:
 
 
 class Search:
-    """What a command of this module asks for.
-
-    Args:
-        kind: ``_AROUND_PLACE``, ``_AROUND_MEMBER`` or ``_SEARCH``.
-        may_store: the result may be stored; of a ``_SEARCH`` it is.
-
-    Raises:
-        CommandError: it is not well formed, or the key holds another type.
-    """
+    """A request of one ``kind``. Raises: CommandError for wrong options, or another type of key."""
 
     def __init__(self, call: Call, kind: int, may_store: bool) -> None:
         argv = call.argv
@@ -339,7 +326,6 @@ class Search:
         self._shape.height_m = north * self._metres
 
     def _check(self, name: bytes) -> None:
-        """Raise CommandError where the options do not fit together."""
         search = self._kind == _SEARCH
         if self.store_key is not None and (self._distances or self._hashes or self._places):
             raise CommandError(type_errors.stored_with_more(search))
@@ -351,7 +337,7 @@ class Search:
             raise CommandError(type_errors.ANY_WITHOUT_COUNT)
 
     def results(self) -> list[Found]:
-        """The members that lie in the shape, in the order that is asked for."""
+        """Return the members that lie in the shape, in the order that is asked for."""
         value = self._value
         if value is None:
             return []
@@ -405,7 +391,7 @@ class Search:
             number += 1
 
     def reply(self, resp3: bool, results: list[Found]) -> object:
-        """The results, each with what is asked for besides."""
+        """Return the results, each with what is asked for besides."""
         parts = 1 + self._distances + self._hashes + self._places
         out = Packer(resp3)
         out.array(len(results))
@@ -424,7 +410,7 @@ class Search:
         return out.packed()
 
     def stored(self, results: list[Found]) -> list[tuple[float, bytes]]:
-        """The results as they are stored, in order: by their places, or by their distances."""
+        """Return the results to store, in order: by their places, or by their distances."""
         pairs: list[tuple[float, bytes]] = []
         for each in results:
             score = each.distance_m / self._metres if self.store_distances else each.score
@@ -447,7 +433,7 @@ def _run(call: Call, kind: int, may_store: bool) -> object:
 
 @finds_keys("GEORADIUS", "GEORADIUSBYMEMBER")
 def _radius_keys(argv: list[bytes]) -> list[int]:
-    """The keys of GEORADIUS and GEORADIUSBYMEMBER: the one to store the result in may be last."""
+    """Return the keys of GEORADIUS and GEORADIUSBYMEMBER; that of STORE may be last."""
     found = [1]
     at = 5
     while at < len(argv) - 1:
@@ -490,7 +476,7 @@ def geosearchstore(call: Call) -> object:
 
 @alike("GEOADD", of_any_key=True)
 def geoadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Single members of sorted sets that are there, or are made; recorded as ZADD."""
+    """Add single members to sorted sets, which may be new; recorded as ZADD."""
     if len(requests[first]) != ONE_PLACE or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     scores = vec[float]()

@@ -37,7 +37,7 @@ MADE_DENSE: Final = Event(b"", EVENT_STRING)
 
 
 def sketch_at(call: Call, key: bytes) -> bytes | bytearray | None:
-    """The HyperLogLog of a key or None, only to be read; raises WRONGTYPE."""
+    """Return the HyperLogLog of a key or None, only to be read; raises WRONGTYPE."""
     value = buffer_at(call, key)
     if value is not None and not is_sketch(value):
         raise CommandError(type_errors.NOT_A_SKETCH)
@@ -45,7 +45,7 @@ def sketch_at(call: Call, key: bytes) -> bytes | bytearray | None:
 
 
 def sketch_to_change(call: Call, key: bytes) -> bytearray | None:
-    """The HyperLogLog of a key that is about to change, or None; raises WRONGTYPE."""
+    """Return the HyperLogLog of a key that is about to change, or None; raises WRONGTYPE."""
     found = writable(call, key)
     if found is None:
         return None
@@ -56,7 +56,7 @@ def sketch_to_change(call: Call, key: bytes) -> bytearray | None:
 
 
 def created(call: Call, key: bytes) -> bytearray:
-    """A new one, without elements."""
+    """Return a new HyperLogLog for a key, without elements."""
     sketch = bytearray(EMPTY)
     call.put(key, sketch)
     return sketch
@@ -83,7 +83,7 @@ def pfadd(call: Call) -> object:
 
 
 def pfcount(call: Call) -> object:
-    """The estimate of a single one is kept in its string, which is a change, and recorded.
+    """The estimate of a single key is kept in its string, which is a change, and recorded.
 
     Reply: about how many different elements all of them together have been given.
     """
@@ -144,7 +144,7 @@ _STANDARD_ERROR: Final = 1.04 / 128  # 128 being the root of the number of regis
 
 
 def pfdebug(call: Call) -> object:
-    """``GETREG|DECODE|ENCODING|TODENSE key``; ``SIMD ON|OFF``, which has no effect.
+    """Run ``GETREG|DECODE|ENCODING|TODENSE key``; ``SIMD ON|OFF`` has no effect.
 
     Reply: the registers; the runs of the sparse form; its name; 1 where it was made dense.
     """
@@ -191,10 +191,7 @@ def _make_dense(call: Call, key: bytes, sketch: bytearray) -> bool:
 
 
 def pfselftest(call: Call) -> object:
-    """Give elements to both forms, and look whether they agree and estimate well.
-
-    Reply: OK. Raises: CommandError where something is wrong.
-    """
+    """Check that both forms agree and estimate well. Reply: OK. Raises: CommandError if not."""
     sparse = bytearray(EMPTY)
     dense = made_dense(EMPTY)
     checkpoint = 10
@@ -230,7 +227,7 @@ _COUNT_WORDS: Final = 2  # of one key
 
 @alike("PFADD", of_any_key=True)
 def pfadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Elements of HyperLogLogs that are there, and were written into before."""
+    """Add elements to HyperLogLogs that are there, and were written into before."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end, writes=True)
@@ -267,7 +264,7 @@ def pfadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 class _Estimate(Reader):
-    """Estimates that are known; a sketch that is asked for again is not looked at again."""
+    """Answers with known estimates; it reads a sketch that is asked for again only once."""
 
     def __init__(self) -> None:
         super().__init__(_COUNT_WORDS)
@@ -292,7 +289,7 @@ class _Estimate(Reader):
 
 @alike("PFCOUNT", of_any_key=True)
 def pfcount_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Estimates that single HyperLogLogs hold."""
+    """Answer with the estimates that single HyperLogLogs hold."""
     if call.session.special & NO_TOUCH:
         return NONE_ALIKE, NO_REPLIES
     return _Estimate().run(call, requests, first, end)

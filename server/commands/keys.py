@@ -53,7 +53,7 @@ def del_(call: Call) -> object:
 
 
 def _delete_some(call: Call, argv: list[bytes], low: int, high: int) -> int:
-    """Delete the keys ``argv[low:high]`` and report each; how many were there."""
+    """Delete the keys ``argv[low:high]`` and report each; return how many were there."""
     db = call.db
     deleted = 0
     for at in range(low, high):
@@ -66,8 +66,6 @@ def _delete_some(call: Call, argv: list[bytes], low: int, high: int) -> int:
 
 
 class _Deletion(Lengthy):
-    """DEL or UNLINK of very many keys."""
-
     def __init__(self, call: Call, name: bytes) -> None:
         super().__init__(call.argv, 1, 1)
         self._name: Final = name
@@ -90,7 +88,7 @@ class _Deletion(Lengthy):
 @lengthy("DEL")
 @lengthy("UNLINK")
 def del_lengthy(call: Call) -> Lengthy | None:
-    """Very many keys."""
+    """Return the DEL or UNLINK of very many keys."""
     return None if in_region(call) else _Deletion(call, call.name().upper())
 
 
@@ -104,7 +102,7 @@ def exists(call: Call) -> object:
 
 
 def touch(call: Call) -> object:
-    """As EXISTS, and an access, even for a client with NO-TOUCH on."""
+    """Count keys as EXISTS, and an access of each, even for a client with NO-TOUCH on."""
     count = 0
     for key in call.argv[1:]:
         if call.counted(key):
@@ -163,10 +161,7 @@ def _rename(call: Call, only_new: bool) -> bool:
 
 
 def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) -> None:
-    """Put a value and its deadline under a name, whether a key has it or not.
-
-    A key that is there keeps its place, so a scan that is under way meets it.
-    """
+    """Set a value and its deadline; a key that is there keeps its place, so that scans meet it."""
     call.created_in(db, key)
     db.put(key, value, call.now_ms)
     if moment_ms == NO_EXPIRY:
@@ -267,7 +262,7 @@ def object_freq(call: Call) -> object:
 
 
 def _inspect(call: Call) -> Entry | None:
-    """The entry asked about: no access, but a hit or a miss."""
+    """Return the entry asked about; counts no access, but a hit or a miss."""
     found = call.db.entry(call.argv[2], call.now_ms)
     if found is None:
         call.server.statistics.keyspace_misses += 1
@@ -277,10 +272,7 @@ def _inspect(call: Call) -> Entry | None:
 
 
 def scan(call: Call) -> object:
-    """See ``storage.keyspace``.
-
-    Reply: the next cursor, 0 at the end, and the keys found among ``count``.
-    """
+    """Reply: the next cursor, 0 at the end, and those of ``count`` keys that fit the pattern."""
     cursor = parse_unsigned(call.argv[1])
     if cursor is None:
         raise CommandError(errors.INVALID_CURSOR)
@@ -379,7 +371,7 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
 
 
 def _conditions(argv: list[bytes]) -> int:
-    """The conditions that follow the time, as bits."""
+    """Return the conditions that follow the time, as bits."""
     found = 0
     for word in argv[3:]:
         bit = _CONDITIONS.get(word.upper())
@@ -434,7 +426,7 @@ def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
     left_ms = max(0, deadline_ms - base_ms)
     if unit_ms == 1:
         return left_ms
-    # Half a second is not added first: the latest deadline there is would overflow.
+    # Half a second is not added first, because the latest possible deadline would overflow.
     return left_ms // 1000 + (1 if left_ms % 1000 >= 500 else 0)
 
 

@@ -25,7 +25,7 @@ from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import ElementOf
 from headrace.storage.list.list import LIST, List
 
-# Whoever waits for a number of elements may have enough of them.
+# A client that waits for a number of elements may have enough of them.
 PUSHED_LEFT: Final = Event(b"lpush", EVENT_LIST, touches=True, wakes=True)
 PUSHED_RIGHT: Final = Event(b"rpush", EVENT_LIST, touches=True, wakes=True)
 INSERTED: Final = Event(b"linsert", EVENT_LIST, touches=True, wakes=True)
@@ -37,17 +37,17 @@ TRIMMED: Final = Event(b"ltrim", EVENT_LIST, touches=True)
 
 
 def pushed(right: bool) -> Event:
-    """Elements were added at an end."""
+    """Return the event of elements that were added at an end."""
     return PUSHED_RIGHT if right else PUSHED_LEFT
 
 
 def popped(right: bool) -> Event:
-    """Elements were taken away at an end."""
+    """Return the event of elements that were removed at an end."""
     return POPPED_RIGHT if right else POPPED_LEFT
 
 
 def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:
-    """Where the elements from ``first`` to ``last`` begin, and how many of ``size`` they are.
+    """Return the start and number of the elements from ``first`` to ``last``, of ``size``.
 
     Both are included; negative ones are counted from the end.
     """
@@ -72,7 +72,7 @@ def is_right(word: bytes) -> bool:
 def report_pop(
     call: Call, key: bytes, value: List, right: bool, record: list[bytes] | None, count: int
 ) -> None:
-    """Report that so many elements of an end have gone, and the key with the last of them."""
+    """Report that ``count`` elements of an end have gone, and the key with the last of them."""
     call.changed(key, popped(right), record, count)
     drop_empty(call, key, value)
 
@@ -81,7 +81,6 @@ _ENDS: Final = (b"LEFT", b"RIGHT")
 
 
 def _pop_first(call: Call, pop: Pop) -> object:
-    """Pop from the first list there is; None where there is none."""
     for key in pop.keys:
         value = list_to_change(call, key)
         if value is not None:
@@ -170,10 +169,7 @@ def _pop_some(call: Call, right: bool) -> object:
 
 
 def lmpop(call: Call) -> object:
-    """Recorded as LPOP or RPOP of the key.
-
-    Reply: [key, [element, ...]] of the first list there is, or nil.
-    """
+    """Recorded as LPOP or RPOP. Reply: [key, [element, ...]] of the first list there is, or nil."""
     popped = _pop_first(call, Pop(call.argv, 1, _ENDS))
     return NULL_ARRAY if popped is None else popped
 
@@ -197,10 +193,7 @@ def lindex(call: Call) -> object:
 
 
 def lrange(call: Call) -> object:
-    """Both ends are included, negative ones are counted from the end of the list.
-
-    Reply: list of the elements.
-    """
+    """Both ends are included, negative ones count from the end. Reply: list of the elements."""
     first = integer(call.argv[2])
     last = integer(call.argv[3])
     value = list_at(call, call.argv[1])
@@ -306,10 +299,7 @@ def lrem(call: Call) -> object:
 
 
 def ltrim(call: Call) -> object:
-    """Recorded if anything was removed, reported in any case.
-
-    Reply: OK.
-    """
+    """Recorded if anything was removed, reported in any case. Reply: OK."""
     argv = call.argv
     first = integer(argv[2])
     last = integer(argv[3])
@@ -340,12 +330,7 @@ def rpoplpush(call: Call) -> object:
 
 
 def _move(call: Call, from_right: bool, to_right: bool, record: list[bytes]) -> object:
-    """Move one element from the first key of a request to the second, which may be the same.
-
-    The push is reported before the pop, as Redis does.
-
-    Reply: the element, or None without a source.
-    """
+    """Move an element, also within one list; the push is reported before the pop, as in Redis."""
     key, target_key = call.argv[1], call.argv[2]
     source = list_to_change(call, key)
     if source is None:
@@ -361,7 +346,7 @@ def _move(call: Call, from_right: bool, to_right: bool, record: list[bytes]) -> 
 
 
 def _target(call: Call, key: bytes) -> List:
-    """The list that elements are moved to, which may be a new one."""
+    """Return the list that elements are moved to, which may be a new one."""
     target = list_to_change(call, key)
     if target is None:
         target = List()
@@ -370,15 +355,10 @@ def _target(call: Call, key: bytes) -> List:
 
 
 class Batch:
-    """``[COUNT|EXACTLY count OBO|BULK]``: how many elements are moved, and in which order.
+    """The number and order of elements to move: ``[COUNT|EXACTLY count OBO|BULK]`` from ``at`` on.
 
-    Args:
-        at: where that stands.
-
-    Attributes:
-        one_by_one: each is pushed before the next one, so pushes at the left turn them round.
-
-    Raises: CommandError.
+    Raises: CommandError. With ``one_by_one`` each is pushed before the next, which reverses them at
+    the left.
     """
 
     def __init__(self, argv: list[bytes], at: int) -> None:
@@ -401,7 +381,7 @@ class Batch:
         self.one_by_one = order == b"OBO"
 
     def words(self, count: int) -> list[bytes]:
-        """Return what asks for as many as there were, in the same order."""
+        """Return the option that asks for ``count`` elements in the same order."""
         return [b"EXACTLY", b"%d" % count, b"OBO" if self.one_by_one else b"BULK"]
 
 
@@ -414,14 +394,10 @@ def lmovem(call: Call) -> object:
 
 
 def _move_some(call: Call, from_right: bool, to_right: bool, batch: Batch, waited: bool) -> object:
-    """Move elements from the first key of a request to the second.
+    """Move elements from the first key of a request to the second; None if there are too few.
 
-    The push is reported before the pop, unless both are the same key.
-
-    Args:
-        waited: the request has a timeout, and is recorded as LMOVEM of as many as there were.
-
-    Reply: list of the elements in the order of the destination; None if there are too few.
+    The push is reported before the pop, unless both are the same key. If ``waited``, the request
+    has a timeout, and is recorded as LMOVEM of as many as there were.
     """
     argv = call.argv
     key, target_key = argv[1], argv[2]
@@ -449,7 +425,7 @@ def _move_some(call: Call, from_right: bool, to_right: bool, batch: Batch, waite
 
 
 class ElementsOfList(ElementOf):
-    """So many elements of a list at least."""
+    """At least a number of elements of a list."""
 
     def __init__(self, least: int) -> None:
         super().__init__(LIST, List, least)
@@ -533,13 +509,13 @@ _POP_WORDS: Final = 2  # without a count
 
 @alike("LPUSH", of_any_key=True)
 def lpush_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Elements in front of lists that are there, or are made."""
+    """Push elements in front of lists, which are made where they are missing."""
     return _push_alike(call, requests, first, end, False)
 
 
 @alike("RPUSH", of_any_key=True)
 def rpush_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Elements behind lists that are there, or are made."""
+    """Push elements behind lists, which are made where they are missing."""
     return _push_alike(call, requests, first, end, True)
 
 
@@ -571,18 +547,18 @@ def _push_alike(call: Call, requests: Requests, first: int, end: int, right: boo
 
 @alike("LPOP", of_any_key=True)
 def lpop_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """First elements of lists, which go with their last one."""
+    """Pop first elements of lists, which go with their last one."""
     return _pop_alike(call, requests, first, end, False)
 
 
 @alike("RPOP", of_any_key=True)
 def rpop_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Last elements of lists, which go with their last one."""
+    """Pop last elements of lists, which go with their last one."""
     return _pop_alike(call, requests, first, end, True)
 
 
 def _pop_alike(call: Call, requests: Requests, first: int, end: int, right: bool) -> Ran:
-    """A request for a key that is not there is answered as well, but leaves no record."""
+    """Pop elements; a request for a missing key is answered, too, but leaves no record."""
     server = call.server
     if len(requests[first]) != _POP_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
@@ -617,8 +593,6 @@ def _pop_alike(call: Call, requests: Requests, first: int, end: int, right: bool
 
 
 class _Element(Reader):
-    """The element at an index."""
-
     def absent(self, out: Packer) -> None:
         out.null()
 
@@ -642,7 +616,7 @@ read_alike("LINDEX", _Element())
 
 @alike("LRANGE", of_any_key=True)
 def lrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Elements of lists, put together in one go."""
+    """Write the elements of lists together."""
     values = Values(call, requests, end)
     out = ArraysOfStrings()
     hits = 0

@@ -31,14 +31,14 @@ Regions are described in [active-active.md](active-active.md), the others in
 [consumer-groups.md](consumer-groups.md) and [idempotent-producers.md](idempotent-producers.md).
 """
 
-# Why a command is not there, by its name, its container or the chapter it belongs to.
+# The reason why a command is not there, by its name, its container or its chapter.
 MISSING: Final[dict[str, str]] = {
     "module": "vector sets are a module of Redis",
     "backup": "the files of snapshots and of the append-only file can be copied at any time",
 }
 NOT_YET: Final = "not there yet"
 
-# What there is to know of commands that are there.
+# Remarks on commands that are there.
 REMARKS: Final[dict[str, str]] = {
     "cluster": "with `cluster-enabled yes`: of a cluster of one node",
     "module|load": "refused",
@@ -48,13 +48,13 @@ REMARKS: Final[dict[str, str]] = {
 
 
 def why_missing(chapter: str, name: str) -> str:
-    """Why a command is not there."""
+    """Return why a command is not there."""
     container = name.partition("|")[0]
     return MISSING.get(name) or MISSING.get(container) or MISSING.get(chapter) or NOT_YET
 
 
 def render() -> str:
-    """The whole document."""
+    """Return the whole document."""
     there = documentation()
     total = 0
     found = 0

@@ -1,4 +1,4 @@
-"""A value as bytes, and keys that go to another server: DUMP, RESTORE, MIGRATE."""
+"""DUMP, RESTORE and MIGRATE: a value as bytes, and keys that move to another server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def dump(call: Call) -> object:
 
 
 class _Options:
-    """What stands behind the value: ``[REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]``."""
+    """The options behind the value: ``[REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]``."""
 
     def __init__(self, argv: list[bytes]) -> None:
         self.replace = False
@@ -75,10 +75,10 @@ class _Options:
 
 
 def restore(call: Call) -> object:
-    """Make a key of what DUMP gave. Reply: OK.
+    """Set a key to the value of a DUMP. Reply: OK. Source: cluster.c, restoreCommand.
 
     IDLETIME and FREQ hold where the policy of eviction asks for them. A deadline that has passed
-    leaves no key, which counts as expired. Source: cluster.c, restoreCommand.
+    leaves no key, which counts as expired.
     """
     key = call.argv[1]
     db = call.db
@@ -116,10 +116,10 @@ def restore(call: Call) -> object:
 
 
 def _report(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: bool) -> None:
-    """Report what was done.
+    """Report a RESTORE, recorded as it came, but with an absolute deadline.
 
-    The record is the command as it came, its deadline absolute. Where the files are to be such that
-    Redis can read them, it is what makes the key: Redis has no use for our bytes.
+    Where Redis is to read the files, the record is what makes the key, because Redis cannot read
+    our bytes.
     """
     record = call.argv
     if moment_ms and not options.absolute:
@@ -152,7 +152,7 @@ class Peer:
 
     Args:
         timeout_ms: how long each step may take.
-        source: where it begins; None where the system lets it begin.
+        source: the local address; None leaves it to the system.
 
     Raises:
         CommandError: the name means no address, or there is no socket for it; in ``send`` and
@@ -179,7 +179,7 @@ class Peer:
         self._socket.close()
 
     def send(self, wire: bytes) -> None:
-        """Connect, and send this."""
+        """Connect, and send ``wire``."""
         try:
             self._socket.connect(self._address)
             self._socket.sendall(wire)
@@ -187,7 +187,7 @@ class Peer:
             raise CommandError(errors.PEER_NOT_WRITTEN) from error
 
     def reply(self) -> object:
-        """The next reply; one that is an error is a ``hiredis.ReplyError``."""
+        """Return the next reply; one that is an error is a ``hiredis.ReplyError``."""
         while True:
             try:
                 reply = self._reader.gets()
@@ -207,13 +207,9 @@ _OPTIONS_AT: Final = 6
 
 
 class _Request:
-    """What is to be moved, and how.
+    """The keys to move, and how; ``login`` has the words of AUTH, if any.
 
     ``host port key|"" database timeout [COPY] [REPLACE] [AUTH word|AUTH2 user word] [KEYS key...]``
-
-    Attributes:
-        keys: those that are to be moved, there or not.
-        login: the words of AUTH that come first; none without them.
     """
 
     def __init__(self, argv: list[bytes]) -> None:
@@ -251,7 +247,7 @@ _WORDS_OF_LOGIN: Final = {b"AUTH": 1, b"AUTH2": 2}
 
 @finds_keys("MIGRATE")
 def _keys(argv: list[bytes]) -> list[int]:
-    """Return where the keys stand; nowhere if there is one besides those behind KEYS."""
+    """Return the positions of the keys; none if one stands besides those behind KEYS."""
     at = _OPTIONS_AT
     while at + 1 < len(argv):
         option = argv[at].upper()

@@ -1,4 +1,4 @@
-"""Subscribing, publishing, and asking who listens.
+"""Subscribing, publishing, and lists of channels and subscribers.
 
 A request that subscribes or unsubscribes is answered once for each channel: a message like any
 other in form, but in the place of the reply, inside EXEC too.
@@ -29,10 +29,7 @@ def psubscribe(call: Call) -> object:
 
 
 def ssubscribe(call: Call) -> object:
-    """Reply: for each (ssubscribe, channel, shard subscriptions).
-
-    It is refused in a transaction, where SUBSCRIBE is not.
-    """
+    """Refused in MULTI, unlike SUBSCRIBE. Reply: for each (ssubscribe, channel, subscriptions)."""
     if call.session.special & IN_MULTI:
         raise CommandError(SSUBSCRIBE_IN_MULTI)
     return _each(call, b"ssubscribe", call.argv[1:], call.server.clients.pubsub.subscribe_shard)
@@ -41,8 +38,7 @@ def ssubscribe(call: Call) -> object:
 def unsubscribe(call: Call) -> object:
     """Leave channels, all of them where none is named.
 
-    Reply: for each channel (unsubscribe, channel, subscriptions left); one with a nil channel when
-        there was nothing to leave.
+    Reply: for each (unsubscribe, channel, subscriptions left), with a nil channel for none.
     """
     left = call.argv[1:] or list(call.session.channels)
     return _each(call, b"unsubscribe", left, call.server.clients.pubsub.unsubscribe)
@@ -63,7 +59,7 @@ def sunsubscribe(call: Call) -> object:
 def _each(
     call: Call, kind: bytes, names: list[bytes], change: Callable[[Session, bytes], object]
 ) -> Replies:
-    """Change subscriptions one by one; the messages that say so, one without a name for none."""
+    """Change subscriptions one by one; return a message for each, or one without a name."""
     replies: list[object] = []
     for name in names:
         change(call.session, name)
@@ -89,7 +85,7 @@ def spublish(call: Call) -> object:
 
 
 def _feed_replicas(call: Call) -> None:
-    """Let those who listen at replicas hear it, too."""
+    """Pass a message on to the subscribers at replicas."""
     replicas = call.server.role.replicas
     if replicas is not None:
         replicas.feed(call.db.index, call.argv)
@@ -106,7 +102,7 @@ def pubsub_shardchannels(call: Call) -> object:
 
 
 def pubsub_numpat(call: Call) -> object:
-    """Reply: how many different patterns somebody listens to."""
+    """Reply: how many different patterns have a subscriber."""
     return len(call.server.clients.pubsub.patterns)
 
 

@@ -1,7 +1,6 @@
 """The commands of regions, as they are known to every server.
 
-What they do is in the wing of regions, which is not there without ``aa-region-id``: see
-``answers``.
+The wing of regions, which is not there without ``aa-region-id``, implements them: see ``answers``.
 """
 
 from __future__ import annotations
@@ -16,17 +15,13 @@ from headrace.server.dispatch.rows import ORIGINALS, Handler
 
 
 def of_other_region(call: Call) -> None:
-    """What another region asks is taken at ``aa-port`` alone.
-
-    Raises:
-        CommandError: this is a client.
-    """
+    """Raise CommandError to a client: requests of other regions are taken at ``aa-port`` alone."""
     if not call.session.special & OF_REGION:
         raise CommandError(errors.AA_OTHER_PORT)
 
 
 def asked(call: Call) -> object:
-    """Answer what another region asks. Raises: as ``of_other_region``, then ``operated``."""
+    """Answer the request of another region. Raises: as ``of_other_region``, then ``operated``."""
     of_other_region(call)
     return operated(call)
 
@@ -37,7 +32,7 @@ def operated(call: Call) -> object:
 
 
 def answers(name: str) -> Callable[[Handler], Handler]:
-    """Declare what the command ``AA name`` does where a server is a region."""
+    """Declare the function of the command ``AA name`` where a server is a region."""
 
     def declare(run: Handler) -> Handler:
         ORIGINALS[b"aa"].subcommands[name.lower().encode()].run = run

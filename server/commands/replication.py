@@ -18,7 +18,7 @@ from headrace.server.role import NO_FAILOVER
 
 
 class Wanted:
-    """What the words ask for; what is empty, 0 or False was not said."""
+    """The options of FAILOVER; a value that is empty, 0 or False was not given."""
 
     def __init__(self, argv: list[bytes]) -> None:
         self.host = b""
@@ -47,7 +47,7 @@ class Wanted:
 
 
 def failover(call: Call) -> object:
-    """Begin, or with ABORT give up, to make a replica the master.
+    """Begin to make a replica the master, or with ABORT stop that.
 
     Reply: OK, when it has begun; INFO says how it goes on.
     Raises: in a cluster and in a region, where there is no such replica, and while one is going on.
@@ -76,7 +76,7 @@ _LONGEST_ADDRESS: Final = 255
 
 
 def sync(call: Call) -> object:
-    """Be sent a snapshot, and all that changes from then on. Reply: none but that."""
+    """Send a snapshot, and all that changes from then on. Reply: none but that."""
     call.server.role.ready_replicas().attach(call.session, b"", 0)
     return NO_REPLY
 
@@ -95,7 +95,7 @@ def psync(call: Call) -> object:
 
 
 def _take_over(call: Call) -> None:
-    """The master of this server wants it to be the master."""
+    """Make this server the master, as its own master wants."""
     role = call.server.role
     following = role.following
     if following is None or not following.is_on:
@@ -108,10 +108,7 @@ def _take_over(call: Call) -> None:
 
 
 def replconf(call: Call) -> object:
-    """Take what a replica says: of itself before it begins, and later how far it is.
-
-    Reply: OK; none to ACK and GETACK.
-    """
+    """Note a replica's options, and later its offsets. Reply: OK, but none to ACK and GETACK."""
     argv = call.argv
     if call.session.special & REPLICA:
         _take_from_replica(call)
@@ -130,7 +127,7 @@ def replconf(call: Call) -> object:
 
 
 def _take_from_replica(call: Call) -> None:
-    """``ACK offset [FACK offset]``: so much it has, and so much of that on its disk."""
+    """Read ``ACK offset [FACK offset]``: what it has, and what of that is on its disk."""
     argv = call.argv
     replicas = call.server.role.replicas
     if len(argv) < 3 or argv[1].lower() != b"ack":
@@ -147,7 +144,7 @@ def _take_from_replica(call: Call) -> None:
 
 
 def _take(facts: ReplicaFacts, option: bytes, word: bytes) -> bool:
-    """Note what a replica says of itself; False where the option is not known."""
+    """Note one option of a replica; False where it is not known."""
     if option == b"listening-port":
         facts.port = integer(word)
     elif option == b"ip-address":
@@ -172,7 +169,7 @@ def _take(facts: ReplicaFacts, option: bytes, word: bytes) -> bool:
 
 
 def _take_filter(facts: ReplicaFacts, word: bytes) -> None:
-    """The snapshot is to hold only what is named: functions, or nothing."""
+    """Limit the snapshot to what is named: functions, or nothing."""
     wants_functions = False
     for name in word.split():
         if name.lower() != b"functions":
@@ -202,7 +199,7 @@ def role(call: Call) -> object:
 
 
 def replicaof(call: Call) -> object:
-    """Follow another server, or with NO ONE nobody. Reply: OK.
+    """Follow another server, or with NO ONE none. Reply: OK.
 
     Raises: in a region, which shares its database in another way, and in a cluster.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def scripting_of(call: Call) -> ScriptEngine:
-    """Return what runs the scripts of a server. It is imported with the first of them."""
+    """Return the script engine of a server, imported at the first call."""
     server = call.server
     scripting = server.scripting
     return cast("ScriptEngine", server.ready_scripting() if scripting is None else scripting)
@@ -79,7 +79,7 @@ def evalsha_ro(call: Call) -> object:
 def _evaluate(call: Call, read_only: bool) -> object:
     show(call)
     keys = key_count(call)
-    # A master or a file that says EVALSHA counts on all scripts that it has named before.
+    # A master or a file that says EVALSHA relies on all scripts that it has named before.
     script = scripting_of(call).load(call.argv[1], call.replaying)
     return scripting_of(call).run(call, script, keys, read_only)
 
@@ -98,7 +98,7 @@ def _evaluate_known(call: Call, read_only: bool) -> object:
 
 
 def script_load(call: Call) -> object:
-    """Have a script known. Reply: its SHA-1."""
+    """Load a script. Reply: its SHA-1."""
     return scripting_of(call).load(call.argv[2], True).sha
 
 
@@ -154,7 +154,7 @@ def _call_function(call: Call, read_only: bool) -> object:
 
 
 def function_load(call: Call) -> object:
-    """Take a library. Reply: its name."""
+    """Load a library. Reply: its name."""
     argv = call.argv
     replaces = False
     for word in argv[2:-1]:
@@ -264,7 +264,7 @@ def function_dump(call: Call) -> object:
 
 
 def function_restore(call: Call) -> object:
-    """Take the libraries of a dump: all of them or none. Reply: OK."""
+    """Load the libraries of a dump: all of them or none. Reply: OK."""
     argv = call.argv
     if len(argv) > 4:
         raise CommandError(bad_subcommand(b"function", argv[1]))

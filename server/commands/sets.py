@@ -54,8 +54,6 @@ DIFFERENCE_STORED: Final = Event(b"sdiffstore", EVENT_SET, touches=True)
 
 
 class _Limits:
-    """The limits that were used last."""
-
     def __init__(self) -> None:
         self.last = SetLimits(512, 128, 64)
 
@@ -64,7 +62,7 @@ _limits: Final = _Limits()
 
 
 def set_limits(config: Config) -> SetLimits:
-    """Up to which size sets are small."""
+    """Return the sizes up to which sets are small."""
     last = _limits.last
     if (
         last.integers != config.set_max_intset_entries
@@ -81,7 +79,7 @@ def set_limits(config: Config) -> SetLimits:
 
 
 def all_members(call: Call, value: Set | None) -> Packed:
-    """A reply of all members of a set."""
+    """Return a reply of all members of a set."""
     out = Packer(call.session.resp3)
     if value is None:
         out.set(0)
@@ -93,7 +91,7 @@ def all_members(call: Call, value: Set | None) -> Packed:
 
 
 def members_reply(call: Call, members: list[bytes]) -> Packed:
-    """A reply of these members, as a set."""
+    """Return a reply of these members, as a set."""
     out = Packer(call.session.resp3)
     out.set(len(members))
     out.strings(pack(members))
@@ -138,10 +136,9 @@ def srem(call: Call) -> object:
 
 
 def smove(call: Call) -> object:
-    """Without a source the destination is not looked at.
+    """Without a source the destination is not looked at. Source: t_set.c, smoveCommand.
 
     Reply: 1, or 0 where the source does not have the member.
-    Source: t_set.c, smoveCommand.
     """
     _, key, target_key, member = call.argv
     source = set_to_change(call, key)
@@ -194,10 +191,7 @@ def smembers(call: Call) -> object:
 
 
 def sscan(call: Call) -> object:
-    """A small set is answered whole.
-
-    Reply: the next cursor, 0 at the end, and members.
-    """
+    """A small set is answered whole. Reply: the next cursor, 0 at the end, and members."""
     cursor = scan_cursor(call)
     value = set_at(call, call.argv[1])
     if value is None:
@@ -217,7 +211,6 @@ _ALL: Final = INT64_MAX
 
 
 def _sets(call: Call, keys: list[bytes]) -> list[Set | None]:
-    """The sets of these keys; raises WRONGTYPE if any holds something else."""
     return [set_at(call, key) for key in keys]
 
 
@@ -281,10 +274,7 @@ def sintercard(call: Call) -> object:
 
 
 def sunioncard(call: Call) -> object:
-    """With APPROX, PFCOUNT's estimate.
-
-    Reply: how many members any of the sets has, up to the limit.
-    """
+    """APPROX estimates as PFCOUNT. Reply: how many members any of the sets has, up to the limit."""
     request = _CountRequest(call, True)
     sets = _sets(call, request.keys)
     there = present(sets)
@@ -298,7 +288,7 @@ def sunioncard(call: Call) -> object:
 
 
 def _estimate(sets: list[Set]) -> int:
-    """About how many members the sets have, which takes as much memory however many it is."""
+    """Return about how many members the sets have, in constant memory."""
     seen = Union()
     for each in sets:
         for piece in each.pieces():
@@ -313,11 +303,7 @@ def sdiffcard(call: Call) -> object:
 
 
 class _CountRequest:
-    """``numkeys key [key ...] [APPROX] [LIMIT limit]``.
-
-    Args:
-        approx: the command knows APPROX.
-    """
+    """The request ``numkeys key [key ...] [APPROX] [LIMIT limit]``; ``approx`` allows APPROX."""
 
     def __init__(self, call: Call, approx: bool) -> None:
         args = Args(call.argv)
@@ -349,10 +335,7 @@ _CHOSEN_BELOW: Final = 3  # times the members asked for: all are looked at
 
 
 def spop(call: Call) -> object:
-    """Recorded as the removal of the members that were taken.
-
-    Reply: a member or nil; with a count a set of as many members as there are.
-    """
+    """Recorded as SREM. Reply: a member or nil; with a count a set of at most so many members."""
     argv = call.argv
     key = argv[1]
     if len(argv) > 2:
@@ -393,10 +376,7 @@ def _spop_some(call: Call) -> object:
 
 
 def _take(call: Call, value: Set, count: int) -> list[bytes]:
-    """Take fewer members out of a set than it has.
-
-    Where few of a large set stay, it becomes as small as a new one would be.
-    """
+    """Take fewer members than the set has; where few of a large set stay, it becomes small."""
     kept = value.size() - count
     if value.encoding(b"") != HASHTABLE or _KEPT_APART_BELOW * kept > count:
         return [value.take_random(random_bits()) for _ in range(count)]
@@ -407,10 +387,7 @@ def _take(call: Call, value: Set, count: int) -> list[bytes]:
 
 
 def srandmember(call: Call) -> object:
-    """With a count below 0 the same member may come again.
-
-    Reply: a member or nil; with a count an array of members.
-    """
+    """A count below 0 may repeat members. Reply: a member or nil; with a count an array."""
     argv = call.argv
     if len(argv) > 2:
         return _srandmember_some(call)
@@ -448,7 +425,7 @@ def _srandmember_some(call: Call) -> object:
 
 
 def _different(value: Set, count: int) -> list[bytes]:
-    """So many members, fewer than all, each of them once."""
+    """Return ``count`` different members, fewer than all."""
     if _CHOSEN_BELOW * count >= value.size():
         return generator().sample(value.members(), count)
     chosen: dict[bytes, None] = {}
@@ -459,7 +436,7 @@ def _different(value: Set, count: int) -> list[bytes]:
 
 @alike("SADD", of_any_key=True)
 def sadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Members that join sets that are there, or are made."""
+    """Add members to sets, which are made where they are missing."""
     if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
     makes = call.needs_no_events_of_any()
@@ -502,7 +479,7 @@ def sadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 @alike("SREM", of_any_key=True)
 def srem_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Members that leave sets, up to the request that may leave nothing of one."""
+    """Remove members from sets, up to the request that may leave nothing of one."""
     if not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
     noted = call.notes_changes
@@ -533,8 +510,6 @@ def srem_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 class _IsMember(Reader):
-    """Whether a member is there."""
-
     def absent(self, out: Packer) -> None:
         out.number(0)
 
@@ -546,8 +521,6 @@ class _IsMember(Reader):
 
 
 class _SmallMembers(Reader):
-    """All members of a small set."""
-
     def absent(self, out: Packer) -> None:
         out.set(0)
 
@@ -568,7 +541,7 @@ read_alike("SMEMBERS", _SmallMembers())
 
 @alike("SRANDMEMBER", of_any_key=True)
 def srandmember_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """One member by chance for each request."""
+    """Return a random member for each request."""
     if len(requests[first]) > 2:
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end)

@@ -1,4 +1,4 @@
-"""Commands of several families share deadlines, pops, scans, chance and storing of values."""
+"""Functions for commands of several families: deadlines, pops, scans, random draws, storing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def delete_expired(call: Call, key: bytes) -> None:
 
 
 def expired_at_once(call: Call, key: bytes, there: bool) -> None:
-    """Count a value that is not stored, because its time is over, and remove what is ``there``."""
+    """Count a value whose time is over as not stored, and remove what is ``there``."""
     call.server.changes.expired_keys += 1
     if there:
         _delete(call, key, call.server.config.lazyfree_lazy_server_del)
@@ -56,16 +56,12 @@ def _delete(call: Call, key: bytes, unlinks: bool) -> None:
 
 
 def deletion(key: bytes, unlinks: bool) -> list[bytes]:
-    """The record of a key that goes though nobody has called DEL."""
+    """Return the record of a key that goes without a DEL of a client."""
     return [b"UNLINK" if unlinks else b"DEL", key]
 
 
 def set_deadline(call: Call, key: bytes, moment_ms: int, record: list[bytes] | None = None) -> None:
-    """Give a key that is there a deadline.
-
-    Args:
-        record: what repeats it, if not PEXPIREAT without a condition.
-    """
+    """Give a key that is there a deadline; ``record`` replaces PEXPIREAT without a condition."""
     if is_replicated(call, key) and not call.replaying:
         shared_keys().set_deadline(call.server, key, max(0, moment_ms))
         return
@@ -84,7 +80,7 @@ def is_replicated(call: Call, key: bytes) -> bool:
 
 
 def remove_everywhere(call: Call, key: bytes) -> bool:
-    """Remove a key in all regions, if it holds what they have, too; whether it does."""
+    """Remove a key in all regions, if it is replicated; return whether it is."""
     if call.server.data.region is None or call.replaying:
         return False
     found = call.db.peek(key)
@@ -111,7 +107,7 @@ def integer(word: bytes) -> int:
 
 
 def positive(word: bytes) -> int:
-    """Return how many elements a request is about; at least one."""
+    """Return the number of elements that a request is about; at least one."""
     count = parse_integer(word)
     if count is None or count < 1:
         raise CommandError(errors.COUNT_BELOW_ONE)
@@ -119,16 +115,10 @@ def positive(word: bytes) -> int:
 
 
 class Pop:
-    """``numkeys key [key ...] LEFT|RIGHT [COUNT count]``, as LMPOP and ZMPOP have it.
+    """The request ``numkeys key [key ...] LEFT|RIGHT [COUNT count]`` of LMPOP and ZMPOP.
 
-    Args:
-        at: where ``numkeys`` stands.
-        ends: the words for the two ends.
-
-    Attributes:
-        last: the second end is meant.
-
-    Raises: CommandError.
+    ``at`` is where ``numkeys`` stands; ``ends`` are the words for the two ends, of which ``last``
+    is the second. Raises: CommandError.
     """
 
     def __init__(self, argv: list[bytes], at: int, ends: tuple[bytes, bytes]) -> None:
@@ -168,7 +158,7 @@ EMPTY_SCAN: Final[list[object]] = [b"0", []]  # the reply where there is no key
 
 
 def scan_cursor(call: Call) -> int:
-    """The cursor of the request as tables have it; it is looked at before the key."""
+    """Return the cursor of the request as tables have it; it is looked at before the key."""
     cursor = parse_unsigned(call.argv[2])
     if cursor is None:
         raise CommandError(errors.INVALID_CURSOR)
@@ -180,16 +170,14 @@ class ScanOptions:
 
     Args:
         at: where they begin.
-        hash_: NOVALUES is one of them.
-        keys: TYPE is one of them.
+        hash_, keys: NOVALUES is one of them; TYPE is one of them.
 
     Attributes:
         count: about how many elements are asked for.
         values: the values of fields, too.
         kind: the type of the keys; None is any, and of one that does not exist there is no key.
 
-    Raises:
-        CommandError: they are not well formed.
+    Raises: CommandError, where they are not well formed.
     """
 
     def __init__(self, call: Call, at: int, hash_: bool = False, keys: bool = False) -> None:
@@ -222,14 +210,14 @@ class ScanOptions:
         return self.all or matches(self._pattern, element)
 
 
-_GENERATORS: Final[list[Random]] = []  # one, as soon as somebody asks
+_GENERATORS: Final[list[Random]] = []  # one, made at the first use
 LOOK_EVERY: Final = 1024  # elements by chance, between two looks how long the reply has become
 _MOST_PAIRS: Final = INT64_MAX // 2
 _SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS
 
 
 def random_count(argv: list[bytes], option: bytes) -> tuple[int, bool]:
-    """Read ``count [option]`` of a command that draws at random; whether the option is there."""
+    """Read ``count [option]`` of a random draw; return whether the option is there."""
     count = integer(argv[2])
     if count < -INT64_MAX:
         raise CommandError(errors.NOT_BETWEEN % (-INT64_MAX, INT64_MAX))
@@ -243,7 +231,7 @@ def random_count(argv: list[bytes], option: bytes) -> tuple[int, bool]:
 
 
 def generator() -> Random:
-    """The same for all commands."""
+    """Return the generator that all commands share."""
     if not _GENERATORS:
         import random  # late: few ask
 
@@ -252,7 +240,7 @@ def generator() -> Random:
 
 
 def random_bits() -> i64:
-    """SEED_BITS that nobody can foresee, in less time than ``generator`` takes."""
+    """Return SEED_BITS unpredictable bits, in less time than ``generator`` takes."""
     return randrange(_SEEDS)
 
 
@@ -279,17 +267,17 @@ def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None
 
 
 def _store_over(call: Call, key: bytes, value: object) -> None:
-    """As ``store``, where other regions have what the key holds."""
+    """Store where other regions have what the key holds."""
     call.refuse_other_keys()
     remove_everywhere(call, key)
     call.put(key, value)
 
 
 def drop_empty(call: Call, key: bytes, value: Collection) -> bool:
-    """Remove a key whose value has lost its last element, and report that; whether it was so.
+    """Remove a key whose value is empty, and report that; return whether it was so.
 
-    It is called behind the report of what removed the element. That one's record does the same
-    when it is run again, so there is none here.
+    It is called behind the report of what removed the last element. That record does the same when
+    it is run again, so there is none here.
     """
     if not value.is_empty():
         return False
@@ -301,13 +289,10 @@ def drop_empty(call: Call, key: bytes, value: Collection) -> bool:
 def store_result(
     call: Call, key: bytes, value: Collection, event: Event, record: list[bytes]
 ) -> None:
-    """Set a key to what a command has made, whatever the key held; without elements it goes.
+    """Set a key to the result of a command, whatever the key held; an empty result deletes it.
 
-    Where it goes, it is reported as deleted even if it had expired before, as Redis does.
-
-    Args:
-        event: what is reported where there are elements.
-        record: what repeats either.
+    That is reported as a deletion even if the key had expired before, as Redis does. ``event`` is
+    reported where there are elements; ``record`` repeats either.
     """
     if value.is_empty():
         call.delete(key, record, expired_too=True)

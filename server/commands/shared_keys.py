@@ -1,7 +1,4 @@
-"""What commands do with keys that several regions share, whatever these hold.
-
-What does it is in the wing of regions, and registers itself.
-"""
+"""The commands on keys that several regions share; the wing of regions registers itself here."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from headrace.storage.sharing import Replicated
 
 
 class SharedKeys:
-    """What it means in a region to delete a key, to rename it, and so on."""
+    """Deleting, renaming and other changes of keys in a region."""
 
     @abstractmethod
     def delete(self, server: Server, key: bytes, value: Replicated) -> None:
@@ -24,20 +21,15 @@ class SharedKeys:
 
     @abstractmethod
     def delete_all(self, server: Server, found: list[Entry], in_multi: bool) -> None:
-        """Delete what this region knows of several keys that are there, in one step.
+        """Delete several replicated keys in one step; ``in_multi``: within a client's transaction.
 
-        Args:
-            found: all of them are replicated.
-            in_multi: they are part of a client's transaction.
-
-        Raises:
-            CommandError: they are too large for that; nothing has changed.
+        Raises: CommandError, where they are too large for that; nothing has changed.
         """
         raise NotImplementedError
 
     @abstractmethod
     def delete_named(self, call: Call, name: bytes) -> int:
-        """DEL or UNLINK; how many keys were there."""
+        """Run DEL or UNLINK; return how many keys were there."""
         raise NotImplementedError
 
     @abstractmethod
@@ -47,17 +39,17 @@ class SharedKeys:
 
     @abstractmethod
     def rename(self, call: Call, found: Entry) -> bool:
-        """RENAME of a key that is there; False where it is done as without regions."""
+        """Run RENAME of a key that is there; False where it is done as without regions."""
         raise NotImplementedError
 
     @abstractmethod
     def copy(self, call: Call, value: object, moment_ms: int) -> bool:
-        """COPY of a value; False where it is done as without regions."""
+        """Run COPY of a value; False where it is done as without regions."""
         raise NotImplementedError
 
     @abstractmethod
     def restore(self, call: Call, key: bytes, value: object, moment_ms: int) -> bool:
-        """RESTORE of a value; False where it is done as without regions."""
+        """Run RESTORE of a value; False where it is done as without regions."""
         raise NotImplementedError
 
 
@@ -70,12 +62,12 @@ _registered: Final = _Registered()
 
 
 def shares_keys(shared: SharedKeys) -> None:
-    """Declare what commands do with keys in a region."""
+    """Register the implementation for a region."""
     _registered.only = shared
 
 
 def shared_keys() -> SharedKeys:
-    """Return what commands do with keys in a region; the server is one."""
+    """Return the implementation for a region; the server must be one."""
     found = _registered.only
     assert found is not None
     return found

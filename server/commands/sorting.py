@@ -34,12 +34,9 @@ _ITSELF: Final = b"#"
 
 
 class Pattern:
-    """``#``, a key with ``*`` in the place of the element, or ``key*->field`` of a hash.
+    """A pattern ``#``, a key with ``*`` in the place of the element, or ``key*->field`` of a hash.
 
-    Attributes:
-        text: as it was given.
-        varies: there is a ``*``; without, it leads nowhere.
-        is_element: it is ``#``.
+    A pattern without ``*`` (``varies``) leads nowhere.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -53,7 +50,7 @@ class Pattern:
         self._field: Final = field
 
     def of(self, call: Call, element: bytes) -> bytes | None:
-        """Return where an element leads, or None. A key that is not there is a miss."""
+        """Return the value that an element leads to, or None. A key that is not there is a miss."""
         if self.is_element:
             return element
         if not self.varies:
@@ -76,7 +73,7 @@ _VALUES_OF_OPTION: Final = {b"LIMIT": 2, b"GET": 1, b"BY": 1}
 
 @finds_keys("SORT")
 def sort_keys(argv: list[bytes]) -> list[int]:
-    """The key, and that of the last STORE; what BY and GET look up depends on the elements."""
+    """Return the key, and that of the last STORE; the keys of BY and GET depend on the elements."""
     found = [1]
     at = 2
     while at < len(argv):
@@ -89,7 +86,7 @@ def sort_keys(argv: list[bytes]) -> list[int]:
 
 @finds_keys("SORT_RO")
 def _key_alone(argv: list[bytes]) -> list[int]:
-    """The key: SORT_RO stores nothing."""
+    """Return the one key, because SORT_RO stores nothing."""
     return [1]
 
 
@@ -110,9 +107,7 @@ def _leaves_slot(call: Call, pattern: Pattern) -> bool:
 class _Request:
     """``[BY pattern] [LIMIT offset count] [GET pattern ...] [ASC|DESC] [ALPHA] [STORE key]``.
 
-    Attributes:
-        by: what is sorted by; None: the elements themselves.
-        ordered: False where a BY without ``*`` leaves the elements as they are.
+    ``by`` is None for the elements themselves. A BY without ``*`` leaves them in their order.
     """
 
     def __init__(self, call: Call, stores: bool) -> None:
@@ -157,10 +152,7 @@ class _Request:
             raise CommandError(errors.SYNTAX)
 
     def elements(self, call: Call) -> list[bytes]:
-        """Return what is answered, before GET leads elsewhere.
-
-        Raises: CommandError.
-        """
+        """Return the elements in order, before GET leads elsewhere; raises CommandError."""
         value = call.lookup(call.argv[1])
         lasts = self.target is not None or call.session.special & IN_SCRIPT
         if isinstance(value, Set) and not self.ordered and lasts:
@@ -186,7 +178,7 @@ class _Request:
         return self._by_number(call, elements)
 
     def _by_text(self, call: Call, elements: list[bytes]) -> list[bytes]:
-        """Those that lead nowhere come first; equal ones stay in their order."""
+        """Sort; those that lead nowhere come first, and equal ones stay in their order."""
         assert self.by is not None
         keys: list[tuple[bool, bytes, int]] = []
         for number, element in enumerate(elements):
@@ -197,7 +189,7 @@ class _Request:
         return [elements[abs(place)] for _, _, place in keys]
 
     def _by_number(self, call: Call, elements: list[bytes]) -> list[bytes]:
-        """Those that lead nowhere count 0; equal ones are in the order of their bytes."""
+        """Sort; those that lead nowhere count 0, and equal ones are in the order of their bytes."""
         scores: list[float] = []
         flawed = False
         for element in elements:
@@ -211,7 +203,7 @@ class _Request:
 
 
 def in_order_of(elements: list[bytes], scores: list[float], descending: bool) -> list[bytes]:
-    """Elements by their scores; those with equal ones by their bytes.
+    """Return elements by their scores; those with equal ones by their bytes.
 
     Numbers alone are sorted several times as fast as pairs of a number and bytes.
     """
@@ -228,7 +220,7 @@ def in_order_of(elements: list[bytes], scores: list[float], descending: bool) ->
 
 
 def _elements(value: object | None, first: int, end: int) -> list[bytes]:
-    """Those from number ``first`` up to and without ``end``, in their own order."""
+    """Return the elements from number ``first`` up to and without ``end``, in their own order."""
     if value is None:
         return []
     if isinstance(value, List):

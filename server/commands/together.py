@@ -1,4 +1,4 @@
-"""What handlers of alike requests of any key (``@alike``) share: the values, and plain reads."""
+"""Values and plain reads for handlers of alike requests of any key (``@alike``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Values:
 
     Args:
         end: where the requests end.
-        writes: they change what they name, and so it counts as an access, whoever calls.
+        writes: they change what they name, and so it counts as an access, for any client.
         element_at: which of their words names an element, counted from 0; 0: none.
     """
 
@@ -60,7 +60,7 @@ class Values:
         self._elements_until: i64 = 0
 
     def of(self, at: i64) -> object | None:
-        """The value of the key of a request, which comes behind those that were asked for."""
+        """Return the value of the key of a request, which must be behind the last one asked for."""
         words = self._requests[at]
         key = words[1]
         value = self._value
@@ -73,7 +73,7 @@ class Values:
         return value
 
     def made(self, value: object) -> None:
-        """Remember what the last request has made of the value of its key; None: it is gone."""
+        """Set the value that the last request has made for its key; None: it is gone."""
         self._value = value
 
     def _find(self, key: bytes, at: i64) -> object | None:
@@ -110,9 +110,7 @@ class Values:
 class Reader:
     """Answers requests that read one key each, one after another.
 
-    Args:
-        words: how many words such a request has; 0: as many as the command takes.
-        element_at: see ``Values``.
+    ``words`` is the length of such a request; 0 is any that the command takes. See ``Values``.
     """
 
     def __init__(self, words: i64 = 0, element_at: i64 = 0) -> None:
@@ -156,5 +154,5 @@ class Reader:
 
 
 def read_alike(name: str, reader: Reader) -> None:
-    """Declare who answers requests of a command that are run at once, whatever keys they name."""
+    """Declare the reader for requests of a command that are run at once, with any keys."""
     alike(name, of_any_key=True)(reader.run)

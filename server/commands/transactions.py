@@ -2,8 +2,7 @@
 
 Between MULTI and EXEC requests are checked and queued by ``server.dispatch.admission``; a request
 that is refused there makes EXEC fail as a whole. A key that changes after WATCH makes it answer
-nil. What fails while EXEC runs is an error in its own place of the reply, and the rest runs all
-the same.
+nil. What fails while EXEC runs is an error in its own place of the reply, and the rest still runs.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from headrace.server.dispatch.rows import MAY_REPLICATE, NONE_ALIKE, WRITE, Comm
 from headrace.server.gate import KEYS_MEASURED, MONITORED
 from headrace.server.statistics.statistics import CallCounters
 
-# Redis takes what EXEC has brought and answered so far for what each request of the queue has.
+# As in Redis, a queued request is charged the bytes of EXEC and of the answers so far.
 _EXEC_BYTES: Final = request_bytes([b"EXEC"])
 
 
@@ -47,12 +46,10 @@ def multi(call: Call) -> object:
 
 
 def exec_(call: Call) -> object:
-    """Run what MULTI queued, with nothing in between.
+    """Run what MULTI queued, with nothing in between. Source: multi.c, execCommand.
 
     Reply: list of the replies; the null array when a watched key has changed.
-    Raises: EXECABORT when a request was refused while queueing, or all is too much for other
-        regions.
-    Source: multi.c, execCommand.
+    Raises: EXECABORT when a request was refused while queueing, or all is too much for regions.
     """
     session = call.session
     transaction = session.transaction
@@ -84,8 +81,7 @@ def exec_(call: Call) -> object:
 def _run_queue(call: Call, rows: list[CallCounters], requests: list[list[bytes]]) -> Packed:
     """Run the queue; listeners are notified after each command, and the record is one unit.
 
-    Each reply is put on the wire at once: the next command may change what it was made of, and
-    HELLO the protocol.
+    Each reply is encoded at once: the next command may change its value, and HELLO the protocol.
     """
     size = len(rows)
     replies = PackedArray(size)
@@ -102,7 +98,6 @@ def _run_queue(call: Call, rows: list[CallCounters], requests: list[list[bytes]]
 
 
 def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: PackedArray) -> None:
-    """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
     one_by_one = server.gate.reasons & (MONITORED | KEYS_MEASURED) or session.user.limited
@@ -148,7 +143,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
 
 
 def discard(call: Call) -> object:
-    """Forget what MULTI queued, and all watches. Reply: OK."""
+    """Drop what MULTI queued, and all watches. Reply: OK."""
     if call.session.transaction is None:
         raise CommandError(errors.DISCARD_WITHOUT_MULTI)
     call.session.drop_transaction()
@@ -168,6 +163,6 @@ def watch(call: Call) -> object:
 
 
 def unwatch(call: Call) -> object:
-    """Watch nothing more. Reply: OK."""
+    """Drop all watches. Reply: OK."""
     call.server.watches.unwatch(call.session)
     return OK

@@ -1,4 +1,4 @@
-"""Keys by the type of their values: how commands find one, and how several families change it.
+"""Access to keys by the type of their values, and changes that several families share.
 
 A function ``..._at`` is for a command that reads, and counts a hit or a miss; ``..._to_change`` is
 for one that writes. Both return None without a key, and raise WRONGTYPE for another type.
@@ -127,7 +127,7 @@ def stream_to_change(call: Call, key: bytes) -> Stream | None:
 
 
 def string_at(call: Call, key: bytes) -> bytes | None:
-    """The bytes of a string or None, for a command that reads; raises WRONGTYPE."""
+    """Return the bytes of a string or None, for a command that reads; raises WRONGTYPE."""
     value = call.lookup(key)
     if value is None or isinstance(value, bytes):
         return value
@@ -138,7 +138,7 @@ def string_at(call: Call, key: bytes) -> bytes | None:
 
 
 def buffer_at(call: Call, key: bytes) -> bytes | bytearray | None:
-    """As ``string_at``, without a copy of a string that is written into; it is only to be read."""
+    """Return the string of ``string_at``, only to be read, without copying a writable one."""
     value = call.lookup(key)
     if value is None or isinstance(value, (bytes, bytearray)):
         return value
@@ -149,7 +149,7 @@ def buffer_at(call: Call, key: bytes) -> bytes | bytearray | None:
 
 
 def writable(call: Call, key: bytes) -> Entry | None:
-    """The entry of a string that is about to change, or None; raises WRONGTYPE."""
+    """Return the entry of a string that is about to change, or None; raises WRONGTYPE."""
     found = call.db.entry(key, call.now_ms)
     if found is None or isinstance(found.value, (bytes, int, bytearray)):
         return found
@@ -168,7 +168,7 @@ INCR: Final[i64] = 32
 
 
 def new_sorted_set(call: Call, members: int, first_bytes: int) -> SortedSet:
-    """An empty set that is to have so many members at most, the first one of this length."""
+    """Return an empty set for at most ``members`` members, the first of ``first_bytes`` bytes."""
     made = SortedSet()
     bounds = call.server.data.sorted_set_limits
     if members > bounds.elements or first_bytes > bounds.element_bytes:
@@ -177,7 +177,7 @@ def new_sorted_set(call: Call, members: int, first_bytes: int) -> SortedSet:
 
 
 def put_one(call: Call, key: bytes, score: float, member: bytes) -> i64:
-    """Put a member into a set that is there, or is made; ``NEW``, ``SAME`` or neither."""
+    """Put a member into a set, which may be new; return ``NEW``, ``SAME`` or neither."""
     value = sorted_set_to_change(call, key)
     if value is None:
         value = new_sorted_set(call, 1, len(member))
@@ -194,15 +194,14 @@ def put_together(
     out: Packer,
     changed: list[int],
 ) -> int:
-    """Put members into sets that are there, or are made, for requests that are run at once.
+    """Put members into sets, which may be new, for requests that are run at once.
 
     Args:
         first: the request that has the first of the scores.
         place: where in each request its member stands.
-        out: gets whether each member is new.
-        changed: gets the number of each request that has changed its set.
+        out, changed: get whether each member is new, and which requests have changed their sets.
 
-    Returns: up to where they were run.
+    Returns: the first request that was not run.
     """
     values = Values(call, requests, first + len(scores), writes=True)
     bounds = call.server.data.sorted_set_limits
@@ -241,7 +240,6 @@ def put_together(
 
 
 def _note_put(old: float, score: float, at: int, out: Packer, changed: list[int]) -> None:
-    """Answer one of several members, and note whether it has changed its set."""
     is_new = isnan(old)
     if is_new or old != score:
         changed.append(at)
@@ -251,9 +249,8 @@ def _note_put(old: float, score: float, at: int, out: Packer, changed: list[int]
 class Adding:
     """Pairs that are put into the sorted set of a key, by the rules of ZADD.
 
-    Attributes:
-        added, updated: how many members are new, and how many have another score.
-        score: of the member that was looked at last; not a number if a condition refused it.
+    ``added`` and ``updated`` count members that are new or have another score. ``score`` is that of
+    the last member; not a number if a condition refused it.
     """
 
     def __init__(self, key: bytes, options: i64) -> None:
@@ -266,16 +263,12 @@ class Adding:
         self.score = 0.0
 
     def add_pair(self, score: float, member: bytes) -> None:
-        """Have one more pair put there."""
+        """Add a pair to put there."""
         self.scores.append(score)
         self.members.append(member)
 
     def run(self, call: Call) -> None:
-        """Do it.
-
-        Raises:
-            CommandError: the key holds another type, or a sum is no number.
-        """
+        """Put the pairs there; raises CommandError for another type, or a sum that is no number."""
         value = sorted_set_to_change(call, self.key)
         options = self.options
         members = self.members
@@ -316,7 +309,7 @@ _ZEROS: Final = bytes(1 << 16)
 
 
 def in_place(call: Call, found: Entry) -> bytearray:
-    """The string of an entry in the form that can be written into; counts as an access."""
+    """Return the string of an entry in writable form; counts as an access."""
     value = found.value
     if isinstance(value, bytearray):
         call.db.touch(found.key, call.now_ms)
@@ -338,6 +331,6 @@ def lengthen(target: bytearray, size: int) -> None:
 
 
 def check_length(call: Call, size: int) -> None:
-    """Refuse a string that would be longer than the configuration allows."""
+    """Raise for a string that would be longer than the configuration allows."""
     if size > call.server.config.proto_max_bulk_len and not call.session.special & REPLAY:
         raise CommandError(STRING_TOO_LONG)

@@ -1,1 +1,1 @@
-"""Configuration: the table of parameters, files and options, CONFIG SET, and what follows."""
+"""Configuration: the table of parameters, files and options, and CONFIG SET."""

@@ -1,8 +1,8 @@
 """The configuration: a typed attribute for each parameter, CONFIG GET and CONFIG SET.
 
-What can be set is declared in ``server.config.parameters``; reading files and command lines is in
-``server.config.files``. A part of the server that must act when a value changes registers a
-function in ``Config.on_change``; it may refuse, and then nothing of the whole CONFIG SET holds.
+Parameters are declared in ``server.config.parameters``; ``server.config.files`` reads files and
+command lines. A part of the server that must act when a value changes registers a function in
+``Config.on_change``; it may refuse, and then nothing of the whole CONFIG SET holds.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class Config:
         self.dir = os.getcwdb()
 
     def value(self, row: Parameter) -> object:
-        """The value of a parameter as its kind keeps it."""
+        """Return the value of a parameter as its kind keeps it."""
         if row.name in self._active:
             found: object = getattr(self, row.attribute)
             return found
@@ -246,12 +246,12 @@ class Config:
             self._inert[row.name] = value
 
     def overrule(self, row: Parameter, value: object) -> None:
-        """Let a parameter be something else than what was asked for, which its file keeps."""
+        """Set a parameter to another value than was asked for, which its file keeps."""
         self._asked.setdefault(row.name, self.value(row))
         self.store(row, value)
 
     def asked(self, row: Parameter) -> object:
-        """The value of a parameter as its file has it."""
+        """Return the value of a parameter as its file has it."""
         return self._asked.get(row.name, self.value(row))
 
     def is_active(self, row: Parameter) -> bool:
@@ -259,17 +259,17 @@ class Config:
         return row.name in self._active
 
     def text(self, name: bytes) -> bytes:
-        """The value of the parameter ``name`` (or an alias) as CONFIG GET shows it."""
+        """Return the value of the parameter ``name`` (or an alias) as CONFIG GET shows it."""
         row = BY_NAME[name]
         return row.show(self.value(row))
 
     def output_limit(self, of_class: int) -> tuple[int, int, int]:
-        """Limits of waiting output for a class: (hard bytes, soft bytes, soft seconds)."""
+        """Return the limits of a class's waiting output: (hard bytes, soft bytes, soft seconds)."""
         limit = self.client_output_buffer_limit[of_class]
         return limit.hard_bytes, limit.soft_bytes, limit.soft_s
 
     def get(self, patterns: list[bytes]) -> list[tuple[bytes, bytes]]:
-        """Names and values of the parameters that fit any of the glob patterns, each once.
+        """Return names and values of the parameters that fit any of the glob patterns, each once.
 
         A name without wildcards is answered as it was written; hidden parameters need that form.
         """
@@ -290,15 +290,7 @@ class Config:
     def set_many(
         self, pairs: list[tuple[bytes, bytes]], allow_protected: bool, loading: bool
     ) -> None:
-        """Change parameters at run time: all of them, or none.
-
-        Args:
-            pairs: names and values, as CONFIG SET has them.
-            allow_protected: whether this client may set protected parameters.
-            loading: whether data is being loaded.
-
-        Raises: CommandError with Redis's text; then nothing has changed.
-        """
+        """Change all of ``pairs`` at run time, or none; raises CommandError with Redis's text."""
         names = _check_names(pairs, allow_protected, loading)
         backup = [(BY_NAME[name], self.value(BY_NAME[name])) for name in names]
         changed: list[tuple[bytes, Parameter]] = []
@@ -320,7 +312,7 @@ class Config:
         self._announce(changed, backup)
 
     def contradiction(self) -> tuple[str, str] | None:
-        """A parameter that cannot have its value beside the others, and why; or None."""
+        """Return a parameter that cannot have its value beside the others, and why; or None."""
         if not self.aa_region_id:
             return None
         if not self.appendonly:
@@ -362,7 +354,7 @@ class Config:
 def _check_names(
     pairs: list[tuple[bytes, bytes]], allow_protected: bool, loading: bool
 ) -> list[bytes]:
-    """The names in lower case, once all of them may be set; raises for the first that may not."""
+    """Return the names in lower case; raises for the first that may not be set."""
     names: list[bytes] = []
     rows: list[Parameter] = []
     for given, _ in pairs:
@@ -406,16 +398,15 @@ _IDMP: Final = ("stream-idmp-duration", "stream-idmp-maxsize")
 
 
 def sizes(config: Config) -> dict[str, int]:
-    """Up to which sizes values are small, by the names of parameters.
+    """Return the sizes up to which values are small, by the names of parameters.
 
-    They decide how a value is kept, and not what it is. So a record in the append-only file may
-    depend on them.
+    They decide how a value is kept, and not what it is. So the append-only file may depend on them.
     """
     return _values(config, _SIZES)
 
 
 def defaults(config: Config) -> dict[str, int]:
-    """Return what a value gets where a file says nothing, by the names of parameters."""
+    """Return the defaults of values where a file says nothing, by the names of parameters."""
     return _values(config, (*_SIZES, *_IDMP))
 
 

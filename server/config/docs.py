@@ -64,7 +64,7 @@ To ignore these would leave the server more open, or able to do less, than its o
 
 
 def render() -> str:
-    """The whole document."""
+    """Return the whole document."""
     parts = [HEAD]
     for title, rows in SECTIONS:
         parts.append(f"\n## {title}\n\n")

@@ -1,15 +1,15 @@
 """Configuration files and command lines: read, and rewritten by CONFIG REWRITE.
 
-A file has one directive per line: a name and words, quoted as in an inline request; ``#`` starts
-a comment line. ``include`` reads another file, or all that fit a glob pattern. A command line is
-turned into such lines too: ``--name word word`` is one line, read after the file and after
-standard input, so that the last one to say something has its way.
+A file has one directive per line: a name and words, quoted as in an inline request; ``#`` starts a
+comment line. ``include`` reads another file, or all that fit a glob pattern. A command line is
+turned into such lines too: ``--name word word`` is one line, read after the file and after standard
+input, so that the last value given counts.
 
-CONFIG REWRITE brings a configuration file up to date and keeps what its author wrote. Comments,
-blank lines and the order of lines stay. The lines of a parameter are replaced one for one by what
-it is now; lines left over are emptied, and several empty lines become one. A value that is not the
-default and had no line is appended behind a comment. A line that means nothing to us becomes a
-comment. The new file replaces the old one in one step.
+CONFIG REWRITE updates a configuration file and keeps comments, blank lines and the order of lines.
+The lines of a parameter are replaced one for one by its present values; lines left over are
+emptied, and several empty lines become one. A value that is not the default and had no line is
+appended behind a comment. A line that means nothing to us becomes a comment. The new file replaces
+the old one in one step.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TOO_DEEP: Final = "files include each other more than 16 deep"
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; its text is what the user shall read.
+    """A configuration that cannot be used, with a text for the user.
 
     Args:
         place: where it was read from, such as ``the configuration file '/etc/headrace.conf'``.
@@ -61,10 +61,7 @@ class ConfigError(Exception):
 
 
 def without_password(line: bytes) -> bytes:
-    """A line that is to be quoted, without what may be a password in it.
-
-    The name may be misspelled, and the quotes unbalanced.
-    """
+    """Return a line to quote, without any password, even with a misspelled name or open quotes."""
     name = leading_name(line)
     meant = name.lower()
     if name != line and (
@@ -85,7 +82,7 @@ class Arguments:
 
     Attributes:
         file: the configuration file it names; empty when it names none.
-        from_stdin: whether a lone ``-`` asks for standard input.
+        from_stdin: a lone ``-`` asks for standard input.
         lines: its options, as lines of a configuration file.
     """
 
@@ -115,8 +112,8 @@ class Arguments:
         parts = split_words(option)
         if parts is None or len(parts) != 1:
             return  # "--port 6380" in one word
-        # The next word is the value even when it begins with dashes; only an empty list of save
-        # points may be left out.
+        # The next word is the value even with dashes; only an empty list of save points may be left
+        # out.
         if option.lower() == b"save" and (following is None or following[:2] == b"--"):
             self._add_word(b'""')
         else:
@@ -137,10 +134,7 @@ class Loader:
         self._save_seen = False
 
     def load(self, arguments: Arguments, stdin: bytes, defaults: bytes = b"") -> None:
-        """Read the defaults, the file, standard input, and then the options.
-
-        Raises: ConfigError for the first line that cannot be used.
-        """
+        """Read defaults, file, stdin and options; raises ConfigError for the first wrong line."""
         self.load_text(defaults, f"the environment variable {DEFAULTS}", 0)
         self._save_seen = False  # save points of a file take the place of those before
         if arguments.file:
@@ -227,7 +221,7 @@ class Loader:
             config.ignored.append(row.wire)
 
     def _declare_user(self, words: list[bytes]) -> None:
-        """Note a user. What depends on the commands that there are is found out at the start."""
+        """Note a user; rules are checked against the commands only at the start."""
         name = words[0].decode("utf-8", "backslashreplace")
         if any(words[0] == known[0] for known in self.config.users):
             raise BadValue(f"Error in user declaration '{name}': {DUPLICATE_USER}")
@@ -255,7 +249,7 @@ class Loader:
             self._load_file(found, depth + 1)
 
     def _check_logfile(self) -> None:
-        """Find out now whether the log can be written; later nobody would see the error."""
+        """Check now that the log can be written; later nothing would show the error."""
         if not self.config.logfile:
             return
         path = os.path.join(self.config.dir, self.config.logfile)
@@ -267,10 +261,7 @@ class Loader:
             raise ConfigError("", 0, b"", reason) from None
 
     def _check_regions(self) -> None:
-        """Refuse what a region cannot have.
-
-        It has one database, whatever `databases` says, as the node of a cluster has.
-        """
+        """Raise for a contradiction; a region or a node of a cluster gets one database."""
         refusal = self.config.contradiction()
         if refusal is not None:
             raise ConfigError("", 0, b"", refusal[1])
@@ -283,13 +274,13 @@ def _shown(path: bytes) -> str:
 
 
 def _suggestion(name: bytes) -> str:
-    """The known name that looks most like ``name``, as a sentence; or nothing."""
+    """Return the known name that looks most like ``name``, as a sentence; or nothing."""
     close = closest_name(name)
     return f"\nDid you mean '{close.decode()}'?" if close else ""
 
 
 def closest_name(name: bytes) -> bytes:
-    """The known name that looks most like ``name``; empty when there is none."""
+    """Return the known name that looks most like ``name``; empty when there is none."""
     from difflib import get_close_matches  # late: for mistakes alone
 
     if name in BY_NAME:
@@ -307,12 +298,9 @@ _USER: Final = b"user"
 
 
 def rewrite(config: Config, users: list[bytes]) -> None:
-    """Rewrite the file that ``config`` was read from; a missing file is made again.
+    """Rewrite the file that ``config`` was read from, or make it again.
 
-    Args:
-        users: a line for each user that is to stand in it.
-
-    Raises: OSError; then the file is as it was.
+    ``users`` has a line for each user to write. Raises: OSError; then the file is as it was.
     """
     path = config.file
     try:
@@ -324,7 +312,7 @@ def rewrite(config: Config, users: list[bytes]) -> None:
 
 
 def rewritten(config: Config, text: bytes, users: list[bytes]) -> bytes:
-    """The contents of the file ``text``, with the values of ``config`` and with these users."""
+    """Return the contents of the file ``text``, with the values of ``config`` and these users."""
     lines, places = _read(text)
     appended: list[bytes] = []
     for row in ALL:
@@ -362,7 +350,7 @@ def _place_users(lines: list[bytes], appended: list[bytes], users: list[bytes]) 
 
 
 def _read(text: bytes) -> tuple[list[bytes], dict[bytes, list[int]]]:
-    """The lines of a file, and for each parameter the places where it stands."""
+    """Return the lines of a file, and for each parameter their indexes."""
     lines: list[bytes] = []
     places: dict[bytes, list[int]] = {}
     for raw in text.split(b"\n"):
@@ -382,7 +370,7 @@ def _read(text: bytes) -> tuple[list[bytes], dict[bytes, list[int]]]:
 
 
 def replace_file(path: bytes, text: bytes) -> None:
-    """Put ``text`` in the place of the file ``path``, whole or not at all, and onto the disk."""
+    """Replace the file ``path`` by ``text``, whole or not at all, and sync it to the disk."""
     from tempfile import mkstemp  # late: a start needs none
 
     folder = os.path.dirname(path)
@@ -405,7 +393,7 @@ def replace_file(path: bytes, text: bytes) -> None:
 
 
 def _mode(path: bytes) -> int:
-    """The permissions of the file to replace: a file with a password in it stays private."""
+    """Return the permissions of the file to replace: a file with a password in it stays private."""
     try:
         return os.stat(path).st_mode & 0o777
     except FileNotFoundError:

@@ -48,7 +48,7 @@ SavePoints = list[tuple[int, int]]
 
 
 class Save(Parameter):
-    """When to save a snapshot; kept as a list of (seconds, changes)."""
+    """Save points; kept as a list of (seconds, changes)."""
 
     def parse(self, words: list[bytes], current: object) -> object:
         if words == [b""]:
@@ -68,7 +68,7 @@ class Save(Parameter):
         return b" ".join([b"%d %d" % point for point in save_points(value)])
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """A line for each point, and one that says so when there is none."""
+        """Return a line for each point, and one that says so when there is none."""
         points = save_points(value)
         if not points:
             return [(b'save ""', True)]
@@ -138,11 +138,9 @@ class Address(Text):
 
 
 class OutputLimit:
-    """How much output may wait for a client of one class.
+    """The limits of output that waits for a client of one class; 0 is no limit.
 
-    Args:
-        hard_bytes: more than this disconnects at once; 0 is no limit.
-        soft_bytes: more than this for ``soft_s`` seconds disconnects; 0 is no limit.
+    More than ``hard_bytes`` disconnects at once, more than ``soft_bytes`` after ``soft_s`` seconds.
     """
 
     def __init__(self, hard_bytes: int, soft_bytes: int, soft_s: int) -> None:
@@ -178,7 +176,7 @@ class OutputLimits(Parameter):
         return self.parse(words, [OutputLimit(0, 0, 0)] * 3)
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """Changes the classes that are named; raises BadValue when one group of four is wrong."""
+        """Change the classes that are named; raises BadValue when one group of four is wrong."""
         if len(words) % 4:
             raise BadValue(BAD_LIMIT_COUNT)
         limits = list(output_limits(current))
@@ -216,11 +214,7 @@ class OutputLimits(Parameter):
 
 
 class PeerAddress:
-    """Where another region is reached.
-
-    Args:
-        region: its number.
-    """
+    """The address of another region, which has the number ``region``."""
 
     def __init__(self, region: int, host: bytes, port: int) -> None:
         self.region: Final = region
@@ -257,7 +251,7 @@ class Peers(Parameter):
         )
 
     def rewritten(self, value: object) -> bytes:
-        """The line in quotes, because of its commas."""
+        """Return the line in quotes, because of its commas."""
         return b'"%b"' % self.show(value)
 
     def range_text(self) -> str:
@@ -288,7 +282,7 @@ class Percentiles(Parameter):
         return b" ".join([f"{each:.6f}".rstrip("0").rstrip(".").encode() for each in value])
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """Always a line, so that none is not taken for the default."""
+        """Return a line in any case, so that none is not taken for the default."""
         return [(b"%b %b" % (self.wire, self.show(value) or b'""'), True)]
 
     def range_text(self) -> str:
@@ -296,7 +290,7 @@ class Percentiles(Parameter):
 
 
 class KeyspaceEvents(Parameter):
-    """Which events to publish; kept as bits, see ``compat.event_classes``."""
+    """Events to publish; kept as bits, see ``compat.event_classes``."""
 
     def parse(self, words: list[bytes], current: object) -> object:
         flags = flags_of(words[0])
@@ -319,7 +313,7 @@ class Directory(Parameter):
     """The folder of the data files; kept as an absolute path."""
 
     def first(self, words: list[bytes]) -> object:
-        """Nothing: it is the one in which the server is started."""
+        """Return no value, because the folder is the one in which the server is started."""
         return b""
 
     def parse(self, words: list[bytes], current: object) -> object:
@@ -340,7 +334,7 @@ class Directory(Parameter):
         return text(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """Always a line: the folder at start is no default that another start would find."""
+        """Return a line in any case: the folder at start is no default for another start."""
         return [(b"dir %b" % quoted(text(value)), True)]
 
     def range_text(self) -> str:
@@ -360,19 +354,19 @@ class PeerNames(Text):
 
 
 def save_points(value: object) -> SavePoints:
-    """``value``, which is what ``Save`` keeps."""
+    """Return ``value``, which ``Save`` keeps."""
     assert isinstance(value, list)
     return value
 
 
 def output_limits(value: object) -> list[OutputLimit]:
-    """``value``, which is what ``OutputLimits`` keeps."""
+    """Return ``value``, which ``OutputLimits`` keeps."""
     assert isinstance(value, list)
     return value
 
 
 def peer_list(value: object) -> list[PeerAddress]:
-    """``value``, which is what ``Peers`` keeps."""
+    """Return ``value``, which ``Peers`` keeps."""
     assert isinstance(value, list)
     return value
 

@@ -105,15 +105,11 @@ _NO_EFFECT: Final = "without effect: "
 
 
 class BadTable(Exception):
-    """What is wrong with the table, as a sentence."""
+    """The table has a mistake, which the message says in a sentence."""
 
 
 def read_table(text: str) -> list[tuple[str, list[Parameter]]]:
-    """Read a table: its sections, each with its title and its parameters.
-
-    Raises:
-        BadTable: an entry is not understood.
-    """
+    """Return the sections of a table, each with its title and its parameters; raises BadTable."""
     sections: list[tuple[str, list[Parameter]]] = []
     for line in text.replace("\n        ", " ").splitlines():
         if line.startswith("["):

@@ -1,4 +1,4 @@
-"""What comes before a request is run: is there such a command, may it run, must it wait?
+"""Admission of a request before it runs: does the command exist, may it run, must it wait?
 
 Inside MULTI, what may run is queued.
 """
@@ -50,7 +50,7 @@ _FOR_SUBSCRIBERS: Final = (
     b"reset",
 )
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
-# What is run of a file or of a master, besides writes and scripts. EXEC and DISCARD fail there.
+# Commands of a file or a master that run besides writes and scripts. EXEC and DISCARD fail there.
 _RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"discard")
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf", b"multi", b"exec")
 _CHANGES: Final = rows.WRITE | rows.MAY_REPLICATE
@@ -63,20 +63,16 @@ _HTTP_WARNED_EVERY_MS: Final = 60_000
 
 
 class Held:
-    """Says that the request was not run and is to be offered again; see ``HELD``."""
+    """The request was not run and is to be offered again; see ``HELD``."""
 
 
 HELD: Final = Held()
 
 
 def find_row(met: dict[bytes, Command], argv: list[bytes]) -> Command:
-    """The row of a request, subcommand and arity checked.
+    """Return the row of a request, subcommand and arity checked; raises CommandError.
 
-    Args:
-        met: takes the row of the first word, as long as it has room.
-
-    Raises:
-        CommandError: for an unknown command or subcommand, or a wrong number of words.
+    ``met`` takes the row of the first word, as long as it has room.
     """
     row = rows.TABLE.get(argv[0].lower())
     if row is None:
@@ -87,13 +83,9 @@ def find_row(met: dict[bytes, Command], argv: list[bytes]) -> Command:
 
 
 def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command:
-    """As ``find_row``, for a command that stands in a file.
+    """Return the row of a command in a file, as ``find_row``; ``names`` takes it, too.
 
-    Redis records a renamed command under its new name. Such a name is looked up if no command has
-    it as its own.
-
-    Args:
-        names: takes the row of the first word.
+    Redis records a renamed command under its new name, which counts if no command owns it.
     """
     name = argv[0].lower()
     row = rows.ORIGINALS.get(name) or rows.TABLE.get(name)
@@ -106,8 +98,8 @@ def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command
 def runs_again(row: Command) -> bool:
     """Return whether a command that stands in a file, or comes from a master, is run.
 
-    All are run that may change data, scripts or functions, or tell subscribers something. What acts
-    on the server or on a connection is not: a file does not shut down its server.
+    All are run that may change data, scripts or functions, or publish. What acts on the server or
+    on a connection is not: a file does not shut down its server.
     """
     return bool(row.flags & _CHANGES) or row.name in _RUN_AGAIN
 
@@ -118,7 +110,7 @@ def changes_nothing(row: Command) -> bool:
 
 
 def _fitting(row: Command, argv: list[bytes]) -> Command:
-    """``row``, or that of the subcommand, once the number of words is right."""
+    """Return ``row``, or that of the subcommand, once the number of words is right."""
     if row.subcommands and len(argv) > 1:
         child = row.subcommands.get(argv[1].lower())
         if child is None:
@@ -133,7 +125,7 @@ def _fitting(row: Command, argv: list[bytes]) -> Command:
 
 
 def is_of_http(name: bytes) -> bool:
-    """Return whether a name that is no command shows that a browser speaks here, and not a client.
+    """Return whether an unknown name shows that a browser speaks here, and not a client.
 
     Any page that a browser shows can have it send a request to a server on this machine, and what
     the page put behind the header would be run as commands.
@@ -156,7 +148,7 @@ def cut_off(server: Server, session: Session) -> None:
 
 
 def drop_replica(session: Session, name: bytes) -> None:
-    """Close a replica that asks for something: a reply would stand in the middle of the stream."""
+    """Close a replica that sends a request, because a reply would stand amid the stream."""
     log.warning(
         "Replica client id=%d sends %r, which has a reply, and is disconnected", session.id, name
     )
@@ -166,7 +158,7 @@ def drop_replica(session: Session, name: bytes) -> None:
 def admit(
     dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]
 ) -> object | None:
-    """Return what stands in the way of a request: a reply or ``HELD``; None lets it run."""
+    """Return why a request may not run: a reply or ``HELD``; None lets it run."""
     server = dispatcher.server
     special = session.special
     if special & CLOSING:
@@ -224,7 +216,7 @@ def admit(
 
 
 def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]) -> bool:
-    """Return whether a request is to wait for one that is at work in slices, or for newcomers.
+    """Return whether a request waits for one that is run in slices, or for new connections.
 
     These have sessions in the next turn. A script that keeps the event loop serves only those.
     """
@@ -236,9 +228,9 @@ def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: lis
 
 
 def flags_of_request(server: Server, session: Session, row: Command, argv: list[bytes]) -> int:
-    """The flags by which a request is admitted: those of its script, or of all that EXEC would run.
+    """Return the flags that decide on a request: its script's, or those of all that EXEC would run.
 
-    A script says in its first line what it does, and what it may do there (``getCommandFlags``).
+    A script declares its flags in its first line (``getCommandFlags``).
     """
     if row.flags & rows.SCRIPT_RUNNER:
         return server.ready_scripting().flags_of(row.flags, row.name, argv)
@@ -254,7 +246,7 @@ def is_stale(server: Server) -> bool:
 
 
 def _without_data(server: Server, row: Command, flags: int) -> bytes:
-    """Why a command is refused while the data is not there, or old; empty if it is not."""
+    """Return why a command is refused while the data is missing or old; empty if it is not."""
     if not flags & rows.STALE and is_stale(server):
         return errors.MASTER_DOWN
     if server.gate.reasons & gate.LOADING_DATA and not flags & rows.LOADING:
@@ -267,11 +259,7 @@ def _without_data(server: Server, row: Command, flags: int) -> bytes:
 def refuse(
     server: Server, session: Session, row: Command | None, argv: list[bytes], line: bytes
 ) -> ErrorReply:
-    """The reply to a request that is not run.
-
-    Inside MULTI it fails the transaction. A refused EXEC ends the transaction, and its reply says
-    so.
-    """
+    """Return the reply to a request that is not run; it fails a transaction, or ends it at EXEC."""
     if row is not None:
         row.rejected_calls += 1
     session.commands -= 1  # it is counted with its batch
@@ -291,7 +279,7 @@ def refuse(
 
 
 def _refusal_of(dispatcher: Dispatcher, row: Command, flags: int) -> bytes:
-    """Why the server runs no such command now, in the words of the reply; empty if it does."""
+    """Return the reply that refuses a command now; empty if it may run."""
     server = dispatcher.server
     if flags & rows.DENYOOM and is_out_of_memory(server):
         return errors.OUT_OF_MEMORY
@@ -329,7 +317,7 @@ def unsaved_line(
     snapshot: bytes = errors.MISCONF_SNAPSHOT,
     aof: bytes = errors.MISCONF_AOF,
 ) -> bytes:
-    """Why writes are refused that could not be saved, in these words; empty if they could."""
+    """Return why writes that could not be saved are refused; empty if they could."""
     if dispatcher.server.gate.reasons & gate.SAVE_FAILED:
         return snapshot
     if dispatcher.server.gate.reasons & gate.WRITES_REFUSED:
@@ -338,7 +326,7 @@ def unsaved_line(
 
 
 def _forbidden(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
-    """Why this client may not queue a command; the command itself would say it when run."""
+    """Return why this client may not queue a command, which would itself say it when run."""
     if row.makes_others and server.data.region is not None:
         writes = [use for use in key_uses(row, argv) if not _MAKING.isdisjoint(use.flags)]
         refused = writes and server.config.aa_other_keys != b"local"
@@ -353,18 +341,18 @@ def _forbidden(server: Server, session: Session, row: Command, argv: list[bytes]
 def is_of_regions(row: Command) -> bool:
     """Return whether a command is taken at the port for other regions.
 
-    What operators ask is not, because ``requirepass`` does not hold there.
+    Operators' commands are not, because ``requirepass`` does not hold there.
     """
     return row.name in _FOR_REGIONS
 
 
 def is_queued(row: Command) -> bool:
-    """Return whether a request is queued inside MULTI, and not run there and then."""
+    """Return whether a request is queued inside MULTI, and not run at once."""
     return row.name not in _UNQUEUED and not row.flags & rows.NO_MULTI
 
 
 def is_queued_unseen(server: Server, row: Command) -> bool:
-    """Return whether that goes for every client now, so that ``admit`` need not look."""
+    """Return whether every client's request is queued now, so that ``admit`` need not look."""
     if server.gate.reasons or (row.makes_others and server.data.region is not None):
         return False
     return is_queued(row) and not row.flags & rows.ADMIN
@@ -373,10 +361,7 @@ def is_queued_unseen(server: Server, row: Command) -> bool:
 def queue_same(
     server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
 ) -> int:
-    """Queue a request and some after it, up to ``end``, of the same command and as many words.
-
-    Returns: the place of the first one that was not queued.
-    """
+    """Queue a request and those alike after it, up to ``end``; return the first one not queued."""
     argv = requests[at]
     following = at
     end = min(end, at + MOST_ALIKE)  # what is queued and what is answered is to be bounded

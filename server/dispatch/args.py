@@ -12,10 +12,7 @@ from headrace.compat.numbers import INT32_MAX, INT32_MIN, INT64_MAX, parse_integ
 
 
 def deadline_of(word: bytes, now_ms: int) -> int:
-    """The moment that lies ``word`` milliseconds ahead; 0 for a timeout of 0, which is never.
-
-    Raises: CommandError.
-    """
+    """Return the moment ``word`` ms ahead, or 0, never, for a timeout of 0; raises CommandError."""
     timeout_ms = parse_integer(word)
     if timeout_ms is None:
         raise CommandError(errors.TIMEOUT_NOT_INTEGER)
@@ -30,10 +27,7 @@ def deadline_of(word: bytes, now_ms: int) -> int:
 
 
 def deadline_of_seconds(word: bytes, now_ms: int) -> int:
-    """As ``deadline_of``, of a number of seconds that may be a fraction, or hexadecimal.
-
-    Raises: CommandError.
-    """
+    """Return ``deadline_of`` for seconds, as a fraction or hexadecimal; raises CommandError."""
     seconds = parse(word)
     if seconds is None:
         raise CommandError(errors.TIMEOUT_NOT_A_FLOAT)
@@ -50,11 +44,7 @@ def deadline_of_seconds(word: bytes, now_ms: int) -> int:
 
 
 class Args:
-    """The words of ``argv`` from ``start`` on.
-
-    Attributes:
-        at: index of the next word.
-    """
+    """The words of ``argv`` from ``start`` on; ``at`` is the index of the next one."""
 
     def __init__(self, argv: list[bytes], start: int = 1) -> None:
         self.argv = argv
@@ -66,7 +56,7 @@ class Args:
         return len(self.argv) - self.at
 
     def word(self) -> bytes:
-        """The next word; raises a syntax error when there is none."""
+        """Return the next word; raises a syntax error when there is none."""
         if self.at >= len(self.argv):
             raise CommandError(errors.SYNTAX)
         word = self.argv[self.at]
@@ -74,25 +64,25 @@ class Args:
         return word
 
     def option(self) -> bytes:
-        """The next word in upper case: the name of an option."""
+        """Return the next word in upper case: the name of an option."""
         return self.word().upper()
 
     def flag(self, name: bytes) -> bool:
-        """Whether the next word is ``name`` (upper case here, any case there); takes it if so."""
+        """Return whether the next word is ``name`` (upper case) in any case; takes it if so."""
         if self.at < len(self.argv) and self.argv[self.at].upper() == name:
             self.at += 1
             return True
         return False
 
     def integer(self, error: bytes = errors.NOT_AN_INTEGER) -> int:
-        """The next word as a signed 64-bit integer; raises ``error`` for anything else."""
+        """Return the next word as a signed 64-bit integer; raises ``error`` for anything else."""
         value = parse_integer(self.word())
         if value is None:
             raise CommandError(error)
         return value
 
     def int32(self, error: bytes = b"") -> int:
-        """The next word as a signed 32-bit integer.
+        """Return the next word as a signed 32-bit integer.
 
         Args:
             error: what to raise for anything else; empty for Redis's texts that say what is wrong.

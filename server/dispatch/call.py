@@ -1,7 +1,7 @@
-"""One command being run: what its function sees, and where it reports what it did.
+"""The call: one command being run, as its function sees it, with reports of what it did.
 
-There is one ``Call`` at work at a time and it is used again for the next command, so a function
-keeps no reference to it.
+There is one ``Call`` at a time and it is used again for the next command, so a function keeps no
+reference to it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ class Call:
     """One command being run.
 
     Attributes:
-        server, durability: what it works on.
-        session, row: for whom, and which command.
-        argv: the request's words, the name included.
-        db: the session's database.
+        row: the command; argv: the request's words, the name included.
         now_ms: the time of this command, in milliseconds since 1970.
         may_block: False inside MULTI and while loading; then a blocking command times out at once.
         replaying: the AOF is being loaded; what it says has happened, whatever the time is.
@@ -47,12 +44,12 @@ class Call:
         self.stamp_s = 0
 
     def name(self) -> bytes:
-        """The full name of the command being run, as error texts have it."""
+        """Return the full name of the command being run, as error texts have it."""
         assert self.row is not None
         return self.row.name
 
     def lookup(self, key: bytes) -> object | None:
-        """The value of ``key`` or None, for a command that reads; counts a hit or a miss."""
+        """Return the value of ``key`` or None, for a command that reads; counts a hit or a miss."""
         db = self.db
         if self.session.special & NO_TOUCH:
             value = db.value_of(key, self.now_ms)
@@ -69,13 +66,13 @@ class Call:
         self.server.changes.report_expired(not self.session.special & IN_MULTI)
 
     def note_hits(self, key: bytes, count: int) -> None:
-        """Count so many reads of a key that is there, as ``lookup`` does one."""
+        """Count ``count`` reads of a key that is there, as ``lookup`` does one."""
         self.server.statistics.keyspace_hits += count
         if not self.session.special & NO_TOUCH:
             self.db.touch(key, self.now_ms)
 
     def counted_entry(self, key: bytes) -> Entry | None:
-        """The entry of ``key`` or None; counts as ``counted`` does."""
+        """Return the entry of ``key`` or None; counts as ``counted`` does."""
         return self.db.peek(key) if self.counted(key) else None
 
     def counted(self, key: bytes) -> bool:
@@ -87,7 +84,7 @@ class Call:
         return False
 
     def missed(self, key: bytes) -> None:
-        """Count a look at a key that is not there, and report it."""
+        """Count a read of a key that is not there, and report it."""
         server = self.server
         server.statistics.keyspace_misses += 1
         if server.key_events.flags & MISSED.kind:
@@ -106,11 +103,11 @@ class Call:
 
     @property
     def listened(self) -> bool:
-        """Return whether anybody listens to changes; see ``name_parts``."""
+        """Return whether any client or part listens to changes; see ``name_parts``."""
         return self.server.changes.has_listeners
 
     def name_parts(self, parts: list[bytes]) -> None:
-        """Say which parts of its key the last change concerned, where somebody listens."""
+        """Report the parts of its key that the last change concerned, where there is a listener."""
         self.server.changes.name_parts(parts)
 
     def changed_in(
@@ -122,7 +119,7 @@ class Call:
         count: int = 1,
         wakes: bool = False,
     ) -> None:
-        """As ``changed``, for a key of another database."""
+        """Report as ``changed``, for a key of another database."""
         self.server.changes.report(db.index, key, event, record, count, wakes)
 
     def record(self, record: list[bytes], count: int = 0) -> None:
@@ -136,17 +133,17 @@ class Call:
         changes.dirty += count
 
     def record_wire(self, parts: list[bytes]) -> None:
-        """As ``record``, of a long command that is on the wire already, in parts."""
+        """Record as ``record``, for a long command that is encoded already, in parts."""
         self.server.changes.record_wire(self.db.index, parts, self.session.written)
 
     @property
     def recorded(self) -> bool:
-        """Return whether anybody takes records; if not, none need be made."""
+        """Return whether records are taken; if not, none need be made."""
         return self.server.changes.recorded
 
     @property
     def notes_changes(self) -> bool:
-        """Whether anybody wants the requests that have changed something: see ``changed_alike``."""
+        """Return whether requests that change something are wanted: see ``changed_alike``."""
         changes = self.server.changes
         return changes.recorded or changes.has_listeners
 
@@ -164,26 +161,23 @@ class Call:
         return not self.session.special & TRACKED or (tracking is not None and tracking.no_loop)
 
     def needs_no_events_of(self, key: bytes) -> bool:
-        """As ``needs_no_events``, and no client waits for this key."""
+        """Return whether ``needs_no_events`` holds, and no client waits for this key."""
         waiting = self.server.blocking
         return self.needs_no_events() and key not in waiting.queues[self.db.index]
 
     def needs_no_events_of_any(self) -> bool:
-        """As ``needs_no_events``, nobody waits for any key, and nothing else is in the way."""
+        """Return ``needs_no_events`` if no client waits, ``db`` hides nothing, outside regions."""
         server = self.server
         alone = self.needs_no_events() and not self.db.hides and not server.blocking.key_count
         return alone and server.data.region is None
 
     def reports_misses(self) -> bool:
-        """Whether a key that was not found is to be reported: it has expired, or somebody asks."""
+        """Return whether to report a key that was not found: it expired, or misses are notified."""
         server = self.server
         return bool(server.changes.expired) or bool(server.key_events.flags & MISSED.kind)
 
     def reply_is_too_long(self, size: int) -> bool:
-        """Return whether a reply that has this length so far is more than may wait for its client.
-
-        The client is dropped then, and to go on is of no use.
-        """
+        """Return whether a reply of ``size`` bytes so far exceeds what may wait for its client."""
         session = self.session
         limit = self.server.config.output_limit(limit_class(session))[0]
         if not 0 < limit < size or session.peer is NOBODY:
@@ -199,7 +193,7 @@ class Call:
     def changed_alike(self, records: list[list[bytes]], first: int, end: int, changes: int) -> None:
         """Report ``records[first:end]``, each of which has changed a key, and count the changes.
 
-        They need be there only if somebody wants them: see ``notes_changes``.
+        They need be there only if they are wanted: see ``notes_changes``.
         """
         if end > first:
             if self.recorded:
@@ -213,7 +207,7 @@ class Call:
         self.server.changes.dirty += changes
 
     def record_alike(self, records: list[list[bytes]]) -> None:
-        """Record commands that are run at once, some at least; see ``Changes.record_alike``."""
+        """Record one or more of the commands that are run at once; see ``Changes.record_alike``."""
         alone = not self.session.special & IN_MULTI
         written = self.session.written
         self.server.changes.record_alike(self.db.index, records, alone, written)
@@ -221,8 +215,7 @@ class Call:
     def put(self, key: bytes, value: object) -> None:
         """Set ``key``; a new key fires ``new`` and wakes the clients that wait for it.
 
-        Raises:
-            CommandError: a region does not take values of which other regions get none.
+        Raises: CommandError, where a region does not take a value of which others get none.
         """
         if self.server.data.region is not None and not isinstance(value, Replicated):
             self.refuse_other_keys()
@@ -231,7 +224,7 @@ class Call:
         self.db.put(key, value, self.now_ms)
 
     def refuse_other_keys(self) -> None:
-        """Refuse a value that other regions would not get, unless it may stay here alone."""
+        """Raise CommandError for a value that other regions would not get, unless allowed here."""
         if not self.replaying and self.server.config.aa_other_keys != b"local":
             raise CommandError(OTHER_KEYS_REFUSED)
 
@@ -240,7 +233,7 @@ class Call:
         self.created_in(self.db, key)
 
     def created_in(self, db: Keyspace, key: bytes) -> None:
-        """As ``created``, in another database."""
+        """Report as ``created``, for a key of another database."""
         server = self.server
         if server.changes.asks_for_events or server.blocking.key_count:
             self.changed_in(db, key, CREATED, None, count=0)
@@ -248,11 +241,9 @@ class Call:
     def delete(
         self, key: bytes, record: list[bytes] | None = None, expired_too: bool = False
     ) -> bool:
-        """Remove ``key`` and report it; False when it was not there.
+        """Remove ``key`` and report it, by ``record`` or else DEL; False when it was not there.
 
-        Args:
-            record: what repeats it, if not DEL.
-            expired_too: a key that has expired, and that nobody has met since, counts as there.
+        With ``expired_too`` an expired key that no command has met since counts as there.
         """
         db = self.db
         if expired_too and not db.hides:

@@ -1,7 +1,7 @@
-"""What running requests needs besides the server: the call, and when requests are held back.
+"""The dispatcher of requests: the call, the rows by name, and pauses.
 
-Requests are held back for a time, all of them or those that write, because CLIENT PAUSE asks for
-it, or whatever waits for replicas that are to have all there is.
+Requests are held back for a time, all of them or those that write, because of CLIENT PAUSE, or
+because something waits for replicas to have all there is.
 """
 
 from __future__ import annotations
@@ -23,11 +23,7 @@ HELD_BY_FAILOVER: Final = 2  # a replica is about to be the master
 
 
 def pause(server: Server, for_ms: int, writes_only: bool) -> None:
-    """Hold requests back, or only those that write, for so long or until an end set before.
-
-    Args:
-        for_ms: 0 is no pause at all.
-    """
+    """Hold requests back, or only writes, for so long or until an end set before; 0 is no pause."""
     clients = server.clients
     end_ms = max(clients.pause_end_ms, server.clock.monotonic_ms() + for_ms if for_ms else 0)
     unpause(server)  # what is held back now may be free to run under the new rule
@@ -46,7 +42,7 @@ def hold_writes(server: Server, reason: int) -> None:
 
 
 def release_writes(server: Server, reason: int) -> None:
-    """Hold them back no more for this reason."""
+    """Stop holding them back for this reason."""
     clients = server.clients
     clients.writes_held &= ~reason
     if not clients.writes_held:
@@ -76,11 +72,11 @@ class Slicing(Work):
 
     @abstractmethod
     def holds_back(self, session: Session, row: Command, argv: list[bytes]) -> bool:
-        """Whether an admitted request has to wait; it is offered again when this one is done."""
+        """Return whether an admitted request has to wait until this one is done."""
 
     @abstractmethod
     def postpones(self, queue: Queue) -> bool:
-        """Return whether those who wait for a key that is ready have to wait until this is done."""
+        """Return whether clients that wait for a ready key have to wait until this is done."""
 
 
 class Dispatcher:
@@ -91,7 +87,6 @@ class Dispatcher:
         rows: by name as typed; filled as names are met.
         last_name: the name met last, because the next is often the same; last_row: its row. The
             name before that is kept as well, because two often take turns.
-        slicing: the request that is being run in slices.
     """
 
     def __init__(self, server: Server, durability: Durability) -> None:
@@ -107,7 +102,7 @@ class Dispatcher:
         self._other_row: Command | None = None
 
     def turn_to(self, name: bytes) -> Command | None:
-        """Make a name the last one; its row, or None where it was not met yet."""
+        """Make a name the last one; return its row, or None where it was not met yet."""
         row = self._other_row
         if row is None or name != self._other_name:
             row = self.rows.get(name)

@@ -83,13 +83,13 @@ OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running r
 def execute(
     dispatcher: Dispatcher, session: Session, requests: list[list[bytes]], at: i64, size: i64
 ) -> i64:
-    """Run ``requests[at:size]`` in order and answer them in ``session.out``; where it ended.
+    """Run ``requests[at:size]`` in order, answer them in ``session.out``; return where it ended.
 
     The rest has to be offered again. It was not run because a request was held back or made the
     session wait, or because the answers have come to more than ``OUTPUT_PAUSE_BYTES``.
 
-    When this begins, the clock has the time of the first command. When it ends, the clock has the
-    time at which the last command ended.
+    At the beginning the clock has the time of the first command, and at the end the time at which
+    the last one ended.
     """
     server = dispatcher.server
     session.answered_bytes = 0
@@ -140,7 +140,7 @@ def execute(
 
 
 def _looked_up(dispatcher: Dispatcher, session: Session, argv: list[bytes]) -> Command | None:
-    """The row of a request that was not found at once; None where it is refused or cut off."""
+    """Return the row of a request that was not found at once; None if refused or cut off."""
     server = dispatcher.server
     try:
         return find_row(dispatcher.rows, argv)
@@ -157,7 +157,7 @@ def _looked_up(dispatcher: Dispatcher, session: Session, argv: list[bytes]) -> C
 
 
 def _end_caching(session: Session, row: Command | None) -> None:
-    """What CLIENT CACHING said is over with the next request or transaction."""
+    """Drop what CLIENT CACHING said after the next request or transaction."""
     of_client = row is not None and row.name.startswith(b"client|")
     if not of_client and not session.special & (IN_MULTI | BLOCKED):
         session.special &= ~CACHING
@@ -173,9 +173,7 @@ def _run_admitted(
 ) -> i64:
     """Run an admitted request, in slices where it is long, and show it to monitors.
 
-    Those alike up to ``end`` may run with it if it goes without saying that they are admitted, too.
-
-    Returns: where that stopped.
+    Those alike up to ``end`` may run with it if surely admitted, too. Returns: where it stopped.
     """
     server = dispatcher.server
     argv = requests[at]
@@ -198,7 +196,7 @@ def _run_admitted(
 def _admitted_until(
     server: Server, session: Session, row: Command, requests: list[list[bytes]], at: i64, end: i64
 ) -> i64:
-    """Return where requests stop that need not be looked at, because the one at ``at`` is admitted.
+    """Return the end of the requests that are surely admitted because the one at ``at`` is.
 
     A limit of memory is far from those that read, and from those that surely fit below it.
     """
@@ -213,7 +211,7 @@ def _admitted_until(
 def _run_measured(
     dispatcher: Dispatcher, session: Session, row: Command, requests: list[list[bytes]], at: i64
 ) -> None:
-    """As ``_run_admitted``, alone; what it costs is put down to its keys, unless it waits."""
+    """Run one request as ``_run_admitted``, and count its cost for its keys, unless it waits."""
     calls = row.calls
     spent_ns = row.nsec
     answered_bytes = session.answered_bytes
@@ -233,7 +231,7 @@ def _run_tracked(
     at: i64,
     end: i64,
 ) -> i64:
-    """As ``run``, for a client that is notified of what changes, or may be at the end of EXEC."""
+    """Run as ``run``, for a client that tracks keys, or may do so at the end of EXEC."""
     tracking = dispatcher.server.tracking
     tracking.caller = session
     at = run(dispatcher, session, row, requests, at, end)
@@ -251,10 +249,10 @@ def run(
     at: i64,
     end: i64,
 ) -> i64:
-    """Run and answer an admitted request and those alike up to ``end``; where that stopped.
+    """Run and answer an admitted request and those alike up to ``end``; return where that stopped.
 
-    After each command, what it did is made known, and who waited for that is served. The next
-    request is run here if it is the same command with as many words and need not be admitted.
+    After each command, its changes are made known, and waiting clients are served. The next request
+    is run here if it is the same command with as many words and need not be admitted.
     """
     server = dispatcher.server
     call = _begin_call(server, dispatcher.call, session)
@@ -306,7 +304,6 @@ def run(
 
 
 def _begin_call(server: Server, call: Call, session: Session) -> Call:
-    """Have the next commands run for a session, now."""
     call.session = session
     call.db = session.db
     call.now_ms = server.clock.now_ns // 1_000_000
@@ -315,7 +312,7 @@ def _begin_call(server: Server, call: Call, session: Session) -> Call:
 
 
 def _look_ahead(call: Call, requests: list[list[bytes]], at: i64, end: i64) -> i64:
-    """Look ahead at the keys of requests that are of one command; where these end."""
+    """Look ahead at the keys of requests of one command; return where these end."""
     until = alike_until(requests, at, min(end, at + MOST_AHEAD), True)
     if until > at + 1:
         call.db.table.look_ahead(requests, at, until)
@@ -331,7 +328,7 @@ def _answer_alike(
     at: i64,
     end: i64,
 ) -> i64:
-    """Run some of ``requests[at:end]`` at once and answer them; as many as ``run_alike`` says."""
+    """Run some of ``requests[at:end]`` at once and answer them; return as ``run_alike``."""
     count, replies = run_alike(server, call, row, handler, requests, int(at), int(end))
     if count > 0:
         session = call.session

@@ -1,8 +1,7 @@
-"""One command is run, or several at once; what it did is made known, and its cost counted.
+"""Commands are run, one or several at once; their changes are made known, and their cost counted.
 
-What each request costs is put down to its keys, while HOTKEYS looks for those that cost most.
-
-Meanwhile the gate has requests run one by one, so that nothing is tested while nobody looks.
+While HOTKEYS looks for the keys that cost most, the cost of each request is counted for its keys.
+Only then does the gate have requests run one by one, so that otherwise none is tested for this.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
 
 
 def begin_measuring(server: Server, hot_keys: HotKeys) -> None:
-    """Look for hot keys; what was found before is forgotten."""
+    """Begin to look for hot keys, without what was found before."""
     server.statistics.hot_keys = hot_keys
     server.gate.set(KEYS_MEASURED, True)
 
 
 def stop_measuring(server: Server) -> None:
-    """Look no further; what was found stays."""
+    """Stop looking for hot keys, and keep what was found."""
     hot_keys = server.statistics.hot_keys
     assert hot_keys is not None
     hot_keys.stop(server.clock.monotonic_ms())
@@ -56,7 +55,7 @@ def stop_measuring(server: Server) -> None:
 
 
 def stop_if_over(server: Server) -> None:
-    """Stop where that was to last no longer."""
+    """Stop at the end of the time that was asked for."""
     hot_keys = server.statistics.hot_keys
     assert hot_keys is not None
     if hot_keys.is_over(server.clock.monotonic_ms()):
@@ -64,7 +63,7 @@ def stop_if_over(server: Server) -> None:
 
 
 def measure(server: Server, row: Command, argv: list[bytes], ns: int, wire_bytes: int) -> None:
-    """Put what a request has cost down to its keys, if it names any."""
+    """Count the cost of a request for its keys, if it names any."""
     hot_keys = server.statistics.hot_keys
     assert hot_keys is not None
     positions = key_positions(row, argv)
@@ -111,7 +110,7 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
 
 
 def _lacks_files(fault: Exception) -> bool:
-    """Return whether what is opened with its first use could not be, for want of descriptors."""
+    """Return whether a lazy import or open failed for want of descriptors."""
     if isinstance(fault, OSError):
         return fault.errno in (errno.EMFILE, errno.ENFILE)
     return isinstance(fault, ImportError) and os.strerror(errno.EMFILE) in str(fault)
@@ -150,10 +149,7 @@ def run_alike(
     at: int,
     end: int,
 ) -> tuple[int, PackedReplies]:
-    """Run some of ``requests[at:end]`` at once; how many, or ``NONE_ALIKE``, and their replies.
-
-    ``alike_until`` has found these.
-    """
+    """Run some of ``requests[at:end]`` at once; return how many, or ``NONE_ALIKE``, and replies."""
     call.row = row
     call.argv = requests[at]
     if server.data.guarded and row.flags & WRITE and not _needs_no_guard(server, row):
@@ -174,7 +170,7 @@ def _needs_no_guard(server: Server, row: Command) -> bool:
 
 
 def _guard_alike(db: Keyspace, requests: list[list[bytes]], at: int, end: int) -> None:
-    """Let those know who want to, before requests change the keys that they name first."""
+    """Notify listeners before requests change the keys that they name first."""
     last = b""
     for number in range(at, end):
         key = requests[number][1]
@@ -184,7 +180,7 @@ def _guard_alike(db: Keyspace, requests: list[list[bytes]], at: int, end: int) -
 
 
 def note_reads(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
-    """Remember what a client that tracks has read by a request that has been run."""
+    """Remember the keys that a client that tracks has read by a request that has been run."""
     if row.reads_second_word:
         server.tracking.remember_one(session, argv[1])
     elif row.reads_keys:
@@ -194,7 +190,6 @@ def note_reads(server: Server, session: Session, row: Command, argv: list[bytes]
 def _note_alike(
     server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
 ) -> None:
-    """As ``note_reads``, for requests that were run at once."""
     if row.reads_second_word:
         server.tracking.remember_alike(session, requests, at, end)
     else:
@@ -203,21 +198,21 @@ def _note_alike(
 
 
 def end_tracked(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
-    """Remember what a client that tracks has read, and tell it what it has changed itself."""
+    """Remember what a client that tracks has read, and notify it of its own changes."""
     if session.special & TRACKED:
         note_reads(server, session, row, argv)
     server.tracking.end_request()
 
 
 def failed(server: Server, row: Command, line: bytes) -> ErrorReply:
-    """The reply to a command that was refused, which counts."""
+    """Return the reply to a command that was refused, and count it."""
     row.failed_calls += 1
     server.statistics.counters.count_error(line)
     return ErrorReply(line)
 
 
 def crashed(server: Server, row: Command) -> ErrorReply:
-    """A bug of ours: say so, and stop when the keyspace may have been left half changed."""
+    """Report a bug of ours, and stop when the keyspace may have been left half changed."""
     server.statistics.counters.unexpected_errors += 1
     if row.flags & WRITE:
         server.fail("a write failed half way: the append-only file is the truth")
@@ -239,7 +234,7 @@ def finish_own(server: Server) -> None:
 
 
 def lap(server: Server) -> int:
-    """Set the time to now; how long it has been since it was set, in nanoseconds."""
+    """Set the time to now; return the nanoseconds since it was last set."""
     now_ns = server.clock.read_ns()
     spent_ns = now_ns - server.clock.now_ns
     server.clock.now_ns = now_ns
@@ -249,7 +244,7 @@ def lap(server: Server) -> int:
 
 
 def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
-    """Put one call into the statistics of its row and, where it was slow, into the logs."""
+    """Count one call in the statistics of its row and, where it was slow, in the logs."""
     if spent_ns < QUICK_NS and server.statistics.track_latency:  # as ``_count`` does
         row.calls += 1
         row.nsec += spent_ns
@@ -269,7 +264,7 @@ def count_alike(
     count: int,
     spent_ns: int,
 ) -> None:
-    """As ``count_call``, for requests that were run at once; ``spent_ns`` is what all took."""
+    """Count as ``count_call`` requests that were run at once; ``spent_ns`` is what all took."""
     each_ns = spent_ns // count
     _count(server, row, count, each_ns)
     if each_ns >= server.statistics.slow_ns:
@@ -281,7 +276,6 @@ def count_alike(
 
 
 def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
-    """Put calls that took ``each_ns`` nanoseconds into the statistics of their row."""
     row.calls += count
     row.nsec += count * each_ns
     if server.statistics.track_latency:

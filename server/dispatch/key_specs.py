@@ -1,8 +1,8 @@
-"""Which words of a request are keys, what the command does with each, and which slot.
+"""The keys of a request: which words they are, what the command does with each, and their slot.
 
-A row's key specs describe where the keys stand; where they cannot, the row has a function of
-its own (``finds_keys``), such as ``xread_keys`` below. Either way, a request has no keys if they
-cannot be found because its syntax is wrong.
+A row's key specs describe where the keys stand; where they cannot, the row has a function of its
+own (``finds_keys``), such as ``xread_keys`` below. Either way, a request has no keys if they cannot
+be found because its syntax is wrong.
 """
 
 from __future__ import annotations
@@ -46,11 +46,7 @@ def has_keys(row: Command) -> bool:
 
 
 def key_positions(row: Command, argv: list[bytes], with_channels: bool = False) -> list[int]:
-    """The indexes in ``argv`` of a request's keys; empty where there are none.
-
-    Args:
-        with_channels: those of channels that belong to slots as keys do, too.
-    """
+    """Return the indexes in ``argv`` of the keys; ``with_channels``, of shard channels, too."""
     if row.find_keys is not None:
         return row.find_keys(argv)
     positions: list[int] = []
@@ -65,7 +61,7 @@ def key_positions(row: Command, argv: list[bytes], with_channels: bool = False) 
 
 
 def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
-    """The keys of a request, each with the flags of the key spec that it belongs to."""
+    """Return the keys of a request, each with the flags of its key spec."""
     if row.find_keys is not None:
         positions = row.find_keys(argv)
         first = _found_flags(row, 0)
@@ -94,7 +90,7 @@ def _is_odd(count: bytes) -> bool:
 
 
 def _uses_of_odd_count(uses: list[KeyUse], step: int) -> list[KeyUse]:
-    """As Redis finds keys where its key specs do not: unused, and the one that is written last.
+    """Return the keys as Redis finds them without specs: no flags, and the written one last.
 
     For pairs it has no such way.
     """
@@ -105,12 +101,11 @@ def _uses_of_odd_count(uses: list[KeyUse], step: int) -> list[KeyUse]:
 
 
 def _found_flags(row: Command, at: int) -> list[str]:
-    """The flags of one of the specs of a row whose keys are found by a function."""
     return [flag for flag in row.keys[at].flags if flag != _INCOMPLETE] if row.keys else []
 
 
 def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
-    """Where one spec finds keys; None where the request is too short or ill formed for it."""
+    """Return where one spec finds keys; None if the request is too short or ill formed."""
     count = len(argv)
     first = _begin(spec, argv)
     if first == 0:
@@ -138,7 +133,7 @@ def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
 
 
 def _begin(spec: KeySpec, argv: list[bytes]) -> int:
-    """The index of a spec's first key; 0 where its keyword does not occur."""
+    """Return the index of a spec's first key; 0 where its keyword does not occur."""
     begin = spec.begin
     if isinstance(begin, int):
         return begin
@@ -156,10 +151,9 @@ def _begin(spec: KeySpec, argv: list[bytes]) -> int:
 
 @finds_keys("XREAD", "XREADGROUP")
 def xread_keys(argv: list[bytes]) -> list[int]:
-    """The keys of XREAD and XREADGROUP.
+    """Return the keys of XREAD and XREADGROUP.
 
-    The options before STREAMS are stepped over one by one, because a group, a consumer or a key
-    may itself be called STREAMS.
+    Options are stepped over one by one: a group, a consumer or a key may be called STREAMS.
     """
     count = len(argv)
     position = 1
@@ -178,14 +172,14 @@ def xread_keys(argv: list[bytes]) -> list[int]:
 
 
 def _set_flags(argv: list[bytes]) -> list[str]:
-    """Return what SET does with its key: GET returns the old value, a condition looks at it."""
+    """Return SET's use of its key: GET returns the old value, a condition looks at it."""
     if any(word.upper() == b"GET" for word in argv[3:]):
         return ["RW", "ACCESS", "UPDATE"]
     return ["RW", "UPDATE"] if _has_condition(argv[3:]) else ["OW", "UPDATE"]
 
 
 def _delex_flags(argv: list[bytes]) -> list[str]:
-    """Return what DELEX does with its key: without a condition it looks at nothing."""
+    """Return DELEX's use of its key: without a condition it looks at nothing."""
     return ["RW", "DELETE"] if _has_condition(argv[2:]) else ["RM", "DELETE"]
 
 
@@ -194,7 +188,7 @@ def _has_condition(options: list[bytes]) -> bool:
 
 
 def _bitfield_flags(argv: list[bytes]) -> list[str]:
-    """Return what BITFIELD does with its key: GET alone changes nothing."""
+    """Return BITFIELD's use of its key: GET alone changes nothing."""
     at = 2
     while at < len(argv):
         words = _WORDS_OF_READER.get(argv[at].upper(), len(argv))
@@ -216,7 +210,7 @@ SEVERAL_SLOTS: Final = -2
 
 
 def slot_of_request(row: Command, argv: list[bytes]) -> int:
-    """The slot of all keys of a request; ``NO_SLOT`` without keys, or ``SEVERAL_SLOTS``."""
+    """Return the slot of all keys of a request; ``NO_SLOT`` without keys, or ``SEVERAL_SLOTS``."""
     slot = NO_SLOT
     for position in key_positions(row, argv, True):
         other = slot_of(argv[position])

@@ -1,4 +1,4 @@
-"""Whether a user may run a request, and what of it others may see.
+"""The rights of a user to run a request, and the parts of it that others may see.
 
 One selector of the user has to allow all of it. Where none does, what is refused is what came
 farthest: a channel, else a key, else the command.
@@ -33,11 +33,7 @@ _OF_USERS: Final = (b"acl|setuser", b"acl|deluser", b"acl|getuser")
 
 
 def redacted(name: bytes, argv: list[bytes]) -> list[bytes]:
-    """``argv`` with passwords and what users may do blotted out.
-
-    Args:
-        name: the command's own, which may not be the first word.
-    """
+    """Return ``argv`` without passwords and rights of users; ``name`` is the command's own."""
     if name == b"auth":
         return [argv[0], *[REDACTED for _ in argv[1:]]]
     if name in _OF_USERS:
@@ -91,7 +87,7 @@ _SUBSCRIBING_PATTERNS: Final = b"psubscribe"
 
 
 class Denial:
-    """What is refused of a request; ``position`` is that of the key or channel among its words."""
+    """The refused part of a request; ``position`` is that of the key or channel among its words."""
 
     def __init__(self, kind: int, position: int) -> None:
         self.kind: Final = kind
@@ -129,12 +125,9 @@ def may_read_all_keys(user: User, row: Command, argv: list[bytes]) -> bool:
 def refused_line(
     server: Server, session: Session, row: Command, argv: list[bytes], context: bytes = b""
 ) -> bytes:
-    """Why the user of a session may not run a request, in the words of the reply; empty if it may.
+    """Return the reply that refuses a request, counted and noted for ACL LOG; empty if allowed.
 
-    What is refused is counted, and noted for ACL LOG.
-
-    Args:
-        context: where the request is made, as ACL LOG shows it; empty for the client itself.
+    ``context`` is where the request is made, as ACL LOG shows it; empty for the client itself.
     """
     user = session.user
     denial = denial_of(user, row, argv)
@@ -149,7 +142,7 @@ def refused_line(
 
 
 def lost_line(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
-    """As ``refused_line``, for a request that was queued when the user still might run it."""
+    """Return as ``refused_line``, for a request that was queued while the user might run it."""
     denial = denial_of(session.user, row, argv)
     if denial is None:
         return b""
@@ -227,7 +220,6 @@ class _Request:
         self._uses: list[KeyUse] | None = None
 
     def denied_by(self, selector: Selector) -> Denial | None:
-        """Return what a selector does not allow."""
         row = self._row
         argv = self._argv
         if not row.flags & NO_AUTH and not selector.allows_command(row.name, argv):
@@ -259,7 +251,6 @@ class _Request:
 
 
 def _rights(flags: list[str]) -> int:
-    """The rights that are needed to do with a key what the flags of its spec say."""
     rights = READS if "ACCESS" in flags else 0
     for flag in _WRITING:
         if flag in flags:

@@ -128,11 +128,11 @@ KEY_FLAGS: Final[dict[str, bytes]] = {
 
 
 class TableError(Exception):
-    """What is wrong with a table of commands, as a sentence."""
+    """A table of commands has a mistake, which the message says in a sentence."""
 
 
 class KeySpec:
-    """Where a command's keys stand, as ``COMMAND INFO`` describes it.
+    """The positions of a command's keys, as ``COMMAND INFO`` describes them.
 
     In a table it is written as Redis's flags, then what differs from one key behind the name:
     ``RO ACCESS at 2 to -1 step 2 limit 2``, ``behind STREAMS from 1``, ``counted``, ``unknown``.
@@ -163,7 +163,7 @@ class KeySpec:
             at += self._take(words, at)
 
     def _take(self, words: list[str], at: int) -> int:
-        """Note what one word says, and the word behind it; how many words that were."""
+        """Read one word of a spec, and the word behind it; return how many words that were."""
         word = words[at]
         if word == "counted":
             self.counted = True
@@ -252,7 +252,7 @@ ORIGINALS: Final[dict[bytes, Command]] = {}  # by the names that stand in files,
 
 
 def finds_keys(*names: str) -> Callable[[KeyFinder], KeyFinder]:
-    """Declare what finds the keys of commands whose key specs cannot say where they stand."""
+    """Declare the function that finds the keys of commands whose key specs cannot."""
 
     def declare(find: KeyFinder) -> KeyFinder:
         for name in names:
@@ -296,8 +296,8 @@ def alike(
 def lengthy(name: str) -> Callable[[LengthyMaker], LengthyMaker]:
     """Declare how a request of very many words is run in slices; see ``server.dispatch.lengthy``.
 
-    The function is given the call and changes nothing. It returns None where there is nothing to
-    do, or something is wrong. The command's own function then answers.
+    The function is given the call and changes nothing. For None, where there is nothing to do or
+    something is wrong, the command's own function answers.
     """
 
     def declare(make: LengthyMaker) -> LengthyMaker:
@@ -308,7 +308,7 @@ def lengthy(name: str) -> Callable[[LengthyMaker], LengthyMaker]:
 
 
 def row_of(request: list[bytes]) -> Command | None:
-    """The row of a command or subcommand that a request names, however many words it has."""
+    """Return the row of the command or subcommand that a request names, whatever its arity."""
     row = TABLE.get(request[0].lower())
     if row is not None and row.subcommands and len(request) > 1:
         return row.subcommands.get(request[1].lower())
@@ -325,7 +325,7 @@ _CATEGORIES_OF_FLAG: Final = (
 
 
 def acl_categories(row: Command) -> list[bytes]:
-    """The ACL categories of a command, without the ``@``: its own and those its flags bring."""
+    """Return a command's ACL categories without ``@``: its own and those that its flags bring."""
     categories = {name.encode() for name in row.acl}
     for flag, names in _CATEGORIES_OF_FLAG:
         if row.flags & flag:
@@ -361,14 +361,9 @@ MODULES: Final[dict[str, None]] = {}  # that they name
 
 
 def read_tables(folder: str, package: str) -> None:
-    """Add the commands of all tables of a folder.
+    """Add the commands of all tables of a folder; raises TableError where one has a mistake.
 
-    Args:
-        folder: where the text files are.
-        package: what stands before the names of modules, with a dot at its end.
-
-    Raises:
-        TableError: something is wrong with one of them.
+    ``package`` is the prefix of the names of modules, with a dot at its end.
     """
     for name in sorted(os.listdir(folder)):
         if name.endswith(".txt"):
@@ -443,11 +438,7 @@ read_tables(import_module(_COMMANDS).__path__[0], f"{_COMMANDS}.")
 
 
 def rename_commands(renamed: list[tuple[bytes, bytes]]) -> str:
-    """Give commands their other names, or take them away; what is wrong, or nothing.
-
-    Args:
-        renamed: (name, new name or empty), in order.
-    """
+    """Rename or remove commands, by (name, new name or empty); return the error, or nothing."""
     for old, new in renamed:
         row = TABLE.pop(old.lower(), None)
         if row is None:
@@ -461,7 +452,7 @@ def rename_commands(renamed: list[tuple[bytes, bytes]]) -> str:
 
 
 def _recorded_by_name(row: Command, first: bytes) -> Command:
-    """A row that does the same for requests with another first word."""
+    """Return a row that does the same for requests with another first word."""
     run = row.run
     if run is not None and row.flags & WRITE:
         run = _named(run, row.name.partition(b"|")[0].upper(), first)
@@ -478,10 +469,10 @@ def _recorded_by_name(row: Command, first: bytes) -> Command:
 
 
 def _named(run: Handler, name: bytes, other: bytes) -> Handler:
-    """``run`` with ``name`` in the place of ``other``, because records are made of the request.
+    """Return ``run`` with ``name`` for ``other``, because records are made of the request.
 
-    Whoever looks at the request afterwards finds the words that the client sent. A request that is
-    run again because it has waited has the command's own name.
+    Afterwards the request has the client's words again. A request that is run again because it has
+    waited has the command's own name.
     """
 
     def run_named(call: Call) -> object:

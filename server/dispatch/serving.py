@@ -16,11 +16,9 @@ from headrace.server.waiting import ExclusiveLine, Line, Parked, SharedLine, Wai
 
 
 class _Answer:
-    """A reply that has changed nothing, and is the same for whoever asks the same now.
+    """A reply without a change, which is the same for each client that asks the same now.
 
-    Args:
-        waiter: whom it was given to.
-        hits, misses: keys that were found and that were not.
+    ``hits`` and ``misses`` count the keys that were found and that were not.
     """
 
     def __init__(self, waiter: Waiter, reply: Packed, hits: int, misses: int) -> None:
@@ -47,11 +45,7 @@ class _Answer:
 
 
 def park(server: Server, session: Session, parked: Parked, now_ms: int) -> None:
-    """Let a client wait for what its request asks for.
-
-    The request says how long. That is not counted by the time of day, because it may be set
-    meanwhile.
-    """
+    """Let a client wait as long as its request says, not by the time of day, which may be set."""
     if parked.deadline_ms:
         parked.deadline_ms += server.clock.monotonic_ms() - now_ms
     waiter = server.blocking.park(session, session.db.index, parked)
@@ -82,18 +76,17 @@ def serve_ready(dispatcher: Dispatcher) -> None:
                 elif isinstance(line, ExclusiveLine):
                     _serve_in_turn(dispatcher, line)
             _set_alarms(server, lines)
-    finally:  # one that cannot be served keeps nobody else waiting
+    finally:  # one that cannot be served keeps no other one waiting
         del ready[:looked_at]
 
 
 def _value_at(server: Server, line: Line) -> object | None:
-    """Return what the key of a line holds."""
     queue = line.queue
     return server.data.dbs[queue.db_index].get(queue.key, server.clock.now_ns // 1_000_000)
 
 
 def _serve_all(dispatcher: Dispatcher, line: SharedLine) -> None:
-    """Serve all who can be served; they may all be given the same."""
+    """Serve all that can be served; they may all be given the same."""
     server = dispatcher.server
     answer: _Answer | None = None
     for waiter in line.candidates(_value_at(server, line)):
@@ -107,7 +100,7 @@ def _serve_all(dispatcher: Dispatcher, line: SharedLine) -> None:
 def _serve_in_turn(dispatcher: Dispatcher, line: ExclusiveLine) -> None:
     """Serve one after the other while there is something to give.
 
-    Whoever has left is passed over, because nobody else would be given what it took.
+    A waiter that has left is passed over, because it would keep others from what it took.
     """
     server = dispatcher.server
     while not line.is_empty():
@@ -125,7 +118,7 @@ def _serve_in_turn(dispatcher: Dispatcher, line: ExclusiveLine) -> None:
 
 
 def _serve(dispatcher: Dispatcher, waiter: Waiter) -> _Answer | None:
-    """Run the request of a client that waits; the answer, if others may be given it, too."""
+    """Run a waiting client's request; return the answer, if others may be given it, too."""
     server = dispatcher.server
     session = session_of(waiter)
     row = session.last_row
@@ -167,7 +160,7 @@ def _serve(dispatcher: Dispatcher, waiter: Waiter) -> _Answer | None:
 
 
 def _serve_alike(dispatcher: Dispatcher, waiter: Waiter, answer: _Answer) -> None:
-    """As ``_serve``, with the answer to the request before."""
+    """Serve as ``_serve``, with the answer to the request before."""
     server = dispatcher.server
     session = session_of(waiter)
     row = session.last_row
@@ -183,7 +176,7 @@ def _serve_alike(dispatcher: Dispatcher, waiter: Waiter, answer: _Answer) -> Non
 
 
 def _set_alarms(server: Server, lines: list[Line]) -> None:
-    """See that lines are looked at when time alone has made something ready for them."""
+    """Set alarms for lines for which time alone makes something ready."""
     for line in lines:
         if line.ripens():
             now_ms = server.clock.now_ns // 1_000_000
@@ -193,13 +186,11 @@ def _set_alarms(server: Server, lines: list[Line]) -> None:
 
 
 def time_out_waiters(server: Server) -> int:
-    """Answer those who waited long enough, end a pause; when to look next, or 0.
+    """Answer those that waited long enough, end a pause; return when to look next, or 0.
 
-    All moments are of ``monotonic_ms``, except those at which something may be claimed: how long
-    it has been idle depends on the time of day.
-
-    Readers that may claim something by now are noted, to be served by the caller; while there is a
-    pause they are not, because they would write.
+    All moments are of ``monotonic_ms``, except those at which something may be claimed: how long it
+    has been idle depends on the time of day. Readers that may claim something by now are noted, to
+    be served by the caller; during a pause they are not, because they would write.
     """
     blocking = server.blocking
     now_ms = server.clock.monotonic_ms()

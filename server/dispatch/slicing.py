@@ -1,17 +1,16 @@
 """Runs lengthy requests in slices, between which other clients have their turns.
 
-A request of a million keys takes half a second, and a command is one synchronous call: everybody
-would wait for it. So such a request is run for two milliseconds at a time. It stays atomic:
-nobody can see that it is not done in one moment.
+A request of a million keys takes half a second, and a command is one synchronous call: all clients
+would wait for it. So such a request is run for two milliseconds at a time. It stays atomic: no
+client can see that it is not done in one moment.
 
 - While its keys are collected and its words checked, nothing is changed and all others go on.
-- From its first change to its last, requests that name one of its keys wait. So do EXEC with such
-  a request or watch, commands that see keys without naming them (SCAN, DBSIZE, FLUSHALL, SAVE ...),
+- From its first change to its last, requests that name one of its keys wait. So do EXEC with such a
+  request or watch, commands that see keys without naming them (SCAN, DBSIZE, FLUSHALL, SAVE ...),
   and clients blocked on one of its keys. All others go on: they have nothing to do with it, so it
-  makes no difference whether they come before or after it. INFO goes on, too, and may count some of
-  the keys.
+  makes no difference whether they come before or after it. INFO may count some of the keys.
 - Its record is one command, which goes to the append-only file when all is done. A crash before
-  that leaves nothing of it, and nobody had an answer to it.
+  that leaves nothing of it, and no client had an answer to it.
 - No key expires by itself meanwhile, no consumer is reclaimed, and no snapshot or rewrite takes the
   state of a moment within it.
 
@@ -89,8 +88,6 @@ def begin(dispatcher: Dispatcher, session: Session, row: Command, argv: list[byt
 
 
 class _Run(Slicing):
-    """A lengthy request being run."""
-
     def __init__(
         self, dispatcher: Dispatcher, session: Session, row: Command, lengthy: Lengthy
     ) -> None:
@@ -106,7 +103,7 @@ class _Run(Slicing):
         self._held: Final[list[Session]] = []
         self._postponed: Final[list[Queue]] = []
 
-    # What others may do
+    # Requests of others
 
     def holds_back(self, session: Session, row: Command, argv: list[bytes]) -> bool:
         if not self._bars(session, row, argv):
@@ -165,10 +162,9 @@ class _Run(Slicing):
             self._postponed.append(queue)
         return found
 
-    # The slices
+    # Slices
 
     def go_on(self) -> None:
-        """Have the next slice run when others have had their turn."""
         asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
@@ -182,7 +178,6 @@ class _Run(Slicing):
             self._slice(SLICE_NS)
 
     def _slice(self, budget_ns: int) -> None:
-        """Run a part of it."""
         server = self._server
         call = self._dispatcher.call
         server.clock.refresh()
@@ -234,7 +229,6 @@ class _Run(Slicing):
         return self._at >= size
 
     def _end(self, reply: object) -> None:
-        """All is done: answer, and let the clients that had to wait go on."""
         server = self._server
         session = self._session
         self._phase = _DONE
@@ -268,7 +262,6 @@ class _Run(Slicing):
         self._held.clear()
 
     def _tidy(self) -> None:
-        """Free the words, some at a time."""
         parts = self._lengthy.keys.parts
         argv = self._lengthy.argv
         until_ns = time.perf_counter_ns() + SLICE_NS

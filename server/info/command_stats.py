@@ -1,4 +1,4 @@
-"""What the rows of the command table have counted: calls, times, percentiles, histograms.
+"""Counters of the rows of the command table: calls, times, percentiles, histograms.
 
 A row keeps its calls in buckets by duration: the quick ones, below two microseconds, and for every
 bit length of the microseconds one bucket. A percentile is the upper end of the bucket it falls in.
@@ -12,7 +12,7 @@ QUICK_US = 2  # the end of the first bucket
 
 
 def all_rows() -> list[Command]:
-    """Every command and subcommand, a container before its subcommands."""
+    """Return every command and subcommand, a container before its subcommands."""
     rows: list[Command] = []
     for row in TABLE.values():
         rows.append(row)
@@ -39,7 +39,7 @@ def microseconds_of_all() -> int:
 
 
 def cumulative(row: Command) -> list[tuple[int, int]]:
-    """The histogram of a row: (microseconds, calls that took less), where the second grows."""
+    """Return the histogram of a row: (microseconds, calls that took less), in rising order."""
     pairs: list[tuple[int, int]] = []
     count = row.quick_calls
     if count:
@@ -52,7 +52,7 @@ def cumulative(row: Command) -> list[tuple[int, int]]:
 
 
 def percentile_us(pairs: list[tuple[int, int]], percent: float) -> int:
-    """The microseconds that ``percent`` of the calls of a histogram stay below; 0 without calls."""
+    """Return the microseconds that ``percent`` of the calls stay below; 0 without calls."""
     if not pairs:
         return 0
     wanted = pairs[-1][1] * percent / 100
@@ -63,7 +63,7 @@ def percentile_us(pairs: list[tuple[int, int]], percent: float) -> int:
 
 
 def stats_lines() -> list[bytes]:
-    """The lines of ``INFO commandstats``."""
+    """Return the lines of ``INFO commandstats``."""
     lines: list[bytes] = []
     for row in all_rows():
         if row.calls or row.rejected_calls or row.failed_calls:
@@ -83,7 +83,7 @@ def stats_lines() -> list[bytes]:
 
 
 def latency_lines(percentiles: list[float]) -> list[bytes]:
-    """The lines of ``INFO latencystats``."""
+    """Return the lines of ``INFO latencystats``."""
     lines: list[bytes] = []
     for row in all_rows():
         pairs = cumulative(row)
@@ -97,5 +97,5 @@ def latency_lines(percentiles: list[float]) -> list[bytes]:
 
 
 def _plain(percent: float) -> bytes:
-    """A percentile without needless zeros: 50, 99.9."""
+    """Return a percentile without needless zeros: 50, 99.9."""
     return (b"%.6f" % percent).rstrip(b"0").rstrip(b".")

@@ -32,7 +32,7 @@ _EXPLAINED: Final[dict[bytes, str]] = {
 
 
 class LatencySummary:
-    """What the samples of one event amount to, in milliseconds and seconds."""
+    """A summary of the samples of one event, in milliseconds and seconds."""
 
     def __init__(self, series: LatencySeries) -> None:
         values = [ms for _, ms in series.samples]
@@ -74,7 +74,7 @@ def _bars(values: list[int], low: int, high: int) -> list[bytes]:
 
 
 def _labels(ages: list[bytes]) -> list[bytes]:
-    """The ages written downwards, one column each."""
+    """Return the ages written downwards, one column each."""
     longest = max([len(age) for age in ages])
     columns = [age.ljust(longest) for age in ages]
     return [bytes([column[row] for column in columns]) for row in range(longest)]

@@ -1,4 +1,4 @@
-"""INFO: the sections, and what stands in each.
+"""The sections of INFO, and their lines.
 
 A section is a title and lines ``name:value``. Names and order are Redis's. What has no meaning here
 (forks, replicas, scripts) is left out, or has the value that Redis shows when it is off. Names of
@@ -31,10 +31,7 @@ _SYSTEM_BYTES: Final = system_bytes()
 
 
 class MemoryFigures:
-    """What is known of the memory in use, in bytes.
-
-    ``used`` has all of it but ``resident``, which is the process with all that it consists of.
-    """
+    """The memory in use, in bytes; ``resident`` is that of the whole process."""
 
     def __init__(self, server: Server, files: Files) -> None:
         server.clients.weigh_all()
@@ -88,13 +85,13 @@ class MemoryFigures:
 
     @property
     def dataset_percentage(self) -> float:
-        """The share of the data in what was added since the start."""
+        """Return the share of the data in what was added since the start."""
         grown = self.used - self.startup
         return min(100.0, 100.0 * self.dataset / grown) if grown > 0 else 0.0
 
     @property
     def peak_percentage(self) -> float:
-        """The share of the peak that is in use."""
+        """Return the share of the peak that is in use."""
         return 100.0 * self.used / self.peak
 
     @property
@@ -104,9 +101,9 @@ class MemoryFigures:
 
 
 def memory(server: Server, files: Files) -> list[bytes]:
-    """The lines of the section.
+    """Return the lines of the section.
 
-    Nobody counts what Python allocates. So what is allocated is what is used, and active is all
+    Python does not count what it allocates. So what is allocated is what is used, and active is all
     that the process has, as in Redis where the allocator says nothing.
     """
     figures = MemoryFigures(server, files)
@@ -166,7 +163,7 @@ def memory(server: Server, files: Files) -> list[bytes]:
 
 
 def _scripts(figures: ScriptFigures) -> list[bytes]:
-    """What scripts and functions take: what Lua holds, and the texts that are kept beside it."""
+    """Return the memory of scripts and functions: Lua's, and that of the texts kept beside it."""
     of_scripts = figures.interpreter_bytes
     total = of_scripts + figures.functions_bytes
     texts = figures.script_text_bytes + figures.library_text_bytes
@@ -189,7 +186,7 @@ def _scripts(figures: ScriptFigures) -> list[bytes]:
 
 
 def persistence(server: Server, durability: Durability) -> list[bytes]:
-    """The lines of the section: loading, what is being written, snapshots, the append-only file."""
+    """Return the lines on loading, what is being written, snapshots and the append-only file."""
     loading = bool(server.gate.reasons & LOADING_DATA)
     return [
         b"loading:%d" % loading,
@@ -206,7 +203,6 @@ def persistence(server: Server, durability: Durability) -> list[bytes]:
 
 
 def _job(durability: Durability) -> list[bytes]:
-    """The snapshot or base that is being written."""
     job = durability.job()
     copied = 0 if job is None else job.copied_bytes
     return [
@@ -260,7 +256,6 @@ def _rewrites(server: Server, durability: Durability) -> list[bytes]:
 
 
 def _open_file(files: Files) -> list[bytes]:
-    """The append-only file, where there is one."""
     aof = files.aof
     if aof is None:
         return []
@@ -291,7 +286,7 @@ def _word(ok: bool) -> bytes:
 
 
 Lines = list[bytes]
-# The types of which INFO keysizes tells, and what their sizes are called.
+# The types that INFO keysizes shows, and the names of their sizes.
 _SIZED: Final = (
     (b"string", b"strings_sizes"),
     (b"list", b"lists_items"),
@@ -299,7 +294,7 @@ _SIZED: Final = (
     (b"zset", b"zsets_items"),
     (b"hash", b"hashes_items"),
 )
-# And those of which it tells how much memory they take, if that is asked for.
+# The types whose memory it shows, if that is asked for.
 _WEIGHED: Final = (
     (b"list", b"lists_sizes"),
     (b"set", b"sets_sizes"),
@@ -313,7 +308,7 @@ _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
 _IN_NAMES: Final = bytes.maketrans(b"#:", b"__")  # what would end a name
 _IN_LINES: Final = bytes.maketrans(b"\r\n", b"__")  # what would end a line
-ACTIVE_MS: Final = 1000  # who sent something since then counts as active
+ACTIVE_MS: Final = 1000  # clients that sent something since then count as active
 _NO_FORKS: Final = [
     b"latest_fork_usec:0",
     b"total_forks:0",
@@ -366,7 +361,7 @@ def server_section(call: Call) -> Lines:
 
 
 def _compiler() -> bytes:
-    """The version of the compiler that made Python: it stands in brackets behind Python's own."""
+    """Return the version of Python's compiler, which stands in brackets behind Python's own."""
     return "".join(re.findall(r"\[.*?(\d+(?:\.\d+)+)", sys.version)[:1]).encode()
 
 
@@ -384,7 +379,7 @@ def _listeners(call: Call) -> Lines:
 
 
 def clients(call: Call) -> Lines:
-    """Section ``clients``: who is connected, who waits for what."""
+    """Section ``clients``: connected and waiting clients."""
     watching = subscribed = paused = active = 0
     since_ms = call.server.clock.now_ns // 1_000_000 - ACTIVE_MS
     for session in call.server.clients.sessions.values():
@@ -491,7 +486,7 @@ def _expiry(call: Call) -> Lines:
 
 
 def _buffers(call: Call) -> Lines:
-    """Return what went through the buffers of clients, and whom their limits cut off."""
+    """Return the lines on the buffers of clients, and on clients that their limits cut off."""
     counted = call.server.statistics.counters
     return [
         b"total_reads_processed:%d" % counted.reads,
@@ -517,10 +512,10 @@ def _slow_log(call: Call) -> Lines:
 
 
 def _turns(call: Call) -> Lines:
-    """Turns of the event loop: those in which something was done, and what they took.
+    """Return the lines on turns of the event loop in which something was done.
 
-    A turn takes the processor's time of the thread that runs everything. A batch of a client is
-    what it had sent when it was its turn.
+    A turn takes the processor's time of the thread that runs everything. A batch is what a client
+    had sent when it was its turn.
     """
     counted = call.server.statistics.counters
     rates = call.server.statistics.rates
@@ -542,7 +537,7 @@ def _turns(call: Call) -> Lines:
 
 
 def replication(call: Call) -> Lines:
-    """Section ``replication``: what this server is to others that hold the same data."""
+    """Section ``replication``: this server as a master or a replica."""
     config = call.server.config
     of_server = call.server.role
     replicas = of_server.replicas
@@ -595,7 +590,7 @@ def threads(call: Call) -> Lines:
 
 
 def hot_keys(call: Call) -> Lines:
-    """Section ``hotkeys``: whether HOTKEYS looks for them, and what that costs."""
+    """Section ``hotkeys``: whether HOTKEYS is active, and the cost of that."""
     found = call.server.statistics.hot_keys
     if found is None:
         return []
@@ -630,7 +625,7 @@ def _distributions(
 
 
 def _size(bits: int) -> bytes:
-    """The least size of so many bits, as Redis writes it."""
+    """Return the least size of so many bits, as Redis writes it."""
     if not bits:
         return b"0"
     power, rest = divmod(bits - 1, 10)
@@ -688,7 +683,7 @@ def _persistence(call: Call) -> Lines:
 
 
 # In the order in which Redis shows them:
-# (name to ask for, title, what it says, shown by default).
+# (name to ask for, title, lines, shown by default).
 SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"server", b"Server", server_section, True),
     (b"clients", b"Clients", clients, True),
@@ -710,13 +705,13 @@ SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
 
 
 def add_section(name: bytes, title: bytes, section: Section) -> None:
-    """Have a section of ours behind all others, for a server that is a region."""
+    """Add a section behind all others, for a server that is a region."""
     SECTIONS.append((name, title, section, True))
     _OF_REGIONS.add(name)
 
 
 def info_text(call: Call, words: list[bytes]) -> bytes:
-    """The sections that ``words`` ask for, the default ones without words."""
+    """Return the sections that ``words`` ask for, the default ones without words."""
     asked = {word.lower() for word in words}
     everything = b"all" in asked or b"everything" in asked
     default = not words or b"default" in asked

@@ -1,1 +1,1 @@
-"""Lua: scripts and functions, what they see, and how they call commands."""
+"""Lua: scripts and functions, their environment, and their calls of commands."""

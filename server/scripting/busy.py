@@ -27,10 +27,9 @@ class Run:
 
     Attributes:
         name: the SHA-1 of a script, or the name of a function.
-        is_function: it is a function.
         wrote: it has called a command that writes.
-        is_to_end: somebody has asked for its end.
-        deadline_ns: when it has to have ended; None: it may take its time.
+        is_to_end: its end has been asked for.
+        deadline_ns: when it has to have ended; None for no limit.
         is_told: a master, or a file, says that it has run: it runs to its end.
     """
 
@@ -55,24 +54,21 @@ class Run:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Serving:
-    """Has clients served while the event loop waits for a script."""
+    """Serves clients while the event loop waits for a script."""
 
     @abstractmethod
     def serve(self) -> None:
-        """Take what clients have sent, and answer."""
+        """Take the requests of clients, and answer."""
 
     @abstractmethod
     def end(self) -> None:
-        """Leave it to the event loop again."""
+        """Leave clients to the event loop again."""
 
 
 class Busy:
-    """What happens while a script runs, asked by the interpreter from time to time.
+    """The handling of a long script, which the interpreter calls from time to time.
 
-    Attributes:
-        run: the script that runs.
-        serving: has clients served that ask meanwhile.
-        was_long: it had gone on for long when the script was last interrupted to be asked.
+    ``was_long``: the script had already run for long when this was last called.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -85,7 +81,7 @@ class Busy:
         self._looked_ns = 0  # when it was interrupted last
 
     def begin(self, name: bytes, is_function: bool, call: Call) -> Run:
-        """A script begins."""
+        """Begin a script."""
         now_ns = monotonic_ns()
         run = Run(name, is_function, call.argv, now_ns, None, call.replaying)
         self.run = run
@@ -94,11 +90,7 @@ class Busy:
         return run
 
     def begin_loading(self, is_limited: bool) -> None:
-        """A library begins to be loaded.
-
-        Args:
-            is_limited: it may not take long.
-        """
+        """Begin to load a library, which may not take long if ``is_limited``."""
         now_ns = monotonic_ns()
         deadline_ns = now_ns + LOADING_NS if is_limited else None
         self.run = Run(b"", True, [], now_ns, deadline_ns)
@@ -106,7 +98,7 @@ class Busy:
         self._next_ns = now_ns
 
     def end(self) -> None:
-        """It has ended."""
+        """End the script."""
         self.run = None
         if self._server.gate.reasons & SCRIPT_AT_WORK:
             self._server.gate.set(SCRIPT_AT_WORK, False)
@@ -132,7 +124,7 @@ class Busy:
         return run.is_to_end
 
     def refusal(self) -> bytes:
-        """The error that ends the script."""
+        """Return the error that ends the script."""
         run = self.run
         limited = run is not None and run.deadline_ns is not None
         return errors.LOAD_TIMEOUT if limited else errors.KILLED
@@ -162,17 +154,10 @@ class Busy:
             server.changes.unfinished = unfinished
             kept.restore(self._dispatcher.call)
 
-    # What others may ask for
+    # Requests of others
 
     def kill(self, functions: bool) -> None:
-        """Have the script end.
-
-        Args:
-            functions: a function is meant, and no script.
-
-        Raises:
-            CommandError: none runs, or it has written.
-        """
+        """End the running script or function; raises CommandError for none, or one that wrote."""
         run = self.run
         if run is None or not run.argv or not self._server.gate.reasons & SCRIPT_AT_WORK:
             raise CommandError(errors.NOT_BUSY)
@@ -186,7 +171,7 @@ class Busy:
 
 
 class _Kept:
-    """What a call is about, while another one uses it."""
+    """The fields of a call, kept while another script uses it."""
 
     def __init__(self, call: Call) -> None:
         self._session = call.session
@@ -197,7 +182,6 @@ class _Kept:
         self._may_block = call.may_block
 
     def restore(self, call: Call) -> None:
-        """Let the call be about it again."""
         call.session = self._session
         call.row = self._row
         call.db = self._db

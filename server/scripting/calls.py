@@ -1,4 +1,4 @@
-"""How a script calls commands, and what else the server does for it.
+"""The calls of a script to commands, and the other functions that the server has for it.
 
 A call goes the way of every request: its row is found and its words are counted, what refuses a
 client refuses a script, and ``invoke`` runs the command. A script has a session of its own, because
@@ -73,12 +73,10 @@ LOG_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING
 
 
 class Rights:
-    """What a script may do, as its first line or the way in which it is called says.
+    """The rights of a script, by its first line or by the way in which it is called.
 
-    Attributes:
-        writes: it may call commands that write.
-        grows: it may call commands that are refused when memory is short.
-        roams: its calls may be for keys of several slots.
+    It may write, grow the data when memory is short, and use keys of several slots (``roams``),
+    each only if the attribute is true.
     """
 
     def __init__(self, writes: bool, grows: bool, roams: bool) -> None:
@@ -88,13 +86,7 @@ class Rights:
 
 
 class ScriptCalls:
-    """The calls of the script that is being run.
-
-    Attributes:
-        session: whose calls they are.
-        builders: what makes values for it.
-        memory: that of its interpreter.
-    """
+    """The calls of the script that is being run, in a ``session`` of its own."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         server = dispatcher.server
@@ -115,7 +107,7 @@ class ScriptCalls:
         self._slot = NO_SLOT  # of the keys of the current script, where that is looked at
 
     def begin(self, caller: Call, rights: Rights, run: Run) -> None:
-        """Have the next calls be those of a script that this call runs."""
+        """Begin a script that ``caller`` runs: the next calls are its own."""
         session = self.session
         session.db = caller.db
         session.resp3 = False
@@ -140,13 +132,13 @@ class ScriptCalls:
             self._slot = slot_of_request(caller.row, caller.argv)
 
     def end(self) -> None:
-        """Forget what the script has named for itself: the next one is another client's."""
+        """Reset what the script has set for itself, because the next one is another client's."""
         self.session.fieldsets.clear()
 
-    # What scripts call. A call raises ScriptError, and nothing else.
+    # The functions that scripts call. A call raises ScriptError, and nothing else.
 
     def call(self, *words: Any) -> object:
-        """``redis.call``: run a command. Returns what the script gets for its reply."""
+        """``redis.call``: run a command. Returns the script's value of the reply."""
         try:
             return self._run(words)
         except ScriptError:
@@ -191,7 +183,7 @@ class ScriptCalls:
         return builders.value(reply, session.resp3, self.memory)
 
     def _found(self, argv: list[bytes]) -> Command:
-        """The row of a call. Raises: ScriptError, where there is none or the words are too few."""
+        """Return the row of a call. Raises: ScriptError for an unknown one or too few words."""
         try:
             return find_row(self._rows, argv)
         except CommandError as error:
@@ -200,13 +192,12 @@ class ScriptCalls:
             raise ScriptError(line, True) from None
 
     def _refused(self, row: Command, line: bytes) -> ScriptError:
-        """The error for a call that is not made; it counts at once."""
+        """Return the error for a call that is not made, and count it at once."""
         row.rejected_calls += 1
         self._server.statistics.counters.count_error(line)
         return ScriptError(line, True)
 
     def _admit(self, row: Command, argv: list[bytes]) -> None:
-        """Refuse a call that may not be made now."""
         flags = row.flags
         server = self._server
         if flags & NOSCRIPT and (flags & SCRIPT_RUNNER or not allows_all(server)):
@@ -233,7 +224,7 @@ class ScriptCalls:
                 self._script.wrote = True
 
     def _check_slots(self, row: Command, argv: list[bytes]) -> None:
-        """Refuse a call for keys of several slots, or of another one than those before."""
+        """Raise for a call for keys of several slots, or of another one than those before."""
         slot = slot_of_request(row, argv)
         if slot == SEVERAL_SLOTS:
             raise self._refused(row, errors.CALL_CROSSES_SLOTS % row.name)
@@ -243,7 +234,7 @@ class ScriptCalls:
             self._slot = slot
 
     def _refusal_of(self, flags: int) -> bytes:
-        """Why a call with these flags is not made now: a script that has written may go on."""
+        """Return why a call with these flags is refused; a script that has written may go on."""
         server = self._server
         region = server.data.region
         if flags & WRITE and server.gate.reasons & REGION_REFUSES and region is not None:
@@ -262,7 +253,7 @@ class ScriptCalls:
         return OUT_OF_MEMORY if short else b""
 
     def _note_size(self, row: Command, argv: list[bytes]) -> None:
-        """Refuse what would make of the script more than one transaction between regions may be."""
+        """Raise where the script would exceed the size of a transaction between regions."""
         before = self._written_bytes
         after = before + sum([len(word) for word in argv])
         if before and after > self._server.config.aa_transaction_max_bytes:
@@ -273,7 +264,7 @@ class ScriptCalls:
             transaction.size_bytes = after
 
     def text_of(self, raised: object) -> tuple[bytes, bool, bool, bool]:
-        """Return what an error is that was raised on this side.
+        """Return the error for an exception that was raised on this side.
 
         Returns: its text, whether it is of Lua's kind, whether the statistics have it, and whether
             the script has to end.
@@ -307,7 +298,7 @@ class ScriptCalls:
         return sha1(_text(words[0]) or b"").hexdigest().encode()
 
     def setresp(self, *words: Any) -> None:
-        """``redis.setresp``: get replies as this version of the protocol has them."""
+        """``redis.setresp``: set the version of the protocol for replies."""
         if len(words) != 1:
             raise ScriptError(errors.SETRESP_NEEDS_ONE)
         version = _number(words[0])
@@ -316,7 +307,7 @@ class ScriptCalls:
         self.session.resp3 = version == 3
 
     def set_repl(self, *words: Any) -> None:
-        """``redis.set_repl``: say who gets what the next calls write."""
+        """``redis.set_repl``: set whether the AOF and the replicas get the writes of next calls."""
         if len(words) != 1:
             raise ScriptError(errors.SET_REPL_NEEDS_ONE)
         flags = _number(words[0])
@@ -327,20 +318,20 @@ class ScriptCalls:
         self._held = REPL_ALL & ~flags
 
     def replicate_commands(self, *words: Any) -> bool:
-        """``redis.replicate_commands``: that is so in any case."""
+        """``redis.replicate_commands``: return True, because effects are always replicated."""
         return True
 
     def breakpoint(self, *words: Any) -> bool:
-        """``redis.breakpoint``: whether there is a debugger."""
+        """``redis.breakpoint``: return whether there is a debugger."""
         return False
 
     def error_line(self, text: bytes) -> bytes:
-        """``redis.error_reply``: an error with a code, which is ERR where it has none."""
+        """``redis.error_reply``: return an error with a code, which is ERR where it has none."""
         self.memory.check(len(text))
         return errors.with_code(c_text(text).removeprefix(b"-"))
 
     def acl_check_cmd(self, *words: Any) -> bool:
-        """``redis.acl_check_cmd``: whether the client of this script may call a command."""
+        """``redis.acl_check_cmd``: return whether the client of this script may call a command."""
         if not words:
             raise ScriptError(errors.NEEDS_ONE)
         argv = _as_words(words)
@@ -352,26 +343,26 @@ class ScriptCalls:
 
 
 def allows_all(server: Server) -> bool:
-    """Return whether scripts may call what is not for scripts: tests ask for that by DEBUG."""
+    """Return whether scripts may call any command, as tests ask for by DEBUG."""
     return server.scripting is not None and server.scripting.allows_all
 
 
 def _number(word: object) -> int:
-    """A number of Lua, cut to a whole one; 0 for what is none."""
+    """Return a number of Lua, cut to a whole one; 0 for what is none."""
     if isinstance(word, bytes):
         return whole(number_of(word) or 0.0)
     return whole(word) if isinstance(word, int | float) and not isinstance(word, bool) else 0
 
 
 def _text(word: object) -> bytes | None:
-    """A string of Lua, or a number as it is written by ``tostring``."""
+    """Return a string of Lua, or a number as ``tostring`` writes it."""
     if isinstance(word, bytes):
         return word
     return spelled(word) if isinstance(word, int | float) and not isinstance(word, bool) else None
 
 
 def _as_words(words: tuple[Any, ...]) -> list[bytes]:
-    """The words of a request. Raises: ScriptError, where one is no string and no number."""
+    """Return the words of a request. Raises: ScriptError, where one is no string and no number."""
     if not words:
         raise ScriptError(errors.NEEDS_ONE)
     argv: list[bytes] = list(words)
@@ -382,7 +373,7 @@ def _as_words(words: tuple[Any, ...]) -> list[bytes]:
 
 
 def _written(word: object) -> bytes:
-    """A number as a word of a request. Raises: ScriptError, where it is none."""
+    """Return a number as a word of a request. Raises: ScriptError, where it is none."""
     if isinstance(word, bool):
         raise ScriptError(errors.BAD_ARGUMENT)
     if isinstance(word, int):

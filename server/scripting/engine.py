@@ -1,4 +1,4 @@
-"""The scripts of a server: those that it has met, and the one that it runs."""
+"""The scripts of a server: those that it knows, and the one that it runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Script:
     Attributes:
         sha: its SHA-1 in hexadecimal digits, by which clients call it.
         source: as it was sent.
-        flags: what its first line says; see ``split_shebang``.
+        flags: those of its first line; see ``split_shebang``.
         chunk: the function that Lua made of it.
         is_loaded: SCRIPT LOAD has brought it, so it stays.
     """
@@ -60,11 +60,7 @@ class Script:
 
 
 class _World:
-    """An interpreter and what serves it: scripts have one, and functions have another.
-
-    Attributes:
-        calls: what serves the calls of what runs in it.
-    """
+    """An interpreter and its calls: scripts have one, and functions have another."""
 
     def __init__(self, dispatcher: Dispatcher, busy: Busy, of_functions: bool) -> None:
         self.calls: Final = ScriptCalls(dispatcher)
@@ -74,7 +70,6 @@ class _World:
         self._interpreter: Interpreter | None = None
 
     def ready(self) -> Interpreter:
-        """The interpreter, which begins when it is first asked for."""
         interpreter = self._interpreter
         if interpreter is None:
             self._server.host.lend_files()  # for its libraries
@@ -84,19 +79,17 @@ class _World:
         return interpreter
 
     def forget(self) -> None:
-        """Forget the interpreter, with what was changed in it."""
         if self._interpreter is not None:
             self._interpreter.close()
         self._interpreter = None
         self.calls.builders = None
 
     def memory_bytes(self) -> int:
-        """Return what the interpreter holds."""
         return 0 if self._interpreter is None else self._interpreter.memory_bytes()
 
 
 class ScriptEngine(Scripting):
-    """All that a server has to do with Lua."""
+    """The scripts and functions of a server."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         super().__init__()
@@ -109,20 +102,16 @@ class ScriptEngine(Scripting):
         self._scripts: Final[dict[bytes, Script]] = {}
         self._evaluated: Final[dict[bytes, Script]] = {}  # those that may go, the oldest first
 
-    # The scripts
+    # Scripts
 
     def find(self, sha: bytes) -> Script | None:
-        """The script with this SHA-1, in lower-case digits."""
+        """Return the script with this SHA-1, in lower-case digits."""
         return self._scripts.get(sha)
 
     def load(self, source: bytes, stays: bool) -> Script:
-        """The script that a text is.
+        """Return the script of a source, kept until all are forgotten if it ``stays``.
 
-        Args:
-            stays: it is kept until all are forgotten.
-
-        Raises:
-            CommandError: it is none.
+        Raises: CommandError, where it does not compile.
         """
         from hashlib import sha1  # it brings OpenSSL with it
 
@@ -163,10 +152,7 @@ class ScriptEngine(Scripting):
     # Running
 
     def run(self, call: Call, script: Script, keys: int, read_only: bool) -> object:
-        """Run a script for a call. Returns the reply.
-
-        Args:
-            keys: how many keys the call names.
+        """Run a script with ``keys`` keys for a call; return the reply.
 
         Raises:
             CommandError: it may not be run now, or not so.
@@ -186,7 +172,7 @@ class ScriptEngine(Scripting):
     def _run(
         self, call: Call, world: _World, rights: Rights, name: bytes, chunk: Any, keys: int
     ) -> object:
-        """Run what has this name. Returns a ``Failure``, or what ``values.reply_of`` takes."""
+        """Run a chunk; return a ``Failure``, or what ``values.reply_of`` takes."""
         interpreter = world.ready()
         world.calls.begin(call, rights, self.busy.begin(name, interpreter.of_functions, call))
         clock = self._server.clock
@@ -200,7 +186,7 @@ class ScriptEngine(Scripting):
             self.busy.end()
 
     def _rights(self, call: Call, flags: int, read_only: bool) -> Rights:
-        """What a script with these flags may do. Raises: CommandError, where it may not be run."""
+        """Return the rights of a script with these flags; raises CommandError for a refused one."""
         server = self._server
         line = self._refusal_of(flags, read_only, call.replaying)
         if line:
@@ -210,7 +196,7 @@ class ScriptEngine(Scripting):
         return Rights(not read_only and not flags & NO_WRITES, grows, roams)
 
     def _refusal_of(self, flags: int, read_only: bool, replaying: bool) -> bytes:
-        """Why a script with these flags is not run now; empty if it is.
+        """Return why a script with these flags is not run now; empty if it is.
 
         Mostly its request was admitted by the same flags. But EXEC runs what was admitted before
         the script was loaded, or before something else changed (``scriptPrepareForRun``).
@@ -235,7 +221,6 @@ class ScriptEngine(Scripting):
         return errors.NO_ROOM_TO_RUN if out_of_memory else b""
 
     def _reply(self, call: Call, left: object, calls: ScriptCalls) -> object:
-        """The reply to a script that has left this."""
         failures: list[bytes] = []
         reply = reply_of(left, call.session.resp3, not calls.session.resp3, failures)
         for line in failures:
@@ -256,7 +241,7 @@ class ScriptEngine(Scripting):
         return flags
 
     def _said_by(self, name: bytes, argv: list[bytes]) -> int:
-        """What the first line says of what a request runs; ``COMPATIBLE`` if there is none."""
+        """Return the flags of what a request runs; ``COMPATIBLE`` if it has no first line."""
         if name.startswith(b"fcall"):
             function = self.libraries.functions.get(argv[1].lower())
             return COMPATIBLE if function is None else function.flags
@@ -271,14 +256,9 @@ class ScriptEngine(Scripting):
     # Functions
 
     def load_library(self, code: bytes, replaces: bool, is_limited: bool) -> bytes:
-        """Take a library; its name.
+        """Load a library; return its name. Raises: CommandError for an invalid or existing one.
 
-        Args:
-            replaces: one of the same name goes.
-            is_limited: it may not take long.
-
-        Raises:
-            CommandError: it is none, or it is there already.
+        With ``replaces`` one of the same name goes; if ``is_limited``, it may not take long.
         """
         if not replaces:  # asked before the library runs
             self.libraries.check_absent(library_name(code)[0], errors.LIBRARY_EXISTS)
@@ -301,10 +281,9 @@ class ScriptEngine(Scripting):
             self.load_library(code, replaces, False)
 
     def restore(self, codes: list[bytes], flushes: bool, replaces: bool) -> None:
-        """Have libraries besides those that are there, or only them.
+        """Add libraries to those that are there, or replace all of them with ``flushes``.
 
-        Raises:
-            CommandError: one is none, or in the way; then nothing has changed.
+        Raises: CommandError, where one is invalid or there already; then nothing has changed.
         """
         found = Libraries() if flushes else self.libraries.copy()
         for code in codes:
@@ -317,7 +296,7 @@ class ScriptEngine(Scripting):
         self._of_functions.forget()
 
     def call_function(self, call: Call, function: Function, keys: int, read_only: bool) -> object:
-        """Run a function for a call. Returns the reply. Raises: CommandError, as ``run``."""
+        """Run a function for a call; return the reply. Raises: CommandError, as ``run``."""
         rights = self._rights(call, function.flags, read_only)
         world = self._of_functions
         left = self._run(call, world, rights, function.name, function.callback, keys)
@@ -325,10 +304,10 @@ class ScriptEngine(Scripting):
             return _failed(call, left, function.name, b"@user_function", False)
         return self._reply(call, left, world.calls)
 
-    # What INFO says
+    # Figures for INFO
 
     def figures(self) -> ScriptFigures:
-        """Return what INFO and MEMORY say of scripts and functions."""
+        """Return the figures of scripts and functions for INFO and MEMORY."""
         figures = ScriptFigures()
         figures.scripts = len(self._scripts)
         figures.functions = len(self.libraries.functions)
@@ -345,7 +324,7 @@ class ScriptEngine(Scripting):
 def _failed(
     call: Call, failure: Failure, name: bytes, chunk: bytes, is_one_line: bool
 ) -> ErrorReply:
-    """The reply to a script that has failed. Raises: CommandError, where that is still to count."""
+    """Return the reply to a failed script. Raises: CommandError, where that is still to count."""
     line = failure.line
     if line is None and is_one_line:
         line = 1

@@ -1,4 +1,4 @@
-"""What goes wrong in a script, as exceptions that Lua carries."""
+"""Errors of scripts, as exceptions that Lua carries."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from __future__ import annotations
 class ScriptError(Exception):
     """An error that a script may catch, as a table.
 
-    Args:
-        text: the error as a client would see it, with its code.
-        counted: the statistics of errors have it already.
+    ``text`` is the error with its code; ``counted``: the statistics of errors have it already.
     """
 
     def __init__(self, text: bytes, counted: bool = False) -> None:
@@ -18,11 +16,9 @@ class ScriptError(Exception):
 
 
 class LibraryError(ScriptError):
-    """An error that a script may catch, as a string: what Lua's own functions raise.
+    """An error that a script may catch, as a string, as Lua's own functions raise it.
 
-    Args:
-        text: what is wrong.
-        argument: with which argument, counted from 1; 0 for none.
+    ``argument`` is the number of the wrong argument, from 1; 0 for none.
     """
 
     def __init__(self, text: bytes, argument: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""One Lua interpreter with the world that scripts see in it, and the first line of a script."""
+"""A Lua interpreter with the libraries that scripts see in it, and the first line of a script."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ FLAGS: Final[dict[bytes, int]] = {
 
 
 def split_shebang(source: bytes) -> tuple[int, bytes]:
-    """The flags of a script, and the script itself: its lines keep their numbers.
+    """Return the flags and the text of a script, whose lines keep their numbers.
 
-    Raises:
-        ScriptError: the first line is not understood.
+    Raises: ScriptError, where the first line is not understood.
     """
     if not source.startswith(b"#!"):
         return COMPATIBLE, source
@@ -76,7 +75,7 @@ _MOST_WORDS: Final = 4000  # that are handed over one by one; more go as tables
 
 
 def _refused(*_: object) -> str:
-    """Nothing of Python has attributes for Lua."""
+    """Deny Lua the attributes of Python's objects."""
     raise AttributeError("not for scripts")
 
 
@@ -101,7 +100,6 @@ _CONSTANTS: Final = {
 
 
 def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[..., object]]:
-    """Return what scripts call as ``redis.call`` and so on."""
     functions: dict[bytes, Callable[..., object]] = {
         b"call": calls.call,
         b"log": calls.log,
@@ -117,11 +115,7 @@ def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[.
 
 
 def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
-    """The libraries that are written in Python, and what is put in the place of Lua's.
-
-    Args:
-        complain, memory: see ``Native``.
-    """
+    """Return the libraries written in Python, and the replacements of Lua's functions."""
     chance = Chance()
     libraries: dict[str, dict[str, Operation]] = {
         "bit": BIT_OPERATIONS,
@@ -137,18 +131,13 @@ def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
 
 
 def _matching(busy: Busy) -> dict[bytes, Callable[..., object]]:
-    """Return what matches patterns that may take very long."""
+    """Return the functions that match patterns which may take very long."""
     matching = Matching(busy)
     return {b"find": matching.find, b"matcher": matching.matcher}
 
 
 class Failure:
-    """A run that failed: with which error, and where.
-
-    Attributes:
-        text: the error; counted: the statistics of errors have it already.
-        chunk, line: where in which chunk, where that is known.
-    """
+    """A run that failed: its error, whether that is counted, and the place, if it is known."""
 
     def __init__(self, text: bytes, counted: bool, chunk: bytes | None, line: int | None) -> None:
         self.text: Final = text
@@ -158,11 +147,7 @@ class Failure:
 
 
 class Function:
-    """A function of a library.
-
-    Attributes:
-        callback: what Lua calls; flags: see ``split_shebang``.
-    """
+    """A function of a library; ``callback`` is what Lua calls."""
 
     def __init__(
         self, name: bytes, callback: Any, flags: list[bytes], description: bytes | None
@@ -183,12 +168,7 @@ def _function(registered: Any) -> Function:
 class Interpreter:
     """A Lua interpreter; what scripts have changed in its libraries stays for the next one.
 
-    Args:
-        calls: what serves the calls of its scripts.
-        busy: knows whether the running script has to end.
-
-    Attributes:
-        of_functions: it is for functions, and not for scripts.
+    ``busy`` knows whether the script has to end; ``of_functions`` if it is for functions.
     """
 
     def __init__(self, calls: ScriptCalls, busy: Busy, of_functions: bool) -> None:
@@ -243,31 +223,26 @@ class Interpreter:
         self.builders: Final = Builders(made, table, busy)
 
     def close(self) -> None:
-        """Let go of what holds it, so that it goes at once when nobody else needs it."""
+        """Break the references to it, so that it is freed at once when nothing else needs it."""
         for native in self._native:
             native.release()
         self._memory.forget()
 
     def memory_bytes(self) -> int:
-        """Return what it holds."""
+        """Return the bytes that it holds."""
         return self._memory.used_bytes()
 
     def compile(self, source: bytes) -> Any:
-        """The chunk that a script is. Raises: ScriptError; it is none."""
+        """Compile a script. Raises: ScriptError for invalid Lua."""
         compiled = self._compile(source)
         if isinstance(compiled, tuple):
             raise ScriptError(errors.DOES_NOT_COMPILE % compiled[1])
         return compiled
 
     def run(self, chunk: Any, argv: list[bytes], keys: int) -> object:
-        """Run a script or a function.
+        """Run a script or a function; return a ``Failure``, or what ``values.reply_of`` takes.
 
-        Args:
-            argv: the request: its fourth word is the first key, and what follows the keys is ARGV.
-            keys: how many there are.
-
-        Returns:
-            a ``Failure``, or what ``values.reply_of`` takes.
+        ``argv`` is the request: ``keys`` keys from its fourth word on, and then ARGV.
         """
         count = len(argv)
         try:
@@ -296,11 +271,7 @@ class Interpreter:
         return left
 
     def load_library(self, source: bytes) -> list[Function] | Failure:
-        """The functions that a library registers; a failure where it does not come so far.
-
-        Raises:
-            ScriptError: it is no Lua.
-        """
+        """Return the functions of a library, or its failure. Raises: ScriptError for bad Lua."""
         chunk = self._compile_library(source)
         if isinstance(chunk, tuple):
             raise ScriptError(errors.LIBRARY_NO_LUA % chunk[1])
@@ -324,35 +295,31 @@ class Interpreter:
 
 
 def is_name(name: bytes) -> bool:
-    """Return whether libraries and functions may be called so."""
+    """Return whether libraries and functions may have this name."""
     return _NAME.fullmatch(name) is not None
 
 
 def refusal_of_function(name: bytes, *flags: bytes) -> bytes | None:
-    """Why no such function may be registered; None where it may."""
+    """Return why a function may not be registered; None where it may."""
     if not is_name(name):
         return errors.BAD_NAME
     return errors.UNKNOWN_FLAG if any(flag not in FLAGS for flag in flags) else None
 
 
 class _Ending:
-    """Ends a script that has to.
-
-    Args:
-        busy: knows whether it has; memory: may be another reason.
-    """
+    """Ends a script whose time is over, or which takes too much memory."""
 
     def __init__(self, busy: Busy, memory: Memory) -> None:
         self._busy: Final = busy
         self._memory: Final = memory
 
     def is_to_end(self, *_: object) -> tuple[bool, bool]:
-        """Whether it has to, and whether it was long not asked; others are served in here."""
+        """Return whether it has to end, and whether the last check is long ago; serves others."""
         to_end = self._memory.is_exceeded() or self._busy.is_to_end()
         return to_end, self._busy.was_long
 
     def end_script(self, *_: object) -> bool:
-        """Raise what ends it: ScriptError. Returns only if it may go on."""
+        """Raise the ScriptError that ends it, or return if it may go on."""
         if self._memory.exceeded:
             raise ScriptError(errors.NOT_ENOUGH_MEMORY)
         if self._busy.is_to_end():
@@ -361,7 +328,6 @@ class _Ending:
 
 
 def _libraries(lua: Any, complaints: Any) -> Any:
-    """The libraries that are written in Lua, by name."""
     settings = _load(lua, "json_settings", complaints)
     encode = _load(lua, "json_encoder", complaints, settings)
     decode = _load(lua, "json_decoder", complaints, settings)
@@ -376,7 +342,7 @@ def _libraries(lua: Any, complaints: Any) -> Any:
 
 
 def _load(lua: Any, name: str, *arguments: object) -> Any:
-    """Run one of our own files, and what it returns."""
+    """Run one of our own files; return what it returns."""
     # ``importlib.resources`` would take as long to be imported as most of the rest.
     folder = import_module("headrace.server.scripting.lua").__path__[0]
     with open(f"{folder}/{name}.lua", "rb") as file:

@@ -1,4 +1,4 @@
-"""Libraries of functions: what FUNCTION LOAD takes, and what FCALL finds."""
+"""Libraries of functions, which FUNCTION LOAD adds and FCALL uses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from headrace.server.scripting.interpreter import Failure, Function, Interpreter
 
 
 class Library:
-    """A library.
-
-    Attributes:
-        code: as it was sent.
-        functions: those that it has registered, by name.
-    """
+    """A library: its code as it was sent, and the functions that it has registered, by name."""
 
     def __init__(self, name: bytes, code: bytes, functions: list[Function]) -> None:
         self.name: Final = name
@@ -25,33 +20,23 @@ class Library:
 
 
 class Libraries:
-    """The libraries of one interpreter.
-
-    Attributes:
-        by_name: the libraries.
-        functions: all functions, by their names in lower case.
-    """
+    """The libraries of one interpreter, and all functions by their names in lower case."""
 
     def __init__(self) -> None:
         self.by_name: dict[bytes, Library] = {}
         self.functions: dict[bytes, Function] = {}
 
     def copy(self) -> Libraries:
-        """The same libraries."""
+        """Return a copy with the same libraries."""
         other = Libraries()
         other.by_name = dict(self.by_name)
         other.functions = dict(self.functions)
         return other
 
     def add(self, library: Library, replaces: bool, refusal: bytes) -> None:
-        """Add a library.
+        """Add a library, or with ``replaces`` put it in the place of one of the same name.
 
-        Args:
-            replaces: one of the same name goes.
-            refusal: the error where there is one and it does not.
-
-        Raises:
-            CommandError: that, or another library has such a function.
+        Raises: CommandError, ``refusal`` for one that is there, or for a function of another one.
         """
         old = self.by_name.get(library.name)
         if not replaces:
@@ -67,7 +52,7 @@ class Libraries:
             self.functions[function.name.lower()] = function
 
     def check_absent(self, name: bytes, refusal: bytes) -> None:
-        """No library has this name. Raises: CommandError with this text: one has."""
+        """Raise CommandError with this text if a library has this name."""
         if name in self.by_name:
             raise CommandError(refusal % name)
 
@@ -82,10 +67,9 @@ class Libraries:
 
 
 def library_name(code: bytes) -> tuple[bytes, bytes]:
-    """The name that the first line of a library gives it, and the library without that line.
+    """Return the name in the first line of a library, and the library without that line.
 
-    Raises:
-        CommandError: the line is not there, or not understood.
+    Raises: CommandError, where the line is not there, or not understood.
     """
     line, end, rest = code.partition(b"\n")
     if not code.startswith(b"#!"):
@@ -112,7 +96,7 @@ def library_name(code: bytes) -> tuple[bytes, bytes]:
 
 
 def made_library(interpreter: Interpreter, code: bytes) -> Library:
-    """The library that a text is, with its functions. Raises: CommandError; it is none."""
+    """Return the library that a text is, with its functions. Raises: CommandError; it is none."""
     name, source = library_name(code)
     try:
         functions = interpreter.load_library(source)

@@ -1,8 +1,8 @@
-"""What an interpreter may hold, so that a script that takes more and more does not end the server.
+"""The limit of an interpreter's memory, so that no script takes all the memory of the server.
 
-What it holds is looked at from time to time, and before it is given much. A script that has more
-than the limit is ended. Lua itself refuses only what goes far beyond: a refusal in the middle of
-handing something over would not be survived.
+Its memory is checked from time to time, and before it is given much. A script that has more than
+the limit is ended. Lua itself refuses only what goes far beyond, because the process would not
+survive a refusal in the middle of a handover.
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ VALUE_BYTES: Final = 128  # the most that a part of a reply takes beside its tex
 
 
 class Memory:
-    """What an interpreter holds, and whether there is room for more.
-
-    Attributes:
-        exceeded: the running script has taken too much, and has to end.
-    """
+    """The memory of an interpreter; ``exceeded`` if the running script has to end because of it."""
 
     def __init__(self) -> None:
         self._lua: Any = None
@@ -32,17 +28,17 @@ class Memory:
         self.exceeded = False
 
     def watch(self, lua: Any) -> None:
-        """Have this interpreter limited."""
+        """Limit this interpreter."""
         self._lua = lua
         self._used_bytes = lua.get_memory_used
 
     def forget(self) -> None:
-        """The interpreter is not run any more."""
+        """Drop the interpreter, which is not run any more."""
         self._lua = None
         self._used_bytes = None
 
     def used_bytes(self) -> int:
-        """Return what it holds."""
+        """Return the bytes that it holds."""
         used: int = self._used_bytes()
         return used
 
@@ -53,14 +49,14 @@ class Memory:
         return self.exceeded
 
     def check(self, more_bytes: int) -> None:
-        """See to it that a script can be given so much. Raises: ScriptError; it has to end then."""
+        """Check that a script can be given so much. Raises: ScriptError; it has to end then."""
         if more_bytes > SMALL_BYTES and self.used_bytes() + more_bytes > LIMIT_BYTES:
             self.exceeded = True
         if self.exceeded:
             raise ScriptError(errors.NOT_ENOUGH_MEMORY)
 
     def begin(self, more_bytes: int) -> None:
-        """See to it that a script can begin with so much. Raises: ScriptError."""
+        """Check that a script can begin with so much. Raises: ScriptError."""
         if self.used_bytes() + more_bytes <= LIMIT_BYTES // 2:
             return
         self._lua.gccollect()
@@ -68,13 +64,13 @@ class Memory:
             raise ScriptError(errors.NOT_ENOUGH_MEMORY)
 
     def end(self) -> None:
-        """A script has ended that had taken too much."""
+        """End a script that had taken too much."""
         self.exceeded = False
         self._lua.gccollect()
 
 
 def text_bytes(words: Sequence[object]) -> int:
-    """The length of all strings among some values."""
+    """Return the length of all strings among some values."""
     size = 0
     for word in words:
         if isinstance(word, bytes):

@@ -1,4 +1,4 @@
-"""What is done here for Lua's libraries: ``bit``, ``struct`` and ``math.random``.
+"""Operations of Lua's libraries: ``bit``, ``struct`` and ``math.random``.
 
 ``bit`` has operations on 32-bit integers, with signed results, as Lua BitOp has them; ``struct``
 packs numbers and strings as C has them in memory; ``math.random`` draws the same numbers after
@@ -29,7 +29,7 @@ _SHIFTER: Final = 6755399441055744.0
 
 
 def _word_at(words: tuple[Any, ...], index: int) -> int:
-    """The number at a place modulo 2^32, rounded to the nearest, and halves to the even one.
+    """Return the number at a place modulo 2^32, rounded to the nearest, and halves to the even one.
 
     Above 2^51 it is what addition leaves of it, as in the original.
     """
@@ -45,20 +45,20 @@ def _signed(word: int) -> int:
 
 
 def tobit(words: tuple[Any, ...]) -> int:
-    """A number as a 32-bit integer."""
+    """Return a number as a 32-bit integer."""
     return _signed(_word_at(words, 0))
 
 
 def bnot(words: tuple[Any, ...]) -> int:
-    """Every bit turned round."""
+    """Return every bit inverted."""
     return _signed(~_word_at(words, 0))
 
 
-# Of several bad arguments, the first is complained of, or else the last.
+# The error is about the first bad argument of several, or else the last.
 
 
 def band(words: tuple[Any, ...]) -> int:
-    """The bits that all have."""
+    """Return the bits that all have."""
     result = _word_at(words, 0)
     for index in range(len(words) - 1, 0, -1):
         result &= _word_at(words, index)
@@ -66,7 +66,7 @@ def band(words: tuple[Any, ...]) -> int:
 
 
 def bor(words: tuple[Any, ...]) -> int:
-    """The bits that any has."""
+    """Return the bits that any has."""
     result = _word_at(words, 0)
     for index in range(len(words) - 1, 0, -1):
         result |= _word_at(words, index)
@@ -74,7 +74,7 @@ def bor(words: tuple[Any, ...]) -> int:
 
 
 def bxor(words: tuple[Any, ...]) -> int:
-    """The bits that an odd number of them have."""
+    """Return the bits that an odd number of them have."""
     result = _word_at(words, 0)
     for index in range(len(words) - 1, 0, -1):
         result ^= _word_at(words, index)
@@ -82,45 +82,45 @@ def bxor(words: tuple[Any, ...]) -> int:
 
 
 def lshift(words: tuple[Any, ...]) -> int:
-    """The bits moved up."""
+    """Return the bits shifted left."""
     word = _word_at(words, 0)
     return _signed(word << (_word_at(words, 1) & 31))
 
 
 def rshift(words: tuple[Any, ...]) -> int:
-    """The bits moved down."""
+    """Return the bits shifted right."""
     word = _word_at(words, 0)
     return _signed(word >> (_word_at(words, 1) & 31))
 
 
 def arshift(words: tuple[Any, ...]) -> int:
-    """The bits moved down, the sign staying."""
+    """Return the bits shifted right, with copies of the sign."""
     word = _signed(_word_at(words, 0))
     return _signed(word >> (_word_at(words, 1) & 31))
 
 
 def rol(words: tuple[Any, ...]) -> int:
-    """The bits moved round, upwards."""
+    """Return the bits rotated left."""
     word = _word_at(words, 0)
     count = _word_at(words, 1) & 31
     return _signed(word << count | word >> (32 - count))
 
 
 def ror(words: tuple[Any, ...]) -> int:
-    """The bits moved round, downwards."""
+    """Return the bits rotated right."""
     word = _word_at(words, 0)
     count = _word_at(words, 1) & 31
     return _signed(word >> count | word << (32 - count))
 
 
 def bswap(words: tuple[Any, ...]) -> int:
-    """The four bytes in the other order."""
+    """Return the four bytes in reverse order."""
     word = _word_at(words, 0)
     return _signed(int.from_bytes(word.to_bytes(4, "big"), "little"))
 
 
 def tohex(words: tuple[Any, ...]) -> bytes:
-    """The lowest digits in base 16: eight, or as many as the second number says."""
+    """Return the lowest digits in base 16: eight, or as many as the second number says."""
     word = _word_at(words, 0)
     digits = 8 if len(words) < 2 else _signed(_word_at(words, 1))
     text = (b"%08x" % word)[8 - min(abs(digits), 8) :]
@@ -155,11 +155,7 @@ _TOO_SHORT: Final = "data string too short"
 
 
 class _Format:
-    """A format, read option by option. It ends at a NUL, as every string of C.
-
-    Attributes:
-        little: the lowest byte comes first.
-    """
+    """A format, which ends at a NUL as in C; with ``little`` the lowest byte comes first."""
 
     def __init__(self, words: tuple[Any, ...]) -> None:
         text = text_at(words, 0).decode("latin-1")
@@ -172,7 +168,7 @@ class _Format:
         return self._at >= len(self._text)
 
     def next(self) -> tuple[str, int]:
-        """The next option and its size, which is 0 for what has none of its own."""
+        """Return the next option and its size, which is 0 for what has none of its own."""
         option = self._text[self._at]
         self._at += 1
         if option == "c":
@@ -196,7 +192,7 @@ class _Format:
         return number if self._at > start else default
 
     def padding(self, option: str, size: int, at: int) -> int:
-        """Return how many bytes stand before an option, so that it is aligned.
+        """Return the bytes of padding that align an option.
 
         A size that is no power of two gets what C's masks make of it.
         """
@@ -206,7 +202,7 @@ class _Format:
         return (size - (at & (size - 1))) & (size - 1)
 
     def control(self, option: str) -> None:
-        """Do what an option says that stands for no value. Raises: LibraryError."""
+        """Apply an option that stands for no value. Raises: LibraryError."""
         if option == "<":
             self.little = True
         elif option == ">":
@@ -224,7 +220,7 @@ class _Format:
 
 
 def pack(words: tuple[Any, ...]) -> bytes:
-    """The values, packed as the format says."""
+    """Return the values, packed by the format."""
     layout = _Format(words)
     words = (*words, None)  # a value that is missing is nil
     out = bytearray()
@@ -254,7 +250,7 @@ def pack(words: tuple[Any, ...]) -> bytes:
 
 
 def _unsigned(number: float) -> int:
-    """Return what C makes of a double where it wants 64 bits without a sign."""
+    """Return the unsigned 64-bit integer that C makes of a double."""
     if number >= 1 << 63:
         return (whole(number - float(1 << 63)) ^ (1 << 63)) & _LONG_MASK
     return whole(number) & _LONG_MASK
@@ -275,7 +271,7 @@ def _double(number: float, form: str) -> bytes:
 
 
 def unpack(words: tuple[Any, ...]) -> tuple[object, ...]:
-    """The values that are packed in a string, and the place behind them."""
+    """Return the values that are packed in a string, and the place behind them."""
     layout = _Format(words)
     data = text_at(words, 1)
     length = len(data)
@@ -316,7 +312,7 @@ def unpack(words: tuple[Any, ...]) -> tuple[object, ...]:
 
 
 def _size_before(found: list[object]) -> int:
-    """The number that was read last, which is how long a string is. Raises: LibraryError."""
+    """Return the last number read, as the length of a string. Raises: LibraryError."""
     last = found.pop() if found else None
     if isinstance(last, bytes):
         last = number_of(last)
@@ -337,7 +333,7 @@ def _read_integer(part: bytes, little: bool, signed: bool) -> int | float:
 
 
 def size(words: tuple[Any, ...]) -> int:
-    """Return how long the values of a format are."""
+    """Return the length of the values of a format, in bytes."""
     layout = _Format(words)
     total = 0
     while not layout.ends():
@@ -354,7 +350,7 @@ def size(words: tuple[Any, ...]) -> int:
 
 
 def pack_double(number: float) -> bytes:
-    """A number as MessagePack has it: four bytes where they hold it, else eight."""
+    """Return a number as MessagePack has it: four bytes where they hold it, else eight."""
     try:
         short = struct.pack(">f", number)
     except OverflowError:
@@ -365,7 +361,7 @@ def pack_double(number: float) -> bytes:
 
 
 def unpack_double(part: bytes) -> float:
-    """The number in four or eight bytes."""
+    """Return the number in four or eight bytes."""
     number: float = struct.unpack(">f" if len(part) == 4 else ">d", part)[0]
     return number
 
@@ -386,7 +382,7 @@ class Chance:
         self._state = _START
 
     def random(self, words: tuple[Any, ...]) -> int | float:
-        """The next number: below 1, or a whole one from 1 or the first argument to the last."""
+        """Return the next number: below 1, or an integer in the range that is given, or from 1."""
         self._state = (self._state * _FACTOR + 0xB) & _STATE_MASK
         drawn = (self._state >> 17) % _MOST_DRAWN / _MOST_DRAWN
         if not words:
@@ -400,6 +396,6 @@ class Chance:
         return math.floor(drawn * (high - low + 1)) + low
 
     def seed(self, words: tuple[Any, ...]) -> None:
-        """Begin anew with a number."""
+        """Restart the sequence with a number."""
         number = whole_at(words, 0)
         self._state = ((number & 0xFFFFFFFF) << 16 | 0x330E) & _STATE_MASK

@@ -45,7 +45,7 @@ _ALL: Final = frozenset(range(256))
 
 
 def _flags(members: frozenset[int]) -> bytes:
-    """For each byte 1 if it is among these, else 0."""
+    """Return for each byte 1 if it is among ``members``, else 0."""
     return bytes([1 if code in members else 0 for code in range(256)])
 
 
@@ -53,12 +53,12 @@ ANY: Final = _flags(_ALL)
 
 
 def literal(code: int) -> bytes:
-    """The flags of one byte."""
+    """Return the flags of one byte."""
     return _flags(frozenset([code]))
 
 
 def _class(letter: int) -> frozenset[int]:
-    """The members of what stands behind a ``%``."""
+    """Return the members of the class whose letter stands behind a ``%``."""
     lower = letter | 0x20
     members = _CLASSES.get(lower) if letter in _LETTERS else None
     if members is None:
@@ -67,12 +67,12 @@ def _class(letter: int) -> frozenset[int]:
 
 
 def escaped(letter: int) -> bytes:
-    """The flags of what stands behind a ``%``."""
+    """Return the flags of what stands behind a ``%``."""
     return _flags(_class(letter))
 
 
 def set_end(pattern: bytes, at: int) -> int:
-    """Where the set ends of which the first byte, behind the bracket, is at ``at``; -1: nowhere."""
+    """Return where a set ends whose first byte, behind the bracket, is at ``at``; -1 if nowhere."""
     if at < len(pattern) and pattern[at] == _CARET:
         at += 1
     while at < len(pattern):
@@ -86,7 +86,7 @@ def set_end(pattern: bytes, at: int) -> int:
 
 
 def set_flags(inside: bytes) -> bytes:
-    """The flags of a set: of what stands between its brackets."""
+    """Return the flags of a set, given what stands between its brackets."""
     complement = inside[:1] == b"^"
     at = 1 if complement else 0
     end = len(inside)
@@ -126,7 +126,7 @@ class Item:
     """A part of a pattern.
 
     Attributes:
-        kind: what it is; flags: of the bytes that it stands for.
+        kind: one of the constants; flags: of the bytes that it stands for.
         low, high: see the kinds; of ``MOST``, low is how many are needed.
         fault: the error of what is wrong.
     """
@@ -146,7 +146,7 @@ def _wrong(fault: bytes) -> Item:
 
 
 def parsed(pattern: bytes) -> list[Item]:
-    """The items of a pattern, which ends at a NUL."""
+    """Return the items of a pattern, which ends at a NUL."""
     return _Parser(pattern.split(b"\0", 1)[0]).items()
 
 
@@ -221,7 +221,7 @@ class _Parser:
         return Item(AGAIN, low=number)
 
     def _repeated(self) -> Item:
-        """One byte, with how often it may be there."""
+        """Read one byte, with how often it may be there."""
         if self._pattern[self._at :] == b"%":
             return _wrong(b"malformed pattern (ends with '%')")
         flags = self._flags()
@@ -238,7 +238,7 @@ class _Parser:
         return Item(MOST, flags, low=1 if sign == b"+" else 0)
 
     def _flags(self) -> bytes | None:
-        """The bytes that what stands here is for; None where it does not end."""
+        """Return the flags of the bytes that fit here; None for a part that does not end."""
         pattern = self._pattern
         code = pattern[self._at]
         self._at += 1
@@ -269,17 +269,13 @@ _WIDTH: Final[i64] = 4  # of an entry of the stack
 
 
 class Matching:
-    """Makes matchers for the scripts of an interpreter.
-
-    Args:
-        busy: knows whether the running script has to end.
-    """
+    """Makes matchers, which ask ``busy`` whether the running script has to end."""
 
     def __init__(self, busy: Busy) -> None:
         self._busy: Final = busy
 
     def find(self, text: bytes, part: bytes, at: int) -> int:
-        """Return where a part of a text is, from a place on, both counted from 0; -1: nowhere."""
+        """Return where ``part`` is in a text from ``at`` on, both counted from 0; -1 if nowhere."""
         return text.find(part, at)
 
     def matcher(self, text: bytes, pattern: bytes) -> object:
@@ -288,11 +284,7 @@ class Matching:
 
 
 class Matcher:
-    """Looks for one pattern in one text.
-
-    Args:
-        busy: knows whether the running script has to end.
-    """
+    """Looks for one pattern in one text; asks ``busy`` whether the script has to end."""
 
     def __init__(self, text: bytes, pattern: bytes, busy: Busy) -> None:
         self._text: Final = text
@@ -308,14 +300,12 @@ class Matcher:
         self._fault = b""
 
     def search(self, at: int, only_here: bool) -> tuple[object, ...]:
-        """The first match that begins at a place or, unless ``only_here``, behind it.
+        """Return the first match that begins at a place or, unless ``only_here``, behind it.
 
         Returns: start and end, and for each capture likewise; the end of a capture of a place is
             -1, and of one that has not ended -2. Nothing where there is none, and False with a text
             where the pattern is wrong.
-
-        Raises:
-            ScriptError: the script has to end.
+        Raises: ScriptError, where the script has to end.
         """
         start: i64 = at
         while start <= len(self._text):
@@ -429,7 +419,7 @@ class Matcher:
         return _FAILED
 
     def _captured(self, item: Item, at: i64) -> i64:
-        """Begin or end a capture, or match what one has; where that ends."""
+        """Begin or end a capture, or match one's text; return where that ends."""
         capture: i64 = item.low
         if item.kind == AGAIN:
             begin = self._starts[capture]
@@ -464,10 +454,7 @@ class Matcher:
         self._height = at + _WIDTH
 
     def _retry(self) -> i64:
-        """Go back to what is still to be tried, at ``_place``.
-
-        Returns: the number of the item to go on with, or ``_FAILED`` where nothing is left.
-        """
+        """Go back to the choice at ``_place``; return the next item's number, or ``_FAILED``."""
         text = self._text
         while self._height > 0:
             top = self._height - _WIDTH

@@ -1,4 +1,4 @@
-"""Values between Lua and the server: arguments, the replies of commands, what scripts leave.
+"""Values between Lua and the server: arguments, replies of commands, results of scripts.
 
 A value of several parts crosses as one flat list, because one long call costs less than many short
 ones. A string stands for itself there, and before any other part stands a number that says what it
@@ -34,7 +34,7 @@ from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import VALUE_BYTES, Memory, text_bytes
 
 _INT64: Final = 1 << 63
-# What C's strtod reads as a number.
+# The numbers that C's strtod reads.
 _DECIMAL: Final = re.compile(
     rb"[ \t-\r]*([+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan(?:\(\w*\))?))"
     rb"[ \t-\r]*\Z",
@@ -48,13 +48,7 @@ Operation = Callable[[tuple[Any, ...]], object]
 
 
 class Native:
-    """A function of a library, as Lua calls it.
-
-    Args:
-        run: takes what a script hands over.
-        complain: words an error: ``complaints.native`` of ``lua/complaints.lua``.
-        memory: that of the interpreter.
-    """
+    """A function of a library, as Lua calls it; ``complain`` adds the words of Lua to an error."""
 
     def __init__(self, run: Operation, complain: Any, memory: Memory) -> None:
         self._run: Final = run
@@ -62,7 +56,7 @@ class Native:
         self._memory: Final = memory
 
     def call(self, *words: Any) -> object:
-        """Run it. Raises: LibraryError, with all that its text says."""
+        """Run it. Raises: LibraryError, with the full text."""
         self._memory.check(text_bytes(words))
         try:
             return self._run(words)
@@ -70,17 +64,17 @@ class Native:
             raise LibraryError(self._complain(error.argument, error.text)) from None
 
     def release(self) -> None:
-        """Let go of the interpreter, which holds this one: it is not to be called any more."""
+        """Drop the references to the interpreter, which holds this one; no call may follow."""
         self._complain = None
 
 
 def refused(index: int, why: str) -> LibraryError:
-    """The error for the argument at ``index``, which is counted from 0."""
+    """Return the error for the argument at ``index``, which is counted from 0."""
     return LibraryError(why.encode("latin-1"), index + 1)
 
 
 def kind_of(words: tuple[Any, ...], index: int) -> str:
-    """Return what Lua calls that which stands at a place."""
+    """Return Lua's name for the type of the argument at a place."""
     if index >= len(words):
         return "no value"
     word = words[index]
@@ -95,7 +89,7 @@ def kind_of(words: tuple[Any, ...], index: int) -> str:
 
 
 def number_of(text: bytes) -> float | None:
-    """The number that a string is for Lua. It ends at a NUL, as every string of C."""
+    """Return the number that a string is for Lua. It ends at a NUL, as every string of C."""
     text = text.split(b"\0", 1)[0]
     found = _DECIMAL.match(text)
     if found:
@@ -112,7 +106,7 @@ def number_of(text: bytes) -> float | None:
 
 
 def number_at(words: tuple[Any, ...], index: int) -> int | float:
-    """The number at a place, which may be spelled as a string. Raises: LibraryError."""
+    """Return the number at a place, which may be spelled as a string. Raises: LibraryError."""
     word = words[index] if index < len(words) else None
     if isinstance(word, int | float) and not isinstance(word, bool):
         return word
@@ -124,26 +118,26 @@ def number_at(words: tuple[Any, ...], index: int) -> int | float:
 
 
 def whole(number: float) -> int:
-    """What C makes of a double where it wants 64 bits: the least integer where they do not do."""
+    """Return the 64-bit integer that C makes of a double; the least one where none fits."""
     return int(number) if -_INT64 <= number < _INT64 else -_INT64
 
 
 def whole_at(words: tuple[Any, ...], index: int, default: int | None = None) -> int:
-    """The whole part of the number at a place. Raises: LibraryError."""
+    """Return the whole part of the number at a place. Raises: LibraryError."""
     if default is not None and (index >= len(words) or words[index] is None):
         return default
     return whole(number_at(words, index))
 
 
 def spelled(number: float) -> bytes:
-    """A number as ``tostring`` writes it."""
+    """Return a number as ``tostring`` writes it."""
     if number != number:
         return b"-nan" if math.copysign(1.0, number) < 0 else b"nan"
     return b"%.14g" % number
 
 
 def text_at(words: tuple[Any, ...], index: int) -> bytes:
-    """The string at a place, or a number as ``tostring`` writes it. Raises: LibraryError."""
+    """Return the string at a place, or a number as text. Raises: LibraryError."""
     word = words[index] if index < len(words) else None
     if isinstance(word, bytes):
         return word
@@ -152,7 +146,7 @@ def text_at(words: tuple[Any, ...], index: int) -> bytes:
     raise refused(index, f"string expected, got {kind_of(words, index)}")
 
 
-# What stands before a part, and what follows it.
+# The markers that stand before a part, and what follows each.
 FAILED: Final = 0  # the run failed: a text or an exception, the chunk, the line
 NUMBER: Final = 1
 NULL: Final = 2
@@ -179,7 +173,7 @@ _LONG_BYTES: Final = 40  # Lua may take long for those of this length: it hashes
 
 
 def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> object:
-    """The reply that a run has left.
+    """Return the reply to what a run has left.
 
     Args:
         failures: takes the errors in it that are not counted yet.
@@ -257,12 +251,7 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
 
 
 class Builders:
-    """The functions of one interpreter that make values for scripts.
-
-    Args:
-        made: what ``lua/sandbox.lua`` returned.
-        busy: is asked while much is made.
-    """
+    """The functions of one interpreter that make values for scripts, from ``lua/sandbox.lua``."""
 
     def __init__(self, made: Any, table_from: Any, busy: Busy) -> None:
         self._busy: Final = busy
@@ -274,10 +263,9 @@ class Builders:
         self._table_from: Final = table_from
 
     def value(self, reply: object, resp3: bool, memory: Memory) -> object:
-        """What a script gets for a reply that is no error. Raises: ScriptError, for want of room.
+        """Return a script's value of a reply that is no error. Raises: ScriptError, out of memory.
 
-        Args:
-            resp3: what the script has asked for, and the reply was packed for.
+        ``resp3`` is what the script has asked for, and the reply was packed for.
         """
         if isinstance(reply, bytes):
             memory.check(len(reply))
@@ -295,7 +283,7 @@ class Builders:
                 return text
             items = flat_items(reply.wire, None if resp3 else False)
             if items is not None and not (resp3 and None in items):
-                # Strings, numbers and booleans need nothing that says what each is.
+                # Strings, numbers and booleans need no marker.
                 memory.check(len(reply.wire) + VALUE_BYTES * len(items))
                 if _is_quick(items, len(reply.wire)):
                     return self._list(*items)
@@ -311,10 +299,10 @@ class Builders:
         return self._value_of_list(self.table(parts))
 
     def table(self, items: list[Any]) -> object:
-        """A table of very many values, or long ones. Raises: ScriptError, where it has to end.
+        """Return a table of very many values, or long ones. Raises: ScriptError, if it has to end.
 
-        Lua 5.1 hashes at most 32 letters of a string. Those that are alike in these stand in one
-        line, which it goes along for each of them. So it is asked in between whether to go on.
+        Lua 5.1 hashes at most 32 letters of a string. Strings that are alike in these collide, and
+        it walks past all of them for each. So it is asked in between whether to go on.
         """
         made = self._table_from(())
         at = 0
@@ -329,13 +317,13 @@ class Builders:
 
 
 def _is_quick(items: list[Any], size_bytes: int) -> bool:
-    """Return whether values that are so long together are few or short enough for one call."""
+    """Return whether values of ``size_bytes`` are few or short enough for one call."""
     count = len(items)
     return count <= _AT_ONCE or (count < _MOST_VALUES and size_bytes < _LONG_BYTES * count)
 
 
 def flatten(parts: list[object], reply: object, resp3: bool) -> None:
-    """Append a reply, in which nothing is packed, as a script is to see it."""
+    """Append a reply, in which nothing is packed, in the form for a script."""
     if isinstance(reply, bytes):
         parts.append(reply)
     elif isinstance(reply, bool):

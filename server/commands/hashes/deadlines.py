@@ -44,7 +44,7 @@ _EXPIRY: Final[dict[bytes, tuple[int, bool]]] = {  # milliseconds of the unit; f
 
 
 def counted_fields(call: Call, at: int) -> list[bytes]:
-    """``FIELDS n field ...`` at the end of a request, as HTTL and HGETDEL have it."""
+    """Read ``FIELDS n field ...`` at the end of a request, as HTTL and HGETDEL have it."""
     argv = call.argv
     if argv[at].upper() != b"FIELDS":
         raise CommandError(type_errors.FIELDS_MISSING)
@@ -63,11 +63,7 @@ def counted(fields: list[bytes]) -> list[bytes]:
 
 
 def deadline_of(call: Call, word: bytes, unit_ms: int, from_now: bool) -> int:
-    """The moment that a time means.
-
-    Args:
-        unit_ms: how many milliseconds it counts; from_now: rather than from 1970.
-    """
+    """Return the moment of a time in units of ``unit_ms``, counted from now or from 1970, in ms."""
     time = integer(word)
     if time < 0:
         raise CommandError(type_errors.NEGATIVE_EXPIRE_TIME)
@@ -88,7 +84,6 @@ class FieldOptions:
     Attributes:
         words: the fields, each with its value where there are values.
         moment_ms: the deadline; -1 where none was given.
-        has_alone: the option ``alone`` was given.
     """
 
     def __init__(self, width: int, alone: bytes, only_one: bytes) -> None:
@@ -166,7 +161,7 @@ def hpexpireat(call: Call) -> object:
 
 
 def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
-    """``key time [NX|XX|GT|LT] FIELDS n field ...``."""
+    """Run ``key time [NX|XX|GT|LT] FIELDS n field ...``."""
     argv = call.argv
     key = argv[1]
     value = hash_to_change(call, key)
@@ -211,11 +206,7 @@ def report_deadlines(
     moment_ms: int,
     condition: bytes = b"",
 ) -> None:
-    """Report that fields have got a deadline, under a condition that they have met.
-
-    Args:
-        recorded: the fields that the record names: those, and maybe some that are not there.
-    """
+    """Report that fields have got a deadline; ``recorded`` may name missing fields as well."""
     record: list[bytes] | None = None
     if call.recorded:
         record = [b"HPEXPIREAT", key, b"%d" % moment_ms]
@@ -227,10 +218,7 @@ def report_deadlines(
 
 
 def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
-    """``[NX|XX|GT|LT] FIELDS n field ...``, in any order.
-
-    Two conditions are the last mistake to be reported.
-    """
+    """Read ``[NX|XX|GT|LT] FIELDS n field ...``; of all errors, two conditions are the last."""
     condition = b""
     two = False
     fields: list[bytes] = []
@@ -262,7 +250,7 @@ def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
 
 
 def _is_met(condition: bytes, old_ms: int, new_ms: int) -> bool:
-    """Whether a condition allows a deadline in place of another one; none is later than any."""
+    """Return whether a condition allows a new deadline; no deadline counts as later than any."""
     if not condition:
         return True
     if old_ms == NEVER:
@@ -275,7 +263,7 @@ def _is_met(condition: bytes, old_ms: int, new_ms: int) -> bool:
 
 
 def _deadlines(call: Call, unit_ms: int, base_ms: int) -> object:
-    """``key FIELDS n field ...``: how many units, begun ones included, each has after ``base_ms``.
+    """Run ``key FIELDS n field ...``: time left after ``base_ms`` in units, rounded up.
 
     In the last millisecond of a field's life, a small hash says -2; a large one answers, as in
     Redis.
@@ -352,10 +340,7 @@ _EXISTENCE: Final = (b"FNX", b"FXX")
 
 
 def hgetex(call: Call) -> object:
-    """``key [EX s|PX ms|EXAT s|PXAT ms|PERSIST] FIELDS n field ...``.
-
-    Reply: the value of each field, or nil.
-    """
+    """Run ``[EX s|PX ms|EXAT s|PXAT ms|PERSIST] FIELDS n field ...``. Reply: each value, or nil."""
     key = call.argv[1]
     value = hash_to_change(call, key)
     options = FieldOptions(1, b"PERSIST", type_errors.ONE_EXPIRY_OR_PERSIST)
@@ -418,7 +403,7 @@ def _end(call: Call, key: bytes, value: Hash, gone: list[bytes], staying: list[b
 
 
 def _nothing(call: Call, count: int) -> object:
-    """The reply for so many fields of no hash."""
+    """Return the reply for ``count`` fields of a hash that is not there."""
     out = Packer(call.session.resp3)
     out.array(count)
     for _ in range(count):
@@ -427,7 +412,7 @@ def _nothing(call: Call, count: int) -> object:
 
 
 def hsetex(call: Call) -> object:
-    """``key [FNX|FXX] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL] FIELDS n field value ...``.
+    """Run ``key [FNX|FXX] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL] FIELDS n field value ...``.
 
     Reply: 1, or 0 where FNX met a field that is there, or FXX one that is not: none is set.
     """
@@ -471,7 +456,6 @@ def _condition_holds(
 
 
 def _set(call: Call, value: Hash, options: FieldOptions, existence: bytes) -> None:
-    """Set fields, under a condition that they have met."""
     key = call.argv[1]
     words = options.words
     fields = words[::2]
@@ -510,10 +494,7 @@ def _record(call: Call, options: FieldOptions, existence: bytes) -> list[bytes] 
 
 
 def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions) -> None:
-    """Set fields with a deadline that is over, which removes each of them again at once.
-
-    One that has this deadline already stays in a large hash; see ``has_same_deadline``.
-    """
+    """Set and remove fields whose deadline is over; a large hash keeps one that has it already."""
     words = options.words
     limits = call.server.data.hash_limits
     value.be_timed()
@@ -544,7 +525,7 @@ def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions)
 
 
 def hgetdel(call: Call) -> object:
-    """``key FIELDS n field ...``. Reply: the value of each field, or nil; they are gone."""
+    """Run ``key FIELDS n field ...``. Reply: the value of each field, or nil; they are gone."""
     key = call.argv[1]
     value = hash_to_change(call, key)
     fields = counted_fields(call, 2)
@@ -568,10 +549,7 @@ def hgetdel(call: Call) -> object:
 
 
 def sweep_fields(call: Call, db: Keyspace, now_ms: int, most: int) -> int:
-    """Remove up to ``most`` expired fields of one hash of a database, and report it.
-
-    Returns: about how much was done; 0 when no field of the database is due.
-    """
+    """Remove up to ``most`` expired fields of one hash; return about the work, 0 if none is due."""
     key = db.parts.next_due(now_ms)
     if key is None:
         return 1 if db.parts.is_due(now_ms) else 0

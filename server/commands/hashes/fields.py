@@ -44,7 +44,7 @@ FIELDS_PERSISTED: Final = Event(b"hpersist", EVENT_HASH, touches=True)
 
 
 def made(call: Call, key: bytes, found: Hash | None) -> Hash:
-    """The hash that was found, or a new one, empty so far."""
+    """Return the hash that was found, or a new, empty one."""
     if found is not None:
         return found
     fresh = Hash()
@@ -53,7 +53,7 @@ def made(call: Call, key: bytes, found: Hash | None) -> Hash:
 
 
 def has_expired(call: Call, value: Hash, field: bytes) -> bool:
-    """Whether the time of a field is over; while a file is loaded, it says itself what has gone."""
+    """Return whether a field has expired; while a file is loaded, only its records say that."""
     return (
         value.is_timed()
         and has_passed(value.deadline_ms(field), call.now_ms)
@@ -62,7 +62,7 @@ def has_expired(call: Call, value: Hash, field: bytes) -> bool:
 
 
 def living(call: Call, value: Hash, field: bytes, expired: dict[bytes, None]) -> bytes | None:
-    """The value of a field, or None; where it has expired, it joins ``expired``."""
+    """Return the value of a field, or None; an expired field joins ``expired``."""
     found = value.get(field)
     if found is not None and has_expired(call, value, field):
         expired[field] = None
@@ -71,7 +71,7 @@ def living(call: Call, value: Hash, field: bytes, expired: dict[bytes, None]) ->
 
 
 def has_same_deadline(value: Hash, field: bytes, moment_ms: int) -> bool:
-    """Return whether a large hash has this deadline for a field: Redis leaves that field as it is.
+    """Return whether a large hash has this deadline for a field, which Redis then leaves as it is.
 
     It shows in the last millisecond of the field's life, in which another one goes.
     """
@@ -79,7 +79,7 @@ def has_same_deadline(value: Hash, field: bytes, moment_ms: int) -> bool:
 
 
 def drop_expired(call: Call, key: bytes, value: Hash, expired: dict[bytes, None]) -> bool:
-    """Remove fields that were met expired, unless they have to stay; whether the key went."""
+    """Remove expired fields, unless they have to stay; return whether the key went."""
     if not expired or call.db.expire_held:
         return False
     call.db.before_change(key)
@@ -92,11 +92,7 @@ def drop_expired(call: Call, key: bytes, value: Hash, expired: dict[bytes, None]
 def report_expired(
     call: Call, key: bytes, value: Hash, expired: list[bytes], by_command: bool = True
 ) -> None:
-    """Report fields that have been removed because they had expired.
-
-    Args:
-        by_command: their records are part of what a command did.
-    """
+    """Report expired fields as removed; ``by_command``: their records are part of a command's."""
     changes = call.server.changes
     changes.expired_parts += len(expired)
     if by_command:
@@ -109,7 +105,7 @@ def report_expired(
 
 
 def record_each(call: Call, key: bytes, fields: list[bytes]) -> None:
-    """Record that fields are gone whose time is over: one HDEL for each, as in Redis."""
+    """Record that fields have expired: one HDEL for each, as in Redis."""
     if call.recorded:
         for field in fields:
             call.record([b"HDEL", key, field])
@@ -125,7 +121,7 @@ def report(
 
 
 def note_deadlines(call: Call, key: bytes, value: Hash) -> None:
-    """Let the keyspace know when the first field of a hash expires, which may have changed."""
+    """Tell the keyspace when the first field of a hash expires, which may have changed."""
     if value.is_timed():
         call.db.note_parts(key, value)
 
@@ -133,11 +129,9 @@ def note_deadlines(call: Call, key: bytes, value: Hash) -> None:
 def delete_fields(
     call: Call, key: bytes, value: Hash, fields: list[bytes], record: list[bytes] | None
 ) -> list[bytes]:
-    """Remove fields, and report those that were there, which are returned; maybe the key goes.
+    """Remove fields, and maybe the key; report and return those that were there.
 
-    Args:
-        record: what repeats it; None where they go because they were given a deadline that has
-            passed. See ``record_each``.
+    ``record`` is None where a deadline that has passed removes them: see ``record_each``.
     """
     gone = [field for field in fields if value.remove(field)]
     if gone:
@@ -253,7 +247,7 @@ def hexists(call: Call) -> object:
 
 
 def _length(call: Call) -> int:
-    """The length of a value; -1 where there is none."""
+    """Return the length of a value; -1 where there is none."""
     _, key, field = call.argv
     value = hash_at(call, key)
     if value is None:
@@ -307,7 +301,7 @@ def hincrbyfloat(call: Call) -> object:
 
 
 def _before(call: Call) -> tuple[Hash | None, bytes | None]:
-    """The hash and the value of the field to be counted up, if they are there."""
+    """Return the hash and the value of the field to be counted up, if they are there."""
     key, field = call.argv[1], call.argv[2]
     value = hash_to_change(call, key)
     if value is None:
@@ -322,7 +316,6 @@ def _before(call: Call) -> tuple[Hash | None, bytes | None]:
 def _after(
     call: Call, value: Hash | None, text: bytes, event: Event, record: list[bytes] | None
 ) -> None:
-    """Set the field, and report it."""
     key, field = call.argv[1], call.argv[2]
     made(call, key, value).put(field, text, call.server.data.hash_limits, keeps=True)
     report(call, key, event, record, [field])
@@ -372,15 +365,12 @@ def _begin(out: Packer, what: i64, count: i64) -> None:
 
 
 def _time(call: Call) -> int:
-    """The time by which fields have expired; while a file is loaded, none has."""
+    """Return the time by which fields have expired; while a file is loaded, none has."""
     return call.now_ms if call.db.expire_enabled else NEVER
 
 
 def hscan(call: Call) -> object:
-    """A small hash is answered whole.
-
-    Reply: the next cursor, 0 at the end, and fields with their values.
-    """
+    """A small hash is answered whole. Reply: the next cursor, 0 at the end; fields with values."""
     cursor = scan_cursor(call)
     value = hash_at(call, call.argv[1])
     if value is None:
@@ -400,7 +390,7 @@ def hscan(call: Call) -> object:
 
 
 def _add_matching(out: Packer, pairs: bytes, scan: ScanOptions) -> int:
-    """Add those of packed pairs whose fields match; how many."""
+    """Add those packed pairs whose fields match; return how many."""
     count = 0
     at: i64 = 0
     end: i64 = len(pairs)
@@ -417,7 +407,7 @@ def _add_matching(out: Packer, pairs: bytes, scan: ScanOptions) -> int:
 def hrandfield(call: Call) -> object:
     """Fields that have expired go first.
 
-    Reply: a field or nil; with a count an array: of different fields, or with a negative one of as
+    Reply: a field or nil; with a count an array of different fields, or with a negative one of as
     many as that says, some of them maybe more than once.
     """
     argv = call.argv
@@ -433,9 +423,9 @@ def hrandfield(call: Call) -> object:
 
 
 def _without_expired(call: Call) -> Hash | None:
-    """The hash, from which all has been removed that has expired; None when nothing is left.
+    """Return the hash without expired fields; None when nothing is left.
 
-    Where something has, what is in its last millisecond goes with it, as in Redis.
+    Where one has expired, what is in its last millisecond goes with it, as in Redis.
     """
     key = call.argv[1]
     value = hash_at(call, key)
@@ -471,7 +461,7 @@ def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
 
 
 def _repeated_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
-    """So many fields, any of them again and again: they may be more than memory holds."""
+    """Return ``count`` random fields, repeats allowed: they may be more than memory holds."""
     out = _begun(call, count, what)
     for number in range(count):
         _add(out, value.random(random_bits()), what, call.session.resp3)
@@ -506,7 +496,7 @@ def himport_prepare(call: Call) -> object:
 
 
 def himport_set(call: Call) -> object:
-    """Make a hash of named fields, in the place of one that is there. Reply: OK."""
+    """Set the key to a hash of named fields. Reply: OK."""
     argv = call.argv
     key = argv[2]
     old = hash_to_change(call, key)
@@ -530,7 +520,7 @@ def himport_set(call: Call) -> object:
 
 
 def _rank(pair: tuple[bytes, bytes]) -> tuple[int, bytes]:
-    """The order in which fields of an imported hash stand: shorter ones first."""
+    """Return the sort key of a field of an imported hash: shorter ones first."""
     return len(pair[0]), pair[0]
 
 
@@ -551,8 +541,6 @@ _SURELY_INT64: Final = 2**61
 
 
 class _Field(Reader):
-    """The value of a field."""
-
     def absent(self, out: Packer) -> None:
         out.null()
 
@@ -568,8 +556,6 @@ class _Field(Reader):
 
 
 class _SmallHash(Reader):
-    """All fields of a small hash."""
-
     def absent(self, out: Packer) -> None:
         out.map(0)
 
@@ -588,7 +574,7 @@ read_alike("HGETALL", _SmallHash())
 
 @alike("HSET", of_any_key=True)
 def hset_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Fields of hashes of which no field expires, or that are made."""
+    """Set fields of hashes in which no field expires, or of new ones."""
     server = call.server
     width: i64 = len(requests[first])
     if width % 2 or not call.needs_no_events_of_any():
@@ -624,7 +610,7 @@ def hset_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 @alike("HINCRBY", of_any_key=True)
 def hincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Numbers in hashes that are there, of which no field expires."""
+    """Count up numbers in hashes that are there, in which no field expires."""
     if not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     limits = call.server.data.hash_limits
@@ -643,7 +629,7 @@ def hincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
         if total is None or number is None:
             break
         total += number
-        # The outer bounds are no machine words, so that to compare with them takes longer.
+        # The outer bounds are no short integers, so that to compare with them takes longer.
         if not -_SURELY_INT64 < total < _SURELY_INT64 and not INT64_MIN <= total <= INT64_MAX:
             break
         value.put(words[2], b"%d" % total, limits)

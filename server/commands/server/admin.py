@@ -1,6 +1,6 @@
 """The server as a whole: INFO, CONFIG, MONITOR, FLUSHALL, SWAPDB, SAVE, WAIT, SHUTDOWN, MODULE.
 
-There are no modules. LOAD, LOADEX and UNLOAD are refused as a Redis refuses them whose
+There are no modules. LOAD, LOADEX and UNLOAD are refused as by a Redis whose
 ``enable-module-command`` is ``no``, its default. That parameter changes nothing here.
 """
 
@@ -49,10 +49,7 @@ def info(call: Call) -> object:
 
 
 def time_(call: Call) -> object:
-    """Reply: list of seconds since 1970 and the microseconds beyond them.
-
-    In a transaction or a script time stands still.
-    """
+    """Reply: seconds since 1970, and microseconds; constant in a transaction or a script."""
     usec = (call.session.unit_ns or call.server.clock.now_ns) // 1000
     return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
 
@@ -70,11 +67,11 @@ def monitor(call: Call) -> object:
 
 
 def shutdown(call: Call) -> object:
-    """An open append-only file is written and synced in any case.
+    """Stop the server, unless a file cannot be written; FORCE stops it in any case.
 
-    A snapshot is saved with SAVE, and where there are save points unless NOSAVE says otherwise.
-    Where one of them fails the server stays, unless it is forced. Replicas that lack something are
-    waited for, up to ``shutdown-timeout`` and not with NOW; that can be called off with ABORT.
+    An open append-only file is written and synced. A snapshot is saved with SAVE, and where there
+    are save points unless NOSAVE says otherwise. Replicas that lag are waited for, up to
+    ``shutdown-timeout`` and not with NOW; ABORT calls that off.
 
     Reply: none, the connection closes.
     Raises: where the server stays, and ABORT where no shutdown waits.
@@ -129,7 +126,7 @@ def flushall(call: Call) -> object:
     durability = call.durability
     if durability.is_on and not call.replaying and durability.saving.flushed():
         removed = 0  # they are not counted as changes since the snapshot
-    # Recorded even where there was nothing: what a file that is read again holds is not known.
+    # Recorded even without keys: what a file that is read again holds is not known.
     call.record(call.argv, count=removed)
     return OK
 
@@ -177,7 +174,7 @@ _SCHEDULED: Final = Status(b"Background saving scheduled")
 
 
 def save(call: Call) -> object:
-    """Write the snapshot while everybody waits.
+    """Write the snapshot while all clients wait.
 
     Reply: OK. Raises: it failed, see the log; or one is being written in the background.
     """
@@ -226,8 +223,7 @@ _REWRITE_SCHEDULED: Final = Status(b"Background append only file rewriting sched
 def bgrewriteaof(call: Call) -> object:
     """Replace the append-only files by shorter ones that hold the same.
 
-    Reply: a status. It says that the rewrite is only scheduled inside MULTI, or while a snapshot is
-        being written.
+    Reply: a status; only scheduled inside MULTI, or while a snapshot is being written.
     Raises: one is on its way already; it cannot begin.
     """
     files = call.durability.files
@@ -247,10 +243,7 @@ _OF_WAIT: Final = -1
 
 
 def wait(call: Call) -> object:
-    """Wait until so many replicas have what this client has written.
-
-    Reply: how many have it.
-    """
+    """Wait until so many replicas have what this client has written. Reply: how many have it."""
     wanted = Args(call.argv).integer()
     deadline_ms = deadline_of(call.argv[2], call.now_ms)
     if call.server.role.follows:
@@ -267,7 +260,7 @@ def wait(call: Call) -> object:
 
 
 def _stream_end(session: Session, replicas: Replicas | None) -> int:
-    """Where a client's writes end in the stream, which may be another one since, and shorter."""
+    """Return where a client's writes end in the stream, which may be a new, shorter one since."""
     return 0 if replicas is None else min(session.written.stream_end, replicas.end_offset())
 
 
@@ -321,11 +314,7 @@ def config_get(call: Call) -> object:
 
 
 def config_set(call: Call) -> object:
-    """Change all of the parameters named, or none.
-
-    Reply: OK.
-    Raises: unknown or immutable parameters, values that do not fit, a change that was refused.
-    """
+    """Change all parameters named, or none. Reply: OK. Raises: a wrong name or value, a refusal."""
     argv = call.argv
     # What is logged of this call from here on must not hold a password.
     call.argv = _redacted(argv)
@@ -358,9 +347,8 @@ def config_resetstat(call: Call) -> object:
 
 
 def config_rewrite(call: Call) -> object:
-    """Write what is set now into the configuration file.
+    """Write the settings into the configuration file. Reply: OK.
 
-    Reply: OK.
     Raises: the server was started without a file, or the file cannot be written.
     """
     config = call.server.config
@@ -377,7 +365,7 @@ def config_rewrite(call: Call) -> object:
 
 
 def _redacted(argv: list[bytes]) -> list[bytes]:
-    """The words of CONFIG SET without the values of sensitive parameters."""
+    """Return the words of CONFIG SET without the values of sensitive parameters."""
     words = list(argv)
     for at in range(2, len(words) - 1, 2):
         if is_sensitive(words[at]):
@@ -392,7 +380,7 @@ _MARKS: Final = "~~~~~^-.,_ "
 
 def lolwut(call: Call) -> object:
     """Reply: text that ends with the version."""
-    import random  # late: nobody waits for it
+    import random  # late: it is rarely needed
 
     args = Args(call.argv)
     if args.left >= 2 and args.flag(b"VERSION"):

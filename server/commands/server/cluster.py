@@ -32,7 +32,7 @@ _KEY_COUNT: Final = b"key-count"
 
 
 def cluster_slot_stats(call: Call) -> object:
-    """``SLOTSRANGE first last`` or ``ORDERBY metric [LIMIT n] [ASC | DESC]``.
+    """Run ``SLOTSRANGE first last`` or ``ORDERBY metric [LIMIT n] [ASC | DESC]``.
 
     Reply: list of (slot, map of its metrics).
     """
@@ -103,11 +103,7 @@ _MIGRATIONS: Final = (
 
 
 def node_of(call: Call) -> ClusterNode:
-    """Return the node that the server is.
-
-    Raises:
-        CommandError: that of a Redis whose cluster mode is off.
-    """
+    """Return the node of this server; raises CommandError as a Redis whose cluster mode is off."""
     node = call.server.cluster
     if node is None:
         raise CommandError(NO_CLUSTER_SUPPORT)
@@ -120,7 +116,7 @@ def accept(call: Call) -> object:
     return OK
 
 
-# What the node is
+# The node
 
 
 def cluster_info(call: Call) -> object:
@@ -157,7 +153,7 @@ def cluster_myshardid(call: Call) -> object:
 
 
 def _ip(call: Call, node: ClusterNode) -> bytes:
-    """The address of the node, as the client of a call sees it."""
+    """Return the address of the node, as the client of a call sees it."""
     session = call.session
     return node.ip(b"" if session.unix_socket else session.local_address)
 
@@ -257,7 +253,7 @@ def cluster_getkeysinslot(call: Call) -> object:
     return found
 
 
-# What would make it another one
+# Requests that would change the node
 
 
 def _slot(word: bytes) -> int:
@@ -268,7 +264,7 @@ def _slot(word: bytes) -> int:
 
 
 def _ranges(name: bytes, words: list[bytes]) -> list[tuple[int, int]]:
-    """Pairs of a first and a last slot."""
+    """Read pairs of a first and a last slot."""
     if len(words) % 2:
         raise CommandError(wrong_arity(name))
     ranges: list[tuple[int, int]] = []
@@ -300,7 +296,7 @@ def _check_once(ranges: list[tuple[int, int]]) -> None:
 def trimslots(call: Call) -> object:
     """Remove the keys of slots that a file or a master has given away. Reply: OK.
 
-    Raises: this node owns all slots, and what a client asks for is refused.
+    Raises: a client asks for it, because this node owns all slots.
     """
     if not call.replaying:
         node_of(call)

@@ -1,4 +1,4 @@
-"""COMMAND: the command table as clients read it."""
+"""COMMAND: the command table for clients."""
 
 from __future__ import annotations
 
@@ -52,10 +52,7 @@ def command_info(call: Call) -> object:
 
 
 def command_docs(call: Call) -> object:
-    """Document commands, all of them where none is named.
-
-    Reply: map of name to a map; names that are no commands are left out.
-    """
+    """Document commands, all without a name. Reply: map of name to a map, without unknown names."""
     rows: list[Command] = []
     if len(call.argv) == 2:
         rows.extend(TABLE.values())
@@ -93,15 +90,12 @@ def command_getkeys(call: Call) -> object:
 
 
 def command_getkeysandflags(call: Call) -> object:
-    """Pick the keys out of a request and say what is done with them.
-
-    Reply: list of pairs of a key and its flags.
-    """
+    """Pick the keys out of a request. Reply: list of pairs of a key and its flags."""
     return [[key, _key_flags(flags)] for key, flags in _keys_of(call.argv[2:])]
 
 
 def _lookup_name(name: bytes) -> Command | None:
-    """The row of ``name`` or ``container|subcommand``, in any case."""
+    """Return the row of ``name`` or ``container|subcommand``, in any case."""
     parent, bar, child = name.lower().partition(b"|")
     row = TABLE.get(parent)
     if row is None or not bar:
@@ -155,7 +149,7 @@ def _info(row: Command) -> list[object]:
 
 
 def _plain_range(row: Command) -> tuple[int, int, int]:
-    """First key, last key and step, as far as three numbers can say; zeros where they cannot.
+    """Return first key, last key and step; zeros where three numbers cannot say it.
 
     Specs that begin at an index count; several are joined when each key follows on the last.
     """

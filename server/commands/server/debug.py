@@ -1,4 +1,4 @@
-"""DEBUG: what tests and the curious ask of a server; ``enable-debug-command`` allows it.
+"""DEBUG, for tests and for the curious; ``enable-debug-command`` allows it.
 
 DIGEST is a fingerprint of the data, the same that Redis computes for the same data. The order of
 keys does not matter, while that of a stream's entries does: see ``storage.digest``. LISTPACK,
@@ -64,7 +64,7 @@ def _add_value(digest: Digest, entry: Entry) -> None:
 
 
 def value_digest(entry: Entry | None) -> bytes:
-    """The digest of one value, as DEBUG DIGEST-VALUE shows it; all zeros when it is not there."""
+    """Return the digest of one value, as DEBUG DIGEST-VALUE shows it; all zeros without a value."""
     digest = Digest(in_digits)
     if entry is not None:
         _add_value(digest, entry)
@@ -72,7 +72,7 @@ def value_digest(entry: Entry | None) -> bytes:
 
 
 def data_digest(databases: list[Keyspace]) -> bytes:
-    """The digest of all data."""
+    """Return the digest of all data."""
     total = Digest()
     for db in databases:
         if not len(db):
@@ -91,7 +91,7 @@ _BESIDE_PUSH = b"Some real reply following the push reply"
 
 
 def _sample_reply(kind: bytes, resp3: bool) -> object:
-    """The values that Redis uses, so that a client's tests can run against either.
+    """Return the values that Redis uses, so that a client's tests can run against either.
 
     Raises: CommandError for a type that there is not, and for a push in RESP2.
     """
@@ -143,7 +143,7 @@ def _listpack(call: Call) -> object:
 
 
 def _texts(value: object) -> list[bytes]:
-    """The entries of a small value in order, all as text."""
+    """Return the entries of a small value in order, all as text."""
     if isinstance(value, List):
         return value.strings()
     if isinstance(value, SetValue):
@@ -162,10 +162,7 @@ def _texts(value: object) -> list[bytes]:
 
 
 def _nodes(call: Call) -> object:
-    """Print the nodes of the quicklist that Redis has in the place of a large list.
-
-    ``DEBUG QUICKLIST key 1`` also prints the elements.
-    """
+    """Print the nodes of the quicklist that Redis has for a large list; ``1`` adds the elements."""
     value = _entry(call, call.argv[2]).value
     rep = value.rep if isinstance(value, List) else None
     if not isinstance(rep, Row) or rep.is_listpack:
@@ -185,7 +182,7 @@ def _nodes(call: Call) -> object:
 
 
 def _table_statistics(call: Call) -> object:
-    """Tell how a large value is spread over the buckets of its table; FULL looks at them all."""
+    """Return how a large value is spread over the buckets of its table; FULL looks at them all."""
     value = _entry(call, call.argv[2]).value
     table = _table(value)
     if table is None:
@@ -237,10 +234,7 @@ _LRU_MASK: Final = 0xFFFFFF
 
 
 def debug(call: Call) -> object:
-    """HELP lists the subcommands.
-
-    Raises: unless ``enable-debug-command`` allows this client to ask.
-    """
+    """HELP lists the subcommands. Raises: ``enable-debug-command`` does not allow this client."""
     if not allowed_by(call.server.config.enable_debug_command, call.session):
         raise CommandError(errors.DEBUG_NOT_ALLOWED)
     argv = call.argv
@@ -251,14 +245,7 @@ def debug(call: Call) -> object:
 
 
 class Tool:
-    """One subcommand.
-
-    Args:
-        run: what it does.
-        least, most: how many words a request may have.
-        syntax: its arguments, for HELP.
-        summary: what it does, for HELP.
-    """
+    """A subcommand with ``least`` to ``most`` words; HELP shows its ``syntax`` and ``summary``."""
 
     def __init__(
         self, run: Callable[[Call], object], least: int, most: int, syntax: str, summary: str

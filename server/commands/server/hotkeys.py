@@ -1,4 +1,4 @@
-"""HOTKEYS: which keys take most time or bytes."""
+"""HOTKEYS: the keys that take most time or bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_S: Final = 1_000_000
 
 
 def hotkeys_start(call: Call) -> object:
-    """``METRICS count [CPU] [NET] [COUNT k] [DURATION s] [SAMPLE ratio] [SLOTS count slot ...]``.
+    """Run ``METRICS n [CPU] [NET] [COUNT k] [DURATION s] [SAMPLE ratio] [SLOTS n slot ...]``.
 
     Other metrics than these two are passed over, if there is one of these. Reply: OK.
     """
@@ -56,7 +56,7 @@ def _search(args: Args, in_cluster: bool) -> Search:
 
 
 def _ranged(args: Args, most: int, error: bytes) -> int:
-    """The next word as a number from 1 to ``most``. Raises: ``error``, where it is none."""
+    """Return the next word as a number from 1 to ``most``. Raises: ``error``, where it is none."""
     number = parse_integer(args.word())
     if number is None or not 1 <= number <= most:
         raise CommandError(error)
@@ -120,7 +120,7 @@ def hotkeys_reset(call: Call) -> object:
 
 
 def hotkeys_get(call: Call) -> object:
-    """Reply: list of one map, with the keys and what they took; null where none was looked for."""
+    """Reply: list of one map, with the keys and their cost; null where none was looked for."""
     found = call.server.statistics.hot_keys
     if found is None:
         return None
@@ -161,7 +161,7 @@ def _facts(found: HotKeys, monotonic_ms: int) -> list[tuple[object, object]]:
 
 
 def _shown(keys: HeavyKeys, count: int, unit: int) -> list[object]:
-    """Keys and what they took, in whole units; those that took none are left out."""
+    """Return keys and their cost, in whole units; those of cost 0 are left out."""
     shown: list[object] = []
     for key, weight in keys.heaviest(count):
         if weight >= unit:
@@ -171,7 +171,7 @@ def _shown(keys: HeavyKeys, count: int, unit: int) -> list[object]:
 
 
 def _ranges(slots: list[int]) -> list[list[int]]:
-    """Slots in order, those without a gap between as first and last, others by themselves."""
+    """Return slots in order, those without a gap between as first and last, others alone."""
     ranges: list[list[int]] = []
     for slot in slots:
         if ranges and ranges[-1][-1] == slot - 1:

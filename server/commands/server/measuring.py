@@ -22,9 +22,7 @@ from headrace.storage.faces import SAMPLES, cost_of
 
 
 def latency_latest(call: Call) -> object:
-    """Reply: list, for each event, of its name, the second and the milliseconds of its latest
-    sample, and its highest milliseconds ever.
-    """
+    """Reply: for each event its name, the second and ms of its latest sample, its highest ms."""
     return [
         [event, series.samples[-1][0], series.samples[-1][1], series.highest_ms]
         for event, series in call.server.statistics.latency.events.items()
@@ -54,10 +52,7 @@ def latency_doctor(call: Call) -> object:
 
 
 def latency_reset(call: Call) -> object:
-    """Forget samples, of all events where none is named.
-
-    Reply: how many events were forgotten.
-    """
+    """Forget samples, of all events where none is named. Reply: how many events were forgotten."""
     events = call.server.statistics.latency.events
     named = {word.lower() for word in call.argv[2:]}
     gone = [event for event in events if not named or event.lower() in named]
@@ -136,16 +131,13 @@ def slowlog_len(call: Call) -> object:
 
 
 def slowlog_reset(call: Call) -> object:
-    """Forget them. Reply: OK."""
+    """Forget all entries. Reply: OK."""
     call.server.statistics.slowlog.commands.clear()
     return OK
 
 
 def memory_usage(call: Call) -> object:
-    """SAMPLES 0 looks at all parts of the value.
-
-    Reply: about how many bytes the key and its value take; null when it is not there.
-    """
+    """SAMPLES 0 looks at all parts. Reply: about the bytes of key and value; null without a key."""
     args = Args(call.argv, 3)
     samples = SAMPLES
     while args.left:

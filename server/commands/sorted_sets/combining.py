@@ -41,12 +41,7 @@ _AGGREGATES: Final = {b"SUM": _SUM, b"MIN": _MIN, b"MAX": _MAX, b"COUNT": _COUNT
 
 
 class Source:
-    """A key that members come from.
-
-    Attributes:
-        value: a sorted set or a set, or None where there is no key.
-        weight: what scores are multiplied by.
-    """
+    """A key with members: a sorted set, a set or None, and the factor ``weight`` of its scores."""
 
     def __init__(self, value: SortedSet | Set | None) -> None:
         self.value: Final[SortedSet | Set | None] = value
@@ -57,7 +52,7 @@ class Source:
         return 0 if self.value is None else self.value.size()
 
     def pairs(self) -> list[tuple[bytes, float]]:
-        """All members with their scores, in order."""
+        """Return all members with their scores, in order."""
         value = self.value
         found: list[tuple[bytes, float]] = []
         if isinstance(value, Set):
@@ -68,7 +63,7 @@ class Source:
         return found
 
     def members(self) -> Iterator[bytes]:
-        """All members, as far as they are asked for."""
+        """Yield all members."""
         value = self.value
         if isinstance(value, Set):
             for directory in value.directories():
@@ -81,7 +76,7 @@ class Source:
                         yield member
 
     def score(self, member: bytes) -> float:
-        """The score of a member; not a number where it is not there."""
+        """Return the score of a member; not a number where it is not there."""
         value = self.value
         if isinstance(value, Set):
             return 1.0 if value.has(member) else float("nan")
@@ -89,15 +84,9 @@ class Source:
 
 
 class Combining:
-    """What one of the commands asks for.
+    """A request of one ``operation``, with the number of keys at ``at``.
 
-    Args:
-        at: where the number of keys stands.
-        operation: ``_UNION``, ``_INTER`` or ``_DIFF``.
-        stored: the result is; counted: only its size is asked for.
-
-    Raises:
-        CommandError: it is not well formed, or a key holds another type.
+    Raises: CommandError, where it is not well formed, or a key holds another type.
     """
 
     def __init__(self, call: Call, at: int, operation: int, stored: bool, counted: bool) -> None:
@@ -139,7 +128,7 @@ class Combining:
             source.weight = weight
 
     def result(self) -> list[tuple[float, bytes]]:
-        """All members with their scores, in order."""
+        """Return all members with their scores, in order."""
         if self._operation == _UNION:
             scores = self._union()
         elif self._operation == _INTER:
@@ -182,7 +171,7 @@ class Combining:
                 if isnan(other):
                     is_in_all = False
                     break
-                # Only the first one's may not be no number: so it is in Redis.
+                # Only the first source's product is replaced where it is no number, as in Redis.
                 other = source.weight if self._aggregate == _COUNT else other * source.weight
                 score = self._joined(score, other)
             if is_in_all:

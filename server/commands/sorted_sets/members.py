@@ -130,7 +130,7 @@ def zincrby(call: Call) -> object:
 
 
 def _add_one(call: Call, argv: list[bytes]) -> int:
-    """ZADD of one member without options, which most are."""
+    """Run ZADD of one member without options, which most are."""
     score = parse_double(argv[2])
     if isnan(score):
         raise CommandError(errors.NOT_A_FLOAT)
@@ -141,7 +141,6 @@ def _add_one(call: Call, argv: list[bytes]) -> int:
 
 
 def _increased(call: Call, adding: Adding) -> object:
-    """Report one increment; the reply."""
     score = adding.score
     if adding.added or adding.updated:
         call.changed(adding.key, INCREASED, call.argv)
@@ -209,11 +208,9 @@ def _take(
     counted: bool,
     verbatim: bool = False,
 ) -> list[bytes]:
-    """Take up to ``most`` members, the least or the greatest, and report it; runs of them.
+    """Take and report up to ``most`` members, the least or the greatest; return runs of them.
 
-    Args:
-        counted: the record has their number, because more than one was asked for.
-        verbatim: the record is the request.
+    The record has their number if ``counted``, or is the request if ``verbatim``.
     """
     size = value.size()
     count = min(most, size)
@@ -269,7 +266,6 @@ _ENDS: Final = (b"MIN", b"MAX")
 
 
 def _pop_first(call: Call, pop: Pop) -> Packed | None:
-    """Take members of the first key that holds a sorted set; None where none does."""
     for key in pop.keys:
         value = sorted_set_to_change(call, key)
         if value is not None:
@@ -419,7 +415,6 @@ def _pair(value: SortedSet, rank: int) -> tuple[bytes, float]:
 
 
 def _members(call: Call, value: SortedSet, ranks: list[int], scores: bool) -> object:
-    """The members of these ranks, in this order."""
     out = _begun(call, len(ranks), scores)
     for rank in ranks:
         _add(out, _pair(value, rank), scores, call.session.resp3)
@@ -427,7 +422,7 @@ def _members(call: Call, value: SortedSet, ranks: list[int], scores: bool) -> ob
 
 
 def _repeated_members(call: Call, value: SortedSet, count: int, scores: bool) -> object:
-    """So many members, any of them again and again: they may be more than memory holds."""
+    """Return ``count`` random members, repeats allowed: they may be more than memory holds."""
     numbers = generator()
     size = value.size()
     out = _begun(call, count, scores)
@@ -478,7 +473,7 @@ _RANK_WORDS: Final = 3  # of ZRANK without one
 
 @alike("ZADD", of_any_key=True)
 def zadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Single members of sorted sets that are there, or are made."""
+    """Put single members into sorted sets, which may be new."""
     if len(requests[first]) != _PAIR_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
     scores = vec[float]()
@@ -502,7 +497,7 @@ def zadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 @alike("ZINCRBY", of_any_key=True)
 def zincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Members that are there."""
+    """Increment scores of members that are there."""
     if (
         not call.needs_no_events_of_any() or not call.server.data.sorted_set_limits.elements
     ):  # then small ones turn large
@@ -530,11 +525,7 @@ def zincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 class _Place(Reader):
-    """Where a member stands.
-
-    Args:
-        ranks: its rank is asked for, else its score.
-    """
+    """Answers with a member's rank if ``ranks``, else its score."""
 
     def __init__(self, ranks: bool, words: i64 = 0) -> None:
         super().__init__(words, element_at=2)
@@ -562,7 +553,7 @@ read_alike("ZRANK", _Place(True, _RANK_WORDS))
 
 @alike("ZRANGE", of_any_key=True)
 def zrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Ranges of members."""
+    """Write ranges of members."""
     resp3 = call.session.resp3
     values = Values(call, requests, end)
     out = Packer(resp3)

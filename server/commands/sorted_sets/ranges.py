@@ -44,11 +44,7 @@ DIFFERENCE_STORED: Final = Event(b"zdiffstore", EVENT_ZSET, touches=True)
 
 
 def members_reply(resp3: bool, span: Span, reverse: bool, scores: bool) -> Packed:
-    """An array of members, in RESP3 of pairs where scores are asked for.
-
-    Args:
-        reverse: the last one comes first.
-    """
+    """Return an array of members, in RESP3 of pairs with scores; ``reverse``: last one first."""
     if not scores and not reverse:
         return packed_strings(int(span.count), span.strings())
     out = Packer(resp3)
@@ -57,11 +53,7 @@ def members_reply(resp3: bool, span: Span, reverse: bool, scores: bool) -> Packe
 
 
 def add_members(out: Packer, span: Span, reverse: bool, scores: bool, pairs: bool) -> None:
-    """As ``members_reply``, as a part of a reply.
-
-    Args:
-        pairs: each member is an array of its own with its score.
-    """
+    """Add an array as of ``members_reply``; ``pairs``: each member is an array with its score."""
     nested = scores and pairs
     count = int(span.count)
     out.array(2 * count if scores and not nested else count)
@@ -125,15 +117,10 @@ _PARENTHESIS: Final = 0x28
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Bounds:
-    """A range that was asked for.
+    """A range of ranks, scores or names that was asked for, with its bounds as words.
 
-    Args:
-        kind: ``BY_RANK``, ``BY_SCORE`` or ``BY_NAME``.
-        low, high: its bounds as words.
-        reverse: it is walked from its end; ranks are counted from there, too.
-
-    Raises:
-        CommandError: they are none.
+    With ``reverse`` it is walked from its end; ranks are counted from there, too. Raises:
+    CommandError.
     """
 
     def __init__(self, kind: int, low: bytes, high: bytes, reverse: bool) -> None:
@@ -162,10 +149,9 @@ class Bounds:
             self._names = LexRange(_name(low), _name(high))
 
     def ranks(self, value: SortedSet, skipped: i64 = 0) -> tuple[i64, i64]:
-        """The first rank of a set in the range, and the one behind its last.
+        """Return the first rank of a set in the range, and the one behind its last.
 
-        Args:
-            skipped: so many, which a walk meets first, are left out; not of a range of ranks.
+        ``skipped`` members, which a walk meets first, are left out; not of a range of ranks.
         """
         if self.kind == BY_RANK:
             return self._by_rank(value.size())
@@ -187,11 +173,7 @@ class Bounds:
         return first, end
 
     def span(self, value: SortedSet, skipped: i64, most: i64) -> Span:
-        """Up to ``most`` members in a range of scores, which is walked from its beginning.
-
-        Args:
-            skipped: so many are left out before.
-        """
+        """Return up to ``most`` members of a range of scores, without the first ``skipped``."""
         if self._is_empty():
             return Span()
         return value.span_of_scores(
@@ -262,7 +244,6 @@ _OPTIONS: Final[dict[bytes, int]] = {
 
 
 def _option(word: bytes) -> i64:
-    """The option that a word is."""
     found: i64 = _OPTIONS.get(word, -1)  # mostly it is in upper case
     if found < 0:
         found = _OPTIONS.get(word.upper(), 0)
@@ -271,16 +252,13 @@ def _option(word: bytes) -> i64:
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Range:
-    """What a command of this module asks for: a key, bounds and options.
+    """A request of this module: a key, bounds and options. Raises: CommandError for a wrong one.
 
     Args:
         at: where the key stands.
         kind: of the bounds; ``_ANY`` where that is an option.
         direction: forward, reverse, or ``_ANY``.
         stored: it is not answered, so scores cannot be asked for.
-
-    Raises:
-        CommandError: it is not well formed.
     """
 
     def __init__(self, argv: list[bytes], at: int, kind: int, direction: int, stored: bool) -> None:
@@ -323,7 +301,7 @@ class Range:
         self._bounds: Final = Bounds(kind, low, high, reverse)
 
     def span(self, value: SortedSet) -> Span:
-        """The members of a set that are asked for."""
+        """Return the members of a set that are asked for."""
         if self._by_score and not self.reverse and self._offset >= 0:
             most: i64 = value.size() if self._limit < 0 else self._limit
             return self._bounds.span(value, self._offset, most)
@@ -331,7 +309,7 @@ class Range:
         return value.span(first, end)
 
     def ranks(self, value: SortedSet) -> tuple[i64, i64]:
-        """The first rank of a set that is asked for, and the one behind the last."""
+        """Return the first rank of a set that is asked for, and the one behind the last."""
         if self.by_rank:
             return self._bounds.ranks(value)
         if self._offset < 0:

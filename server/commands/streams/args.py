@@ -60,11 +60,7 @@ _OPTION_BYTES: Final = 16  # of a name of an option, at most
 
 
 class _Options:
-    """Options as they were spelled last, and their names.
-
-    A spelling has one place, which its ends and its length give. A client sends the same spellings
-    again and again, and a dict would have to hash them.
-    """
+    """Cache of option names in lower case, by ends and length: a dict would have to hash them."""
 
     def __init__(self) -> None:
         self._spellings = [b""] * _SPELLINGS
@@ -87,7 +83,7 @@ _options: Final = _Options()
 
 
 def option_name(word: bytes) -> bytes:
-    """``word`` in lower case: the name of an option, if it is one."""
+    """Return ``word`` in lower case: the name of an option, if it is one."""
     return _options.name(word)
 
 
@@ -97,8 +93,7 @@ class TrimOptions:
     Attributes:
         strategy: ``NO_TRIM``, ``MAXLEN`` or ``MINID``.
         approximate: ``~`` was given.
-        threshold: for MAXLEN.
-        min_ms, min_seq: for MINID.
+        threshold, min_ms, min_seq: the bound of MAXLEN, and that of MINID.
         limit: as it was given, or 0.
         most: the most entries to remove; 0 is no limit. ``settle`` decides it.
         mode: ``keepref``, ``delref`` or ``acked``; empty when none was given.
@@ -119,11 +114,7 @@ class TrimOptions:
         self.threshold_at = 0
 
     def take(self, argv: list[bytes], at: int, word: bytes) -> int:
-        """Read the option that starts at ``at``; the position after it, or ``at`` if it is none.
-
-        Args:
-            word: the option's word in lower case.
-        """
+        """Read the option ``word``, in lower case, at ``at``; return the next place, or ``at``."""
         more = len(argv) - 1 - at
         if (word == b"maxlen" or word == b"minid") and more:
             return self._take_strategy(argv, at, word, more)
@@ -159,7 +150,7 @@ class TrimOptions:
         return at + 1
 
     def settle(self, call: Call) -> None:
-        """Check the options against each other and fill in the default limit."""
+        """Check the options against each other, and set ``most``."""
         if self.limit_given:
             self.check_limit(call.replaying)
         self.most = 0
@@ -172,17 +163,14 @@ class TrimOptions:
             self.most = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
 
     def check_limit(self, replaying: bool) -> None:
-        """See that LIMIT, which was given, may stand here; a record may have it with ``=``."""
+        """Raise CommandError where LIMIT may not stand; a record may have it with ``=``."""
         if self.limit and self.strategy == NO_TRIM:
             raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
         if not self.approximate and not replaying:
             raise CommandError(errors.LIMIT_WITHOUT_TILDE)
 
     def trim(self, call: Call, stream: Stream) -> int:
-        """Trim ``stream``; the number of entries removed.
-
-        While replaying, the record holds the length that the stream came to: see ``make_exact``.
-        """
+        """Trim ``stream``, in a replay to the recorded length; return how many entries went."""
         mode = REFERENCE_MODES[self.mode] if self.mode else KEEPREF
         if mode != KEEPREF and stream.groups:
             length = self.threshold if self.strategy == MAXLEN else -1
@@ -208,10 +196,10 @@ class TrimOptions:
         return removed
 
     def make_exact(self, record: list[bytes], stream: Stream) -> None:
-        """Put into the record of a request what it came to, where that depends on nodes.
+        """Put the result into the record of a request, where it depends on the nodes of the stream.
 
-        With ACKED that is always a length. The entries removed are the first that no group needs,
-        as many as it takes to come to that length.
+        With ACKED that is always a length, because running it removes the first entries that no
+        group needs, as many as it takes.
         """
         acked = self.mode == b"acked"
         if not self.approximate and not (acked and self.strategy == MAXLEN):
@@ -237,10 +225,9 @@ def stand_at(argv: list[bytes], at: i64, words: list[bytes]) -> bool:
 
 
 def strict_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
-    """A stream ID without ``-`` and ``+``, or the error for what is none.
+    """Return the ID that a text spells, with ``missing_seq`` if it has no sequence.
 
-    Args:
-        missing_seq: the sequence of an ID that gives only its milliseconds.
+    Raises: CommandError, also for ``-`` and ``+``.
     """
     ms, seq = plain_id(text)
     if ms >= 0:
@@ -252,7 +239,7 @@ def strict_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
 
 
 def bound_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
-    """As ``strict_id``, and ``-`` is the least, ``+`` the greatest ID."""
+    """Return the ID as ``strict_id`` does; ``-`` is the least and ``+`` the greatest ID."""
     if text == b"-":
         return 0, 0
     if text == b"+":
@@ -261,18 +248,15 @@ def bound_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
 
 
 def strict_ids(texts: list[bytes]) -> list[tuple[int, int]]:
-    """All of ``texts`` as stream IDs; one that is none refuses them all."""
+    """Return ``texts`` as stream IDs; raises CommandError where one is none."""
     return [strict_id(text) for text in texts]
 
 
 class LengthyIds(Lengthy):
     """A request for very many entries of the stream that its second word names.
 
-    Args:
-        first: where the IDs begin; what stands before them belongs to the record.
-
-    Attributes:
-        taken: how many of them were there.
+    The IDs begin at ``first``, behind what belongs to the record. ``taken`` counts the entries that
+    were there.
     """
 
     def __init__(self, argv: list[bytes], first: int) -> None:
@@ -281,11 +265,11 @@ class LengthyIds(Lengthy):
 
     @abstractmethod
     def take(self, ms: int, seq: int) -> bool:
-        """Do what is asked for to one entry; return whether it was there."""
+        """Do to one entry what the request asks for; return whether the entry was there."""
         raise NotImplementedError
 
     def prepare(self, call: Call, low: int, high: int) -> None:
-        """Refuse them all where one is no ID."""
+        """Check all IDs; raises CommandError where one is none."""
         if low == self.first:
             self.keys.add(self.argv[1])
             self.note(call, self.argv[1:low])
@@ -302,7 +286,7 @@ class LengthyIds(Lengthy):
 
 
 def range_start(text: bytes) -> tuple[int, int]:
-    """The first ID of a range: inclusive, ``-``, ``+``, or exclusive after ``(``."""
+    """Return the first ID of a range: inclusive, ``-``, ``+``, or exclusive after ``(``."""
     if len(text) > 1 and text[0] == 0x28:
         ms, seq = strict_id(text[1:])
         if seq == ID_MAX and ms == ID_MAX:
@@ -312,7 +296,7 @@ def range_start(text: bytes) -> tuple[int, int]:
 
 
 def range_end(text: bytes) -> tuple[int, int]:
-    """The last ID of a range; an ID without sequence reaches to the end of its millisecond."""
+    """Return the last ID of a range; without a sequence it is the end of the millisecond."""
     if len(text) > 1 and text[0] == 0x28:
         ms, seq = strict_id(text[1:], ID_MAX)
         if seq > 0:
@@ -324,7 +308,7 @@ def range_end(text: bytes) -> tuple[int, int]:
 
 
 def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
-    """``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on; the mode may also stand last.
+    """Read ``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on, or with the mode last.
 
     Of several IDS the last one counts, and what the others name is not looked at.
     """
@@ -354,14 +338,14 @@ def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
 
 
 def there(stream: Stream | None, error: bytes = errors.NO_SUCH_KEY) -> Stream:
-    """Return a stream that was looked for; raises ``error`` where there is none."""
+    """Return ``stream``; raises ``error`` where it is None."""
     if stream is None:
         raise CommandError(error)
     return stream
 
 
 def packed_entries(parts: list[Part], reverse: bool, resp3: bool) -> Packed:
-    """The array of all entries of ``parts``."""
+    """Return the array of all entries of ``parts``."""
     out = Packer(resp3)
     add_entries_array(out, parts, reverse)
     return out.packed()
@@ -403,11 +387,7 @@ def count_entries(parts: list[Part]) -> int:
 
 
 def within(parts: list[Part], size: SizeLimit, idle_ms: int = NOT_SHOWN) -> list[Part]:
-    """Return those entries of ``parts`` that are to be given; they are counted as given.
-
-    Args:
-        idle_ms: as for ``add_entries``.
-    """
+    """Return the entries of ``parts`` that ``size`` allows, and count them; see ``add_entries``."""
     kept: list[Part] = []
     for part in parts:
         for number in range(part.low, part.high):
@@ -446,10 +426,7 @@ class AddOptions(TrimOptions):
         self.words: list[bytes] = []
 
     def read(self, argv: list[bytes]) -> int:
-        """Read the options, in any order; the position of the ID.
-
-        What is no option, or lacks its value, is taken for the ID.
-        """
+        """Read the options; return the position of the ID, the first word that is no option."""
         at = 2
         while at < len(argv) and argv[at] != b"*":
             word = option_name(argv[at])
@@ -488,7 +465,7 @@ class AddOptions(TrimOptions):
 
 
 class _LastRead:
-    """The options that were read last: a producer says the same ones again and again."""
+    """The last options read, because a producer sends the same ones again and again."""
 
     def __init__(self) -> None:
         self.options = AddOptions()
@@ -509,11 +486,7 @@ _last_read: Final = _LastRead()
 
 
 def add_options_of(argv: list[bytes]) -> AddOptions:
-    """Return the options of ``XADD argv``; only ``settle`` may change them.
-
-    Raises:
-        CommandError: as ``AddOptions.read``.
-    """
+    """Return the options of ``XADD argv``, which only ``settle`` may change; raises as ``read``."""
     return _last_read.read(argv)
 
 
@@ -536,11 +509,11 @@ class ReadOptions:
         block_at: where the time to wait stands in the request; 0 is not to wait.
         deadline_ms: until when to wait; 0 is for ever.
         streams_at: where the keys start.
-        group, consumer: who reads.
+        group, consumer: the reader.
         consumer_at: where the consumer stands in the request; 0 is that none was given.
         noack: new entries are not kept pending.
         claim_ms: take over entries that have been idle so long; ``NO_CLAIM`` without it.
-        stable: only up to where nothing can come any more.
+        stable: read only up to the ID below which no entry can come any more.
         words: all of them as they were given, STREAMS included.
     """
 
@@ -562,11 +535,7 @@ class ReadOptions:
         self.words: list[bytes] = []
 
     def read(self, argv: list[bytes], now_ms: int) -> None:
-        """Read the options, in any order.
-
-        Raises:
-            CommandError: what Redis answers to those that are wrong.
-        """
+        """Read the options, in any order; raises CommandError with Redis's text for wrong ones."""
         at = 1
         while at < len(argv):
             word = option_name(argv[at])
@@ -612,7 +581,7 @@ class ReadOptions:
             self.deadline_ms = deadline_of(argv[self.block_at], now_ms)
 
     def name_reader(self, argv: list[bytes]) -> None:
-        """Take group and consumer from a request that is like the one that was read."""
+        """Take group and consumer from a request with the same options."""
         at = self.consumer_at
         if at and (argv[at] is not self.consumer or argv[at - 1] is not self.group):
             self.group = argv[at - 1]
@@ -621,7 +590,7 @@ class ReadOptions:
             self.words[at - 1] = self.consumer
 
     def _read_group_option(self, argv: list[bytes], at: int, word: bytes) -> int:
-        """Read an option that only XREADGROUP has; the position after it."""
+        """Read an option that only XREADGROUP has; return the position after it."""
         if word == b"group":
             self.group = argv[at + 1]
             self.consumer = argv[at + 2]
@@ -640,10 +609,7 @@ class ReadOptions:
 
 
 class _LastReading:
-    """The options that were read last: a reader sends the same ones again and again.
-
-    Other readers send them too, except for their group and their name in it.
-    """
+    """The last options read, because readers send the same ones, but for group and consumer."""
 
     def __init__(self, for_group: bool, in_region: bool = False) -> None:
         self.options = ReadOptions(for_group, in_region)
@@ -670,18 +636,15 @@ _last_read_in_region: Final = _LastReading(False, True)
 
 
 def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
-    """The options of XREAD, or of XREADGROUP, up to where the keys start.
+    """Return the options of XREAD or XREADGROUP, up to where the keys start; raises as ``read``.
 
-    Nobody may change or keep them: the next request may get the same object, with its own reader.
-
-    Raises:
-        CommandError: as ``ReadOptions.read``.
+    Callers must not change or keep them: the next request may get the same object.
     """
     return (_last_read_for_group if for_group else _last_reading).read(argv, now_ms)
 
 
 def read_options_in_region(argv: list[bytes], now_ms: int) -> ReadOptions:
-    """As ``read_options_of``, those of XREAD in a region."""
+    """Return the options of an XREAD in a region, as ``read_options_of``."""
     return _last_read_in_region.read(argv, now_ms)
 
 

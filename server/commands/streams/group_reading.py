@@ -1,12 +1,11 @@
-"""XREADGROUP: what a group has not been given yet, what may be claimed, and a consumer's history.
+"""XREADGROUP: new entries of a group, entries that may be claimed, and a consumer's history.
 
 Each stream goes through four passes. What goes out is **chosen** within all limits, as plain data:
 of ``>`` what is claimed (``CLAIM``) and then new entries, of another ID what the consumer has
-pending. It is put into the **reply**, as it was before. It is **delivered**: the group and the
-consumer have it. And that is **recorded** as the XCLAIM of each entry and the group's new position.
-Source: t_stream.c, xreadCommand.
+pending. It is put into the **reply**, as it was before. It is **delivered** to the group and the
+consumer. And that is **recorded** as the XCLAIM of each entry and the group's new position.
 
-XREAD-GROUP is its first spelling; see ``compat.group_dialect``.
+Source: t_stream.c, xreadCommand. XREAD-GROUP is its first spelling; see ``compat.group_dialect``.
 """
 
 from __future__ import annotations
@@ -72,15 +71,10 @@ _SHOWN_BYTES_LEAST: Final = 16  # of an entry in a history, one that was deleted
 
 @mypyc_attr(acyclic=True)
 class _Source:
-    """One stream of the request: where it is read from, and what goes out of it.
+    """One stream of the request, and what goes out of it.
 
-    Args:
-        after: the ID behind which the history is read; None is ``>``.
-
-    Attributes:
-        pending: what is claimed, or shown of a history; it stands before the new entries.
-        new: where the new entries are.
-        count: how many entries there are in all.
+    ``after`` is the ID behind which the history is read, None for ``>``. ``pending`` has what is
+    claimed or shown of a history, and stands before the ``new`` entries; ``count`` counts both.
     """
 
     def __init__(
@@ -97,7 +91,7 @@ class _Source:
 
 @mypyc_attr(acyclic=True)
 class _Reading:
-    """One XREADGROUP at work.
+    """One XREADGROUP being run.
 
     Attributes:
         entries_left: what MAXCOUNT still allows, or ``NO_LIMIT``.
@@ -118,11 +112,11 @@ class _Reading:
         self.claim_ms = options.claim_ms
 
     def limit(self) -> int:
-        """The most entries of the next stream."""
+        """Return the most entries of the next stream."""
         return _tighter(self.options.count or NO_LIMIT, self.entries_left)
 
     def bytes_left(self) -> int:
-        """What MAXSIZE still allows; 0 without it."""
+        """Return the bytes that MAXSIZE still allows; 0 without it."""
         return 0 if self.size is None else self.size.left()
 
     def is_full(self) -> bool:
@@ -132,19 +126,15 @@ class _Reading:
         return self.taken > 0 and self.entries_left == 0
 
     def took(self, entries: int) -> None:
-        """Count entries that are chosen."""
         self.taken += entries
         if self.entries_left != NO_LIMIT:
             self.entries_left -= entries
 
 
 def xreadgroup(call: Call) -> object:
-    """Read for a group.
+    """Hand out new entries for ``>``, or show what the consumer has pending after any other ID.
 
-    ``>`` hands out new entries, any other ID shows what the consumer has pending after it.
-
-    Reply: a map from key to entries; nil when no stream has any.
-    Raises: NOGROUP, WRONGTYPE.
+    Reply: a map from key to entries; nil when no stream has any. Raises: NOGROUP, WRONGTYPE.
     """
     options = read_options_of(call.argv, call.now_ms, True)
     sources = _sources(call, options)
@@ -178,7 +168,7 @@ def xreadgroup(call: Call) -> object:
 
 @finds_keys("XREAD-GROUP")
 def _read_group_keys(argv: list[bytes]) -> list[int]:
-    """The keys of XREAD-GROUP; what has waited is looked at again in today's words."""
+    """Return the keys of XREAD-GROUP; a request that has waited has XREADGROUP's words."""
     if group_dialect.is_translated(argv):
         return xread_keys(argv)
     return group_dialect.read_group_keys(argv)
@@ -264,7 +254,6 @@ def _choose(reading: _Reading, source: _Source) -> bool:
 def _choose_of_history(
     reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
 ) -> None:
-    """Choose of what ``consumer`` has pending after an ID."""
     reading.claim_ms = NO_CLAIM
     size = reading.size
     ms, seq = after
@@ -286,11 +275,7 @@ def _choose_of_history(
 def _pending_within(
     reading: _Reading, pending: list[PendingEntry], now_ms: int
 ) -> list[PendingEntry]:
-    """Return those that MAXSIZE allows; they are counted as given.
-
-    Args:
-        now_ms: ``NOT_SHOWN`` where it is not shown since when they have been idle.
-    """
+    """Return the entries that MAXSIZE allows, and count them; ``NOT_SHOWN`` hides idle times."""
     size = reading.size
     if size is None:
         return pending
@@ -339,11 +324,7 @@ def _deliver(reading: _Reading, source: _Source, consumer: Consumer) -> None:
 
 
 def _record(reading: _Reading, source: _Source, consumer: Consumer, last: tuple[int, int]) -> None:
-    """Record and report what was claimed and handed out: one change, in several records.
-
-    Args:
-        last: the group's last ID before that.
-    """
+    """Record and report what was claimed and given after the ID ``last``: one change in all."""
     if not source.pending and not source.new:
         return
     call = reading.call
@@ -389,7 +370,7 @@ def _records(
 
 
 def _tighter(limit: int, other: int) -> int:
-    """The smaller of two limits; a negative one is no limit."""
+    """Return the smaller of two limits; a negative one is no limit."""
     if limit < 0:
         return other
     return limit if other < 0 else min(limit, other)

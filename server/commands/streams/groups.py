@@ -1,8 +1,7 @@
-"""Consumer groups: XGROUP, who waits for what a group has to give, and who leaves it.
+"""Consumer groups: XGROUP, clients that wait for entries of a group, and idle consumers.
 
 **Records.** A delivery or a claim is recorded as the XCLAIM that repeats it, with its time and
-count; a group's position as XGROUP SETID. Neither depends on a clock or on what is idle for how
-long.
+count; a group's position as XGROUP SETID. Neither depends on a clock or on idle times.
 
 **Waiting.** An entry goes to one reader only. So readers are served one by one, while the group has
 an entry that it has not given to any, or one that has been idle for as long as a reader with CLAIM
@@ -12,11 +11,11 @@ time that readers ask for. What is delivered from now on is younger than what is
 can make it older. While nothing is pending, no alarm is needed: whatever becomes pending while a
 client waits makes the key ready.
 
-**Idle consumers.** Workers that take a new name at every start leave their old names behind in the
-group. With ``stream-consumer-reclaim-ms``, a consumer that holds nothing and was not seen for so
-long goes as if by XGROUP DELCONSUMER, and is recorded as that. It goes when its group's consumers
-are listed, or when the cron comes by: it goes round all keys, a slice with each tick, so no command
-pays for this. A consumer whose client waits in a blocking read is kept, however long it waits.
+**Idle consumers.** Workers that take a new name at every start leave their old names in the group.
+With ``stream-consumer-reclaim-ms``, a consumer that holds nothing and was not seen for so long is
+removed and recorded as by XGROUP DELCONSUMER. It goes when its group's consumers are listed, or
+when the cron comes by: it goes round all keys, a slice with each tick, so no command pays for this.
+A consumer whose client waits in a blocking read is kept, however long it waits.
 
 Source: t_stream.c, xgroupCommand; what differs from the public pages is decided by the code.
 """
@@ -69,11 +68,7 @@ from headrace.storage.stream.stream import Stream
 
 
 class EntryForGroup(Interest):
-    """An entry for a consumer of a group.
-
-    Args:
-        claim_ms: how long pending entries must be idle to be given; negative is never.
-    """
+    """An entry for a consumer: a new one, or one idle for ``claim_ms`` unless that is negative."""
 
     def __init__(self, group: bytes, consumer: bytes, claim_ms: int) -> None:
         super().__init__(_line_name(group), True)
@@ -86,7 +81,7 @@ class EntryForGroup(Interest):
 
 
 class GroupReaders(ExclusiveLine):
-    """Those who read for one group at one key."""
+    """The clients that wait for entries of one group at one key."""
 
     def __init__(self, queue: Queue, interest: EntryForGroup) -> None:
         super().__init__(queue, interest)
@@ -97,7 +92,7 @@ class GroupReaders(ExclusiveLine):
         self._alarmed_ms = 0  # the time of delivery they are set for; never a later one
 
     def add(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter stand at the end."""
+        """Add a waiter at the end."""
         self._arrivals.add(waiter)
         claim_ms = _interest(waiter).claim_ms
         if claim_ms >= 0:
@@ -128,11 +123,11 @@ class GroupReaders(ExclusiveLine):
         return list(self._arrivals.waiters.values())
 
     def consumers(self) -> set[bytes]:
-        """As whom they read. Complexity: O(waiters)."""
+        """Return the names of the consumers that wait. Complexity: O(waiters)."""
         return {_interest(waiter).consumer for waiter in self._arrivals.waiters.values()}
 
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
-        """Return who is to be served next; None when the group has nothing to give."""
+        """Return the waiter to serve next; None when the group has nothing to give."""
         stream = value if isinstance(value, Stream) else None
         group = None if stream is None else stream.groups.get(self._group)
         if stream is None or group is None or has_new(stream, group):
@@ -145,7 +140,6 @@ class GroupReaders(ExclusiveLine):
         return None if since_ms == NEVER else self._first_claimer(now_ms - since_ms)
 
     def _first_claimer(self, idle_ms: int) -> Waiter | None:
-        """Return who came first of those that take what has been idle for ``idle_ms``."""
         found: Waiter | None = None
         if self._claimers is not None:
             for claim_ms, same in self._claimers.items():
@@ -156,11 +150,11 @@ class GroupReaders(ExclusiveLine):
         return found
 
     def ripens(self) -> bool:
-        """Return whether somebody waits for what is pending to be old enough to be claimed."""
+        """Return whether a reader waits for pending entries to be old enough to be claimed."""
         return bool(self._claimers)
 
     def new_alarms(self, value: object | None, now_ms: int) -> list[Alarm]:
-        """Alarms for those who claim and have none, or need an earlier one."""
+        """Return alarms for the readers that claim and have none, or need an earlier one."""
         found: list[Alarm] = []
         group = value.groups.get(self._group) if isinstance(value, Stream) else None
         if self._claimers is None or not isinstance(value, Stream) or group is None:
@@ -187,13 +181,12 @@ class GroupReaders(ExclusiveLine):
 
 
 def group_readers(blocking: Blocking, db: int, key: bytes, group: Group) -> GroupReaders | None:
-    """The readers who wait for a group of the stream at a key, if there are any."""
+    """Return the readers that wait for a group of the stream at a key, if there are any."""
     line = blocking.line(db, key, _line_name(group.name))
     return line if isinstance(line, GroupReaders) else None
 
 
 def _line_name(group: bytes) -> bytes:
-    """Each group has a line of its own."""
     return b"group " + group
 
 
@@ -204,12 +197,12 @@ def _interest(waiter: Waiter) -> EntryForGroup:
 
 
 def group_to_use(call: Call, key: bytes, name: bytes) -> tuple[Stream, Group]:
-    """The stream at ``key`` and its group; raises WRONGTYPE or NOGROUP."""
+    """Return the stream at ``key`` and its group; raises WRONGTYPE or NOGROUP."""
     return group_of(stream_at(call, key), key, name)
 
 
 def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Group]:
-    """``stream``, which was looked for at ``key``, and its group; raises NOGROUP."""
+    """Return ``stream``, which was looked up at ``key``, and its group; raises NOGROUP."""
     group = None if stream is None else stream.groups.get(name)
     if stream is None or group is None:
         raise CommandError(errors.no_key_or_group(key, name))
@@ -217,10 +210,10 @@ def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Gr
 
 
 def consumer_seen(call: Call, key: bytes, group: Group, name: bytes) -> Consumer:
-    """The consumer that is at work, made where it is missing; it is seen now.
+    """Return the named consumer, made where it is missing, and note that it is seen now.
 
     A consumer that is made here is reported but not recorded: the record of what it gets makes it.
-    If it turns out to get nothing, ``record_consumer`` records it.
+    If it gets nothing, ``record_consumer`` records it.
     """
     consumer = group.consumers.get(name)
     if consumer is None:
@@ -254,7 +247,7 @@ def note_claim(
 
 
 def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
-    """Whether somebody waits for what is pending in the group to be old enough to be claimed."""
+    """Return whether a reader waits for pending entries of the group to be old enough to claim."""
     blocking = call.server.blocking
     if not blocking.needed_key_count:
         return False
@@ -296,9 +289,9 @@ def position_record(key: bytes, group: Group) -> list[bytes]:
 
 
 def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
-    """The XCLAIM that makes ``nack``, which has a consumer, what it is.
+    """Return the XCLAIM that makes ``nack``, which has a consumer, what it is.
 
-    In a region it does not say how far the group has come: one ID does not say that.
+    In a region it leaves out how far the group has come, because one ID does not say that.
     """
     assert nack.consumer is not None
     record = [
@@ -322,11 +315,7 @@ def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: i
 
 
 def refuse_elsewhere(call: Call, stream: Stream | None, group: Group) -> None:
-    """Refuse what concerns the reading of a group that is read in another region.
-
-    Raises:
-        CommandError: it is.
-    """
+    """Raise CommandError where the group is read in another region."""
     places = group.places
     if places is None or stream is None or call.replaying:
         return
@@ -338,12 +327,7 @@ def refuse_elsewhere(call: Call, stream: Stream | None, group: Group) -> None:
 
 
 class PositionOptions:
-    """The options of XGROUP CREATE and SETID.
-
-    Attributes:
-        make_stream: create a stream that is missing.
-        entries_read: how many entries the position stands for, or ``UNKNOWN``.
-    """
+    """The options of XGROUP CREATE and SETID; ``entries_read`` may be ``UNKNOWN``."""
 
     def __init__(self) -> None:
         self.make_stream = False
@@ -374,9 +358,7 @@ def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
 
 
 def xgroup_create(call: Call) -> object:
-    """Reply: OK.
-    Raises: BUSYGROUP when the group is there.
-    """
+    """Reply: OK. Raises: BUSYGROUP when the group is there."""
     argv = call.argv
     options = PositionOptions()
     options.read(argv, True)
@@ -408,10 +390,7 @@ def xgroup_create(call: Call) -> object:
 
 
 def xgroup_setid(call: Call) -> object:
-    """Without ENTRIESREAD it is not known any more how many entries the group has read.
-
-    Reply: OK.
-    """
+    """Without ENTRIESREAD, forget how many entries the group has read. Reply: OK."""
     argv = call.argv
     options = PositionOptions()
     options.read(argv, False)
@@ -483,12 +462,10 @@ def xgroup_delconsumer(call: Call) -> object:
 
 
 def xgroup_setmode(call: Call) -> object:
-    """Set the most pending entries; 0 is no limit.
+    """Set the most pending entries; 0 is no limit. Reply: OK.
 
     XREADGROUP gives no more new entries than make ``n`` pending ones in the whole group. With 1 the
-    entries of the stream are processed one after the other, in order, by whoever is free.
-
-    Reply: OK.
+    entries of the stream are processed one after the other, in order, by any consumer that is free.
     """
     argv = call.argv
     key = argv[2]
@@ -543,7 +520,6 @@ def reclaim_listed(call: Call, key: bytes, group: Group) -> None:
 def _reclaim(
     server: Server, db: Keyspace, key: bytes, group: Group, names: list[bytes], now_ms: int
 ) -> None:
-    """Remove those of the named consumers that are idle."""
     latest_ms = now_ms - server.config.stream_consumer_reclaim_ms
     idle: list[bytes] = []
     for name in names:
@@ -563,7 +539,7 @@ def _reclaim(
 
 
 class Sweep:
-    """The round over all consumers, and where it stands."""
+    """A round over all consumers in slices."""
 
     def __init__(self, server: Server) -> None:
         self._server: Final = server
@@ -571,7 +547,7 @@ class Sweep:
         self._next_round_ms = 0
 
     def run(self, now_ms: int) -> None:
-        """One slice; what it removes is reported and not made known yet."""
+        """Run one slice; it reports what it removes, but does not make it known yet."""
         server = self._server
         reclaim_ms = server.config.stream_consumer_reclaim_ms
         if not reclaim_ms or server.gate.reasons & _NO_WRITES:
@@ -592,7 +568,7 @@ class Sweep:
 
 
 def go_round(server: Server) -> Iterator[int]:
-    """Look at all consumers once; after each step, what it cost.
+    """Look at all consumers once; yield the cost of each step.
 
     Anything may change between two steps, so each of them finds its group anew.
     """
@@ -618,12 +594,12 @@ def go_round(server: Server) -> Iterator[int]:
 
 
 def keys_of_streams(entries: list[Entry]) -> list[bytes]:
-    """Those keys that hold streams."""
+    """Return those keys that hold streams."""
     return [entry.key for entry in entries if isinstance(entry.value, Stream)]
 
 
 def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
-    """The groups of a stream; none where the key is not one."""
+    """Return the groups of a stream; none where the key is not one."""
     entry = db.peek(key)
     if entry is None or not isinstance(entry.value, Stream):
         return []
@@ -631,7 +607,7 @@ def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
 
 
 def find_group(db: Keyspace, key: bytes, name: bytes) -> Group | None:
-    """A group of a stream, if both are there."""
+    """Return a group of a stream, if both are there."""
     entry = db.peek(key)
     if entry is None or not isinstance(entry.value, Stream):
         return None

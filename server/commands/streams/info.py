@@ -1,4 +1,4 @@
-"""XINFO: what a stream, its groups and their consumers look like.
+"""XINFO: figures of a stream, its groups and their consumers.
 
 Source: t_stream.c, xinfoCommand; what differs from the public pages is decided by the code. A
 group's lag is always a number, and ``max-pending`` is shown for groups that have a limit.
@@ -27,7 +27,7 @@ from headrace.storage.stream.stream import Stream
 FULL_ENTRIES: Final = 10
 FIGURES: Final = 13  # pairs that every stream has
 POSITION: Final = 3  # pairs that say how far a group has come
-# What the figures are called.
+# The names of the figures.
 _GROUPS: Final = Constant(b"groups")
 _FIRST_ENTRY: Final = Constant(b"first-entry")
 _LAST_ENTRY: Final = Constant(b"last-entry")
@@ -100,7 +100,6 @@ def xinfo_stream(call: Call) -> object:
 
 
 def _add_figures(out: Packer, stream: Stream) -> None:
-    """Add ``FIGURES`` pairs: what is shown of every stream."""
     nodes = stream.node_count()
     first_ms, first_seq = stream.first_id()
     idmp = stream.idmp
@@ -143,7 +142,6 @@ def _add_entry(out: Packer, name: Constant, part: Part | None) -> None:
 
 
 def _add_position(out: Packer, stream: Stream, group: Group) -> None:
-    """Add ``POSITION`` pairs: how far a group has come."""
     _add_id(out, _LAST_DELIVERED_ID, group.last_ms, group.last_seq)
     out.constant(_ENTRIES_READ)
     if group.entries_read == UNKNOWN:
@@ -154,12 +152,10 @@ def _add_position(out: Packer, stream: Stream, group: Group) -> None:
 
 
 def _modes(group: Group) -> int:
-    """Return how many pairs ``_add_mode`` adds."""
     return (1 if group.max_pending else 0) + (2 if group.places is not None else 0)
 
 
 def _add_mode(out: Packer, group: Group) -> None:
-    """Add what was set with XGROUP SETMODE, if anything was."""
     if group.max_pending:
         _add_number(out, _MAX_PENDING, group.max_pending)
     if group.places is not None:

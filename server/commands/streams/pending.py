@@ -3,8 +3,8 @@
 Some have a first spelling besides, such as XGROUP CLAIM, which runs today's command on the request
 in today's words: see ``compat.group_dialect``.
 
-An entry that XNACK has released has no consumer, and is the first to be claimed, before all that is
-idle. XDELEX and XACKDEL delete entries with heed to the groups that refer to them.
+An entry that XNACK has released has no consumer, and is claimed before all idle ones. XDELEX and
+XACKDEL delete entries with heed to the groups that refer to them.
 Source: t_stream.c; what differs from the public pages is decided by the code.
 """
 
@@ -74,8 +74,7 @@ RELEASED_IDLE: Final = -1
 def xack(call: Call) -> object:
     """A consumer before the IDs is passed over, see ``compat.group_dialect``.
 
-    Reply: how many were pending; 0 also where there is no such key or group.
-    Source: xackCommand.
+    Reply: how many were pending; 0 also where there is no such key or group. Source: xackCommand.
     """
     argv = call.argv
     stream = stream_at(call, argv[1])
@@ -103,8 +102,6 @@ def xack(call: Call) -> object:
 
 
 class _Acknowledgement(LengthyIds):
-    """XACK of very many entries."""
-
     def __init__(self, argv: list[bytes]) -> None:
         super().__init__(argv, 3)
         self._stream: Stream | None = None
@@ -133,7 +130,7 @@ class _Acknowledgement(LengthyIds):
 
 @lengthy("XACK")
 def xack_lengthy(call: Call) -> Lengthy | None:
-    """Very many entries of a group that is there."""
+    """Return the XACK of very many entries of a group that is there."""
     stream = call.db.value_of(call.argv[1], call.now_ms)
     if not isinstance(stream, Stream) or call.argv[2] not in stream.groups:
         return None
@@ -142,7 +139,7 @@ def xack_lengthy(call: Call) -> Lengthy | None:
 
 @alike("XACK")
 def xack_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Several entries of one group, each with a request of its own."""
+    """Acknowledge several entries of one group, each with a request of its own."""
     words = requests[first]
     if len(words) != 4 or not call.needs_no_events():
         return NONE_ALIKE, NO_REPLIES
@@ -189,13 +186,9 @@ def xack_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 class PendingRange:
-    """What XPENDING was asked to list.
+    """The range of an XPENDING, ends included; ``consumer`` is None for all.
 
-    Attributes:
-        min_idle_ms: leave out what was delivered more lately; 0 or less leaves nothing out.
-        start, end: the IDs, both included.
-        count: the most entries.
-        consumer: whose; None is everyone's.
+    ``min_idle_ms`` leaves out what was delivered more lately; 0 or less leaves nothing out.
     """
 
     def __init__(self, argv: list[bytes]) -> None:
@@ -236,12 +229,12 @@ def xpending(call: Call) -> object:
 
 
 def idle_ms(nack: Nack, now_ms: int) -> int:
-    """For how long a pending entry has been idle; ``RELEASED_IDLE`` for one without a consumer."""
+    """Return the time that a pending entry has been idle; ``RELEASED_IDLE`` without a consumer."""
     return RELEASED_IDLE if nack.consumer is None else max(0, now_ms - nack.delivery_ms)
 
 
 def pending_range(call: Call) -> list[Nack]:
-    """The entries that XPENDING with a range asks for."""
+    """Return the entries that XPENDING with a range asks for."""
     argv = call.argv
     wanted = PendingRange(argv)
     group = group_to_use(call, argv[1], argv[2])[1]
@@ -352,8 +345,7 @@ def xclaim(call: Call) -> object:
     Whatever was deleted from the stream is pending no more. It stays pending in a base of the
     append-only file, which lists what is pending after all entries.
 
-    Reply: the entries claimed, or with JUSTID their IDs.
-    Source: xclaimCommand.
+    Reply: the entries claimed, or with JUSTID their IDs. Source: xclaimCommand.
     """
     argv = call.argv
     key = argv[1]
@@ -414,10 +406,7 @@ def xgroup_claim(call: Call) -> object:
 
 
 def xgroup_pel(call: Call) -> object:
-    """Set one pending entry.
-
-    Reply: OK, or nil where the stream has no such entry.
-    """
+    """Set one pending entry. Reply: OK, or nil where the stream has no such entry."""
     call.argv = group_dialect.set_pending(call.argv)
     return OK if group_dialect.was_set(xclaim(call)) else None
 
@@ -440,7 +429,7 @@ def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nac
 def _claimed_reply(
     call: Call, stream: Stream, group: Group, just_ids: list[Nack] | None, parts: list[Part]
 ) -> Packed:
-    """The entries claimed, or with JUSTID the IDs, of which no field has been looked at."""
+    """Return the entries claimed, or with JUSTID the IDs, whose fields were not looked at."""
     out = Packer(call.session.resp3)
     if just_ids is not None:
         out.array(len(just_ids))
@@ -545,7 +534,7 @@ _NUMIDS_MAX: Final = 2**31 - 1
 
 
 class _Options:
-    """What XNACK asks for; ``count`` is the delivery count to set, or ``AS_THE_MODE``."""
+    """The options of XNACK; ``count`` is the delivery count to set, or ``AS_THE_MODE``."""
 
     def __init__(self, mode: bytes) -> None:
         self.mode: Final = mode
@@ -555,12 +544,10 @@ class _Options:
 
 
 def xnack(call: Call) -> object:
-    """Give entries back to their group.
+    """Give entries back to their group. Reply: how many were released. Raises: NOGROUP.
 
     SILENT takes the delivery back, FAIL counts it, FATAL sets the count to the greatest there is.
     FORCE also takes entries that are not pending.
-
-    Reply: how many were released. Raises: NOGROUP.
     """
     argv = call.argv
     stream, group = group_of(stream_to_change(call, argv[1]), argv[1], argv[2])
@@ -611,7 +598,7 @@ def _read(argv: list[bytes]) -> _Options:
 
 
 def _nack(stream: Stream, group: Group, ms: int, seq: int, force: bool) -> Nack | None:
-    """The pending entry; ``force`` makes one that was never delivered, if the entry exists."""
+    """Return the pending entry; ``force`` makes one never delivered, if the entry exists."""
     nack = group.pel.get(ms, seq)
     if nack is None and force and stream.contains(ms, seq):
         nack = group.add_pending(ms, seq, None, 0)

@@ -5,9 +5,9 @@ there are many IDs, they are kept in order. So a stream that has grown yields on
 ID has been passed. A key without a stream leaves its readers asleep.
 
 **What Redis does not have.** XLOOK says which of many streams have changed since a client looked at
-them last: one string for each stream, which need not even be taken apart, says that nothing of it
-has. XCOUNT and XSPLIT say how much a range of a stream holds, and where to cut it, because whoever
-reads a stream in portions, or by several readers side by side, has to know where a portion ends.
+them last, by one string for each stream, to compare whole. XCOUNT and XSPLIT say how much a range
+of a stream holds, and where to cut it, because a client that reads in portions, or with several
+readers, has to know where a portion ends.
 
 Source: t_stream.c; what differs from the public pages is decided by the code.
 """
@@ -62,12 +62,7 @@ _NAME: Final = b"entries"
 
 
 class EntryAfter(Interest):
-    """An entry after an ID.
-
-    Args:
-        after: beside each key the (ms, seq) that it is to come after.
-        name: of the line to stand in.
-    """
+    """An entry after an ID, which stands as (ms, seq) in ``after`` beside each key."""
 
     def __init__(self, after: list[tuple[int, int]], name: bytes = _NAME) -> None:
         super().__init__(name, False)
@@ -78,11 +73,7 @@ class EntryAfter(Interest):
 
 
 class Readers(SharedLine):
-    """Those who wait for an entry at one key.
-
-    Attributes:
-        by_id: them by the ID after which they want one, and by ticket.
-    """
+    """The waiters for an entry at one key, by ID and ticket in ``by_id``."""
 
     def __init__(self, queue: Queue, interest: EntryAfter) -> None:
         super().__init__(queue, interest)
@@ -90,7 +81,7 @@ class Readers(SharedLine):
         self._order: SortedList[tuple[int, int]] | None = None  # of the IDs, once they are many
 
     def add(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter wait for an entry after the ID that it names beside the key."""
+        """Add a waiter for an entry after the ID that it names beside the key."""
         after = _after(waiter, number)
         same = self.by_id.get(after)
         if same is None:
@@ -104,7 +95,7 @@ class Readers(SharedLine):
         same[waiter.ticket] = waiter
 
     def remove(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter go, if it waits for that."""
+        """Remove a waiter, if it is there."""
         after = _after(waiter, number)
         same = self.by_id.get(after)
         if same is None or waiter.ticket not in same:
@@ -124,7 +115,7 @@ class Readers(SharedLine):
         return [waiter for same in self.by_id.values() for waiter in same.values()]
 
     def candidates(self, value: object | None) -> list[Waiter]:
-        """Return who may be served now, first come first. Complexity: O(found)."""
+        """Return the waiters that may be served now, first come first. Complexity: O(found)."""
         if not isinstance(value, Stream):
             return []
         found: list[Waiter] = []
@@ -183,9 +174,9 @@ def _range(call: Call, reverse: bool) -> object:
 
 
 def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple[int, int], int]:
-    """The first and the last ID of a range, and the most entries; -1 is all.
+    """Return the first and last ID of a range, and the most entries, -1 for all.
 
-    With ``reverse`` the first one is looked at first, though it stands second.
+    With ``reverse`` the first one is checked first, though it stands second.
     """
     start = range_start(argv[3 if reverse else 2])
     end = range_end(argv[2 if reverse else 3])
@@ -201,13 +192,13 @@ def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple
 
 @alike("XRANGE")
 def xrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Several ranges of one stream, written into one buffer."""
+    """Write several ranges of one stream into one buffer."""
     return _ranges_alike(call, requests[first:end], False)
 
 
 @alike("XREVRANGE")
 def xrevrange_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """As ``xrange_alike``, newest first."""
+    """Write several ranges of one stream, newest first, into one buffer."""
     return _ranges_alike(call, requests[first:end], True)
 
 
@@ -236,7 +227,7 @@ def _ranges_alike(call: Call, requests: Requests, reverse: bool) -> Ran:
 
 
 def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> None:
-    """Have what these ranges begin with brought into the caches."""
+    """Load the beginnings of these ranges into the processor's caches."""
     all_ms = vec[i64]()
     try:
         for argv in requests:
@@ -248,9 +239,7 @@ def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> N
 
 
 def xread(call: Call) -> object:
-    """Reply: a map from key to entries of the streams that have some; nil when none has.
-    Source: xreadCommand.
-    """
+    """Reply: map of key to entries, where there are some; nil without. Source: xreadCommand."""
     argv = call.argv
     if call.server.data.region is None:
         options = read_options_of(argv, call.now_ms, False)
@@ -310,7 +299,7 @@ def xread(call: Call) -> object:
 
 
 def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
-    """The ID after which entries are wanted: an ID, ``$`` (the last) or ``+`` (before the last)."""
+    """Return the ID to read after: an ID, ``$`` (the last) or ``+`` (before the last)."""
     if text == b"$":
         return LEAST if stream is None else (stream.last_ms, stream.last_seq)
     if text == b"+":
@@ -324,7 +313,7 @@ def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
 
 
 def parts_after(stream: Stream, after: tuple[int, int], count: int, most_bytes: int) -> list[Part]:
-    """Return where the entries after an ID are; 0 is all. See ``EntryLog.parts``."""
+    """Return the parts after an ID; 0 is no limit. See ``EntryLog.parts``."""
     ms, seq = after
     last_ms = stream.last_ms
     last_seq = stream.last_seq
@@ -334,7 +323,7 @@ def parts_after(stream: Stream, after: tuple[int, int], count: int, most_bytes: 
 
 
 def _least(count: int, other: int) -> int:
-    """The smaller of two limits; 0 is no limit."""
+    """Return the smaller of two limits; 0 is no limit."""
     return min(count, other) if count and other else count or other
 
 
@@ -388,8 +377,7 @@ def xsplit(call: Call) -> object:
     """Cut a range into shares.
 
     With ROWS each share has ``n`` entries, the last one what is left; COUNT asks for the first
-    shares only. With PARTS there are ``n`` shares, fewer where there are fewer entries, that differ
-    by one entry at most.
+    shares only. With PARTS there are at most ``n`` shares that differ by one entry at most.
 
     Reply: for each share, oldest first, the IDs of its first and last entry and how many it has.
     """

@@ -1,7 +1,7 @@
-"""What the commands of streams do where several regions write a stream.
+"""The steps in which commands on streams differ where several regions write a stream.
 
-Each step that differs there is a method here. What does it is in the wing of regions, and registers
-itself. A stream that regions share is ``Replicated``, and its groups have ``places``.
+The wing of regions implements them, and registers itself. A stream that regions share is
+``Replicated``, and its groups have ``places``.
 """
 
 from __future__ import annotations
@@ -24,34 +24,28 @@ LANE_FIGURES: Final = 2  # pairs that XINFO STREAM has beside those that every s
 
 
 class SharedStreams:
-    """What it means in a region to add, trim, delete, read, and so on."""
+    """The steps of stream commands that run differently in a region."""
 
     # Entries
 
     @abstractmethod
     def new(self, call: Call, key: bytes) -> Stream:
-        """Return what XADD and XGROUP CREATE begin with where there is no key."""
+        """Return the new stream of XADD and XGROUP CREATE where there is no key."""
         raise NotImplementedError
 
     @abstractmethod
     def finds_seq(self, call: Call, word: bytes, next_seq: bool) -> bool:
-        """Return whether the sequence of the ID that a caller of XADD gave is to be found.
+        """Return whether to find the sequence of an XADD's ID, as ``next_seq`` asks for.
 
-        Args:
-            word: the ID.
-            next_seq: its caller has asked for that.
-
-        Raises:
-            CommandError: the region takes no full IDs.
+        Raises: CommandError, where the region takes no full IDs.
         """
         raise NotImplementedError
 
     @abstractmethod
     def is_manual(self, call: Call, stream: Stream, ms: int) -> bool:
-        """Whether the milliseconds that a caller of XADD gave may be below what was promised.
+        """Return whether the milliseconds of an XADD's ID may be below what was promised.
 
-        Raises:
-            CommandError: there are IDs in the stream that were made here.
+        Raises: CommandError, where there are IDs in the stream that were made here.
         """
         raise NotImplementedError
 
@@ -67,41 +61,37 @@ class SharedStreams:
         manual: bool,
         created: bool,
     ) -> object:
-        """Report the entry that XADD has just added, and trim as its options say.
+        """Report the entry that XADD has just added, and trim as its options say; return the reply.
 
         Args:
             at: where its ID stands.
-            pid, iid: for which message it stands; no pid is none.
+            pid, iid: the message that it stands for; an empty pid is none.
             manual: its ID is its caller's; see ``is_manual``.
-            created: the stream is a new one.
-
-        Returns: the reply.
         """
         raise NotImplementedError
 
     @abstractmethod
     def trim(self, call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
-        """Trim a stream that is there; how many entries were removed."""
+        """Trim a stream that is there; return how many entries were removed."""
         raise NotImplementedError
 
     @abstractmethod
     def delete(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> int:
-        """XDEL of a stream that is there; how many entries had one of these IDs."""
+        """Run XDEL on a stream that is there; return how many entries had one of these IDs."""
         raise NotImplementedError
 
     @abstractmethod
     def delete_by_mode(
         self, call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]
     ) -> object:
-        """XDELEX of a stream that is there; its reply."""
+        """Run XDELEX on a stream that is there; return the reply."""
         raise NotImplementedError
 
     @abstractmethod
     def set_id(self, call: Call, stream: Stream, new_id: ID) -> object:
-        """XSETID of a stream that is there; its reply.
+        """Run XSETID on a stream that is there; return the reply.
 
-        Raises:
-            CommandError: it is below the last one, or comes with options.
+        Raises: CommandError, where the ID is below the last one, or comes with options.
         """
         raise NotImplementedError
 
@@ -116,93 +106,87 @@ class SharedStreams:
 
     @abstractmethod
     def create_group(self, call: Call, stream: Stream, position: ID, created: bool) -> object:
-        """XGROUP CREATE of a group that is not there; its reply.
-
-        Args:
-            position: where it starts, if not at the end.
-            created: the stream is a new one.
-        """
+        """Run XGROUP CREATE for a new group, from ``position`` or the end on; return the reply."""
         raise NotImplementedError
 
     @abstractmethod
     def destroy_group(self, call: Call, stream: Stream) -> int:
-        """XGROUP DESTROY; 1, or 0 where there is no such group."""
+        """Run XGROUP DESTROY; return 1, or 0 where there is no such group."""
         raise NotImplementedError
 
     @abstractmethod
     def set_mode(self, call: Call, stream: Stream, name: bytes, most: int) -> None:
-        """XGROUP SETMODE of a group that is there: the most pending entries."""
+        """Run XGROUP SETMODE on a group that is there; ``most`` limits its pending entries."""
         raise NotImplementedError
 
     @abstractmethod
     def set_place(self, stream: Stream, group: Group, position: ID | None) -> None:
-        """XGROUP SETID: read on after an ID, or behind all that is here."""
+        """Run XGROUP SETID: read on after an ID, or with None behind all entries that are here."""
         raise NotImplementedError
 
     @abstractmethod
     def place_record(self, key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
-        """The record of how far a group has come that has been given these parts."""
+        """Return the record of a group's position after these parts were given to it."""
         raise NotImplementedError
 
     @abstractmethod
     def release_held(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: bytes
     ) -> None:
-        """A consumer is to go with all it holds, in this region alone."""
+        """Release all that a consumer holds in this region alone, before it is deleted."""
         raise NotImplementedError
 
     @abstractmethod
     def note_acknowledged(self, call: Call, key: bytes, stream: object, group: Group) -> None:
-        """Something was acknowledged: see that other regions get to know, now or soon."""
+        """Let other regions know, now or soon, that something was acknowledged."""
         raise NotImplementedError
 
     @abstractmethod
     def ack_and_delete(
         self, call: Call, key: bytes, stream: Stream, group: Group, mode: int, ids: list[ID]
     ) -> object:
-        """XACKDEL in a group that is there; its reply."""
+        """Run XACKDEL on a group that is there; return the reply."""
         raise NotImplementedError
 
     # XREAD STABLE
 
     @abstractmethod
     def bound_of(self, call: Call, stream: Stream | None) -> ID:
-        """Up to which ID a stream may be read; (0, 0) while that is not known.
+        """Return the ID up to which a stream may be read; (0, 0) while that is not known.
 
-        Raises:
-            CommandError: callers have given it IDs that may come late.
+        Raises: CommandError, where callers have given it IDs that may come late.
         """
         raise NotImplementedError
 
     @abstractmethod
     def first_after(self, text: bytes, stream: Stream | None, bound: ID) -> ID:
-        """The ID after which entries are wanted: an ID, ``$`` (the bound) or ``+`` (the last)."""
+        """Return the ID after which to read: an ID, ``$`` (the bound) or ``+`` (the last)."""
         raise NotImplementedError
 
     @abstractmethod
     def parts_up_to(
         self, stream: Stream, after: ID, bound: ID, count: int, most_bytes: int
     ) -> list[Part]:
-        """Return where the entries after an ID are, up to a bound. See ``EntryLog.parts``."""
+        """Return the parts after an ID, up to a bound. See ``EntryLog.parts``."""
         raise NotImplementedError
 
     @abstractmethod
     def wait_for_stable(
         self, call: Call, options: ReadOptions, keys: list[bytes], after: list[ID], bounds: list[ID]
     ) -> Parked:
-        """Wait until more is stable; ``$`` is from now on what it stands for, if that is known."""
+        """Wait until more is stable; resolve ``$`` now, if its ID is known."""
         raise NotImplementedError
 
     # XINFO
 
     @abstractmethod
     def add_lanes(self, out: Packer, server: Server, stream: Stream) -> None:
-        """Add ``LANE_FIGURES`` pairs: its lanes, and the ID up to which nothing can come."""
+        """Add ``LANE_FIGURES`` pairs: the lanes, and the ID up to which no entry can come."""
         raise NotImplementedError
 
     @abstractmethod
     def add_places(self, out: Packer, group: Group) -> None:
-        """Add how far a group has come in each lane, and the region where it is read."""
+        """Add the group's position in each lane, and the region where it is read."""
         raise NotImplementedError
 
 
@@ -215,12 +199,12 @@ _registered: Final = _Registered()
 
 
 def shares_streams(shared: SharedStreams) -> None:
-    """Declare what commands of streams do in a region."""
+    """Register the implementation for a region."""
     _registered.only = shared
 
 
 def shared_streams() -> SharedStreams:
-    """Return what commands of streams do in a region; the server is one."""
+    """Return the implementation for a region; the server must be one."""
     found = _registered.only
     assert found is not None
     return found

@@ -88,7 +88,7 @@ def _added_ms(id_ms: int, call: Call) -> int:
 
 
 def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
-    """Count a repeat; the reply is the ID of the entry that was added before.
+    """Count a repeat; return the ID of the entry that was added before.
 
     A region does not record it, because what begins with XADD there is an entry for all regions.
     """
@@ -99,10 +99,7 @@ def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
 
 
 def record_limits(call: Call, key: bytes, stream: Stream) -> None:
-    """Record the limits of a stream that was just made, where its record does not imply them.
-
-    The configuration may be another one when the record is run again.
-    """
+    """Record the limits of a new stream, because the configuration may be another at a replay."""
     if not call.recorded or stream.has_default_limits():
         return
     call.record(limits_command(key, stream.idmp_duration_s, stream.idmp_maxsize))
@@ -117,7 +114,7 @@ def without_producer(record: list[bytes], idmp_at: int) -> None:
 
 
 def iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
-    """The iid that IDMP names; without one, as under IDMPAUTO, the iid of the content."""
+    """Return the iid that IDMP names; without one, as under IDMPAUTO, the iid of the content."""
     if len(text):
         return iid_of(text)
     low, high = content_iid(argv, at + 1)
@@ -156,7 +153,7 @@ def xadd(call: Call) -> object:
             return None
         stream = new_stream(call, key)
     idmp: IdmpMap | None = None
-    iid: Iid = (0, 0, 0, b"", 0)  # of nobody
+    iid: Iid = (0, 0, 0, b"", 0)  # of no producer
     if len(pid):
         iid = iid_named(text, argv, at)
         idmp = stream.idmp
@@ -186,10 +183,10 @@ def xadd(call: Call) -> object:
 
 
 def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]:
-    """What stands before the ID of an XADD: where that is, options, the pid, and what IDMP names.
+    """Return the position of the ID of an XADD, the options before it, the pid and IDMP's iid.
 
-    Nearly every producer that sends IDMP sends no other option. Reading that by hand costs a tenth
-    of a microsecond, and not a whole one.
+    Nearly every producer that sends IDMP sends no other option. To read that directly costs a tenth
+    of a microsecond instead of a whole one.
     """
     word = argv[2]
     if len(word) and 0x30 <= word[0] <= 0x39:  # the ID itself
@@ -205,7 +202,7 @@ def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]
 
 
 def _id_wanted(word: bytes) -> tuple[int, int, bool]:
-    """The ID that an entry is to have; True where ``-*`` leaves its sequence open."""
+    """Return the ID that an entry is to have; True where ``-*`` leaves its sequence open."""
     next_seq = len(word) > 1 and word[-1] == 0x2A and word[-2] == 0x2D
     if next_seq:
         word = word[:-2]
@@ -216,11 +213,7 @@ def _id_wanted(word: bytes) -> tuple[int, int, bool]:
 
 
 def _finds_seq(call: Call, word: bytes, ms: int, seq: int, next_seq: bool) -> bool:
-    """Return whether the sequence of an ID that was given is to be found.
-
-    Raises:
-        CommandError: no entry can have the ID.
-    """
+    """Return whether to find the sequence of a given ID; raises CommandError for a wrong ID."""
     if ms == 0 and seq == 0 and not next_seq:
         raise CommandError(errors.XADD_ZERO_ID)
     if call.server.data.region is not None:
@@ -244,12 +237,9 @@ def _append_as_asked(
 def _trim_and_report(
     call: Call, stream: Stream, at: int, options: AddOptions | None, pid: bytes, created: bool
 ) -> None:
-    """Trim as the options of an XADD say that has just added its entry, and report all it did.
+    """Trim after an XADD, whose ID stands at ``at``, has added its entry; report all it did.
 
     Replaying its record needs no clock: the ID is the one chosen, and trimming is exact.
-
-    Args:
-        at: where its ID stands.
     """
     argv = call.argv
     key = argv[1]
@@ -333,10 +323,7 @@ def xadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 
 def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
-    """The options of an XADD that trims whole nodes and nothing else; None of any other.
-
-    At least one entry stays, and so the open node.
-    """
+    """Return the options of an XADD that only trims whole nodes; at least one entry stays then."""
     if option_name(words[2]) != b"maxlen":
         return None
     try:
@@ -349,10 +336,7 @@ def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
 
 
 def new_stream(call: Call, key: bytes) -> Stream:
-    """An empty stream with the limits that the configuration gives now.
-
-    A record says what they are, where they were not the default.
-    """
+    """Return an empty stream with the configured limits; those other than default are recorded."""
     if call.server.data.region is not None:
         return shared_streams().new(call, key)
     if call.replaying:
@@ -362,9 +346,7 @@ def new_stream(call: Call, key: bytes) -> Stream:
 
 
 def xtrim(call: Call) -> object:
-    """Reply: how many entries were removed.
-    Source: xtrimCommand.
-    """
+    """Reply: how many entries were removed. Source: xtrimCommand."""
     argv = call.argv
     options = TrimOptions()
     at = 2
@@ -414,8 +396,6 @@ def xdel(call: Call) -> object:
 
 
 class _Deletion(LengthyIds):
-    """XDEL of very many entries."""
-
     def __init__(self, argv: list[bytes]) -> None:
         super().__init__(argv, 2)
         self._stream: Stream | None = None
@@ -435,7 +415,7 @@ class _Deletion(LengthyIds):
 
 @lengthy("XDEL")
 def xdel_lengthy(call: Call) -> Lengthy | None:
-    """Very many entries of a stream that is there."""
+    """Return the deletion of very many entries of a stream that is there."""
     stream = call.db.value_of(call.argv[1], call.now_ms)
     if not isinstance(stream, Stream) or call.server.data.region is not None:
         return None
@@ -499,11 +479,7 @@ class Limits:
         self.maxsize = _SAME
 
     def read(self, argv: list[bytes], at: int, duration: bytes, maxsize: bytes) -> None:
-        """Read the limits from ``at`` on.
-
-        Args:
-            duration, maxsize: the words that stand before them, in lower case.
-        """
+        """Read the limits from ``at`` on, each behind its word in lower case."""
         while at < len(argv):
             word = argv[at].lower()
             if word not in (duration, maxsize) or at + 1 == len(argv):
@@ -525,7 +501,7 @@ class Limits:
             raise CommandError(errors.IDMP_NOTHING_SET)
 
     def record(self, key: bytes) -> list[bytes]:
-        """XCFGSET with what was given."""
+        """Return the XCFGSET with the given limits."""
         words = [b"XCFGSET", key]
         if self.duration_s != _SAME:
             words += [b"IDMP-DURATION", b"%d" % self.duration_s]
@@ -547,10 +523,7 @@ class Limits:
 
 
 def xcfgset(call: Call) -> object:
-    """A value that has changed makes the stream forget all iids.
-
-    Reply: OK. Source: xcfgsetCommand.
-    """
+    """Set limits; a new value drops all iids. Reply: OK. Source: xcfgsetCommand."""
     return _set_limits(call, 1, b"idmp-duration", b"idmp-maxsize")
 
 
@@ -569,12 +542,10 @@ def _set_limits(call: Call, key_at: int, duration: bytes, maxsize: bytes) -> obj
 
 
 def xidmprecord(call: Call) -> object:
-    """Make an iid known for an entry.
+    """Make an iid known for an entry, which may have been deleted since, and count it as added now.
 
-    The append-only file's base is made of these. Its entry may have been deleted since: the iid is
-    known all the same. It counts as added now.
-
-    Reply: OK, also where the iid is known already. Source: xidmprecordCommand.
+    The append-only file's base is made of these. Reply: OK, also where the iid is known already.
+    Source: xidmprecordCommand.
     """
     argv = call.argv
     key, pid, iid = argv[1], argv[2], argv[3]
@@ -617,9 +588,7 @@ def xidmp_cfgget(call: Call) -> object:
 
 
 def xidmp_producers(call: Call) -> object:
-    """Reply: list of (pid, iids held, ID of the oldest one's entry, ID of the newest one's), in
-    byte order of the pids; at most ``n`` of them.
-    """
+    """Reply: at most ``n``, by pid, of (pid, iids held, first iid's entry, last iid's entry)."""
     args = Args(call.argv, 3)
     pattern: Glob | None = None
     most = 0

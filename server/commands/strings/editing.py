@@ -1,7 +1,7 @@
-"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin, and INCREX.
+"""Commands that change a string in place: APPEND, SETRANGE, INCR and its kin, and INCREX.
 
-INCREX is a counter with bounds and an expiry, in one step.
-Source: redis.io/commands/increx (8.8), redis pull requests 15045 and 15237 with their tests.
+INCREX is a counter with bounds and an expiry, in one step. Source: redis.io/commands/increx (8.8),
+redis pull requests 15045 and 15237 with their tests.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _add(call: Call, operand: int) -> object:
 
 
 def integer_of(value: object) -> int:
-    """The number that a string spells; raises for one that spells none."""
+    """Return the number that a string spells; raises for one that spells none."""
     if isinstance(value, int):
         return value
     number = parse_integer(string_bytes(value) or b"")
@@ -83,9 +83,9 @@ def replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
 
 
 def incrbyfloat(call: Call) -> object:
-    """Reply: the sum, in decimal without an exponent.
+    """Recorded as the SET of its result, so that nothing depends on how it was computed.
 
-    Recorded as the SET of its result, so that nothing depends on how it was computed.
+    Reply: the sum, in decimal without an exponent.
     """
     key = call.argv[1]
     found = writable(call, key)
@@ -103,7 +103,7 @@ def incrbyfloat(call: Call) -> object:
 
 
 def long_double_of(value: object) -> LongDouble | None:
-    """The number that a string spells for INCRBYFLOAT, or None."""
+    """Return the number that a string spells for INCRBYFLOAT, or None."""
     if isinstance(value, int):
         return long_double.from_integer(value)
     return long_double.parse(string_bytes(value) or b"")
@@ -149,16 +149,14 @@ def setrange(call: Call) -> object:
 
 
 class _Options:
-    """What INCREX was asked for; the bounds are not looked at yet.
+    """The options of INCREX; the bounds are not looked at yet.
 
     Attributes:
         by: ``BYINT``, ``BYFLOAT`` or empty.
-        increment: of an integer.
-        float_increment: of ``BYFLOAT``; None without it.
+        increment: of an integer; ``float_increment``: of ``BYFLOAT``, None without it.
         lower, upper: bounds; one that was not given is None.
         saturate: stop at the bound rather than leave everything as it is.
         enx: a deadline that is there stays.
-        expiry: the time and its unit.
     """
 
     def __init__(self) -> None:
@@ -173,11 +171,10 @@ class _Options:
 
 
 def increx(call: Call) -> object:
-    """Without options the key counts up by one.
+    """Without options the key counts up by one; recorded as a SET with an absolute deadline.
 
     A sum out of bounds, or out of what the type holds, leaves the value and its deadline alone;
-    SATURATE takes the nearest bound instead. Recorded as the SET of the sum with an absolute
-    deadline.
+    SATURATE takes the nearest bound instead.
 
     Reply: the value afterwards and what was added to it: integers, after BYFLOAT doubles.
     """
@@ -188,9 +185,6 @@ def increx(call: Call) -> object:
 
 
 def _options(argv: list[bytes]) -> _Options:
-    """``[BYINT n|BYFLOAT n] [LBOUND n] [UBOUND n] [SATURATE] [EX s|PX ms|EXAT s|PXAT ms|PERSIST]
-    [ENX]``, each at most once.
-    """
     options = _Options()
     args = Args(argv, 2)
     while args.left:
@@ -223,7 +217,7 @@ def _take_increment(options: _Options, word: bytes) -> None:
 
 
 def _deadline_ms(call: Call, options: _Options) -> int:
-    """When the key is to expire; looked at when the numbers are known to be right, as in Redis."""
+    """Return when the key is to expire; checked after the numbers, as in Redis."""
     if options.enx and not options.expiry.ttl:
         raise CommandError(errors.ENX_WITHOUT_EXPIRY)
     return options.expiry.deadline_ms(call)

@@ -68,8 +68,7 @@ class StringOptions:
     """The options of SET, GETEX, MSETEX and INCREX.
 
     Attributes:
-        condition: one of the constants above.
-        expected: what the condition compares with.
+        condition: one of the constants above; ``expected`` is what it compares with.
         get: GET was given.
         ttl: ``EX``, ``PX``, ``EXAT``, ``PXAT``, ``KEEPTTL``, ``PERSIST`` or empty.
         time: the number after ``EX`` and its kin, not looked at yet.
@@ -127,10 +126,7 @@ class StringOptions:
         return True
 
     def deadline_ms(self, call: Call) -> int:
-        """The moment that ``EX`` and its kin mean, or -1 where none was given.
-
-        Raises: CommandError for what is no integer, not positive or too far away.
-        """
+        """Return the moment of ``EX`` and its kin in ms since 1970, or -1; raises CommandError."""
         return deadline_ms(call, self.ttl, self.time) if self.ttl in _EXPIRY else -1
 
     def has_passed(self, call: Call, moment_ms: int) -> bool:
@@ -139,7 +135,7 @@ class StringOptions:
 
 
 def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
-    """The moment ``time`` in the sense of ``EX``, ``PX``, ``EXAT`` or ``PXAT``, as ``unit`` says.
+    """Return the moment of ``time`` in ms since 1970, as ``unit`` (``EX`` and its kin) says.
 
     Raises: CommandError for what is no integer, not positive or too far away.
     """
@@ -155,7 +151,7 @@ def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
 
 
 def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:
-    """As ``store``, with a deadline."""
+    """Set ``key`` as ``store`` does, with a deadline."""
     store(call, key, value, True)
     call.db.expire_at(key, moment_ms)
 
@@ -169,17 +165,14 @@ _DIGITS: Final = 16
 
 
 def digest_of(value: bytes) -> bytes:
-    """The digest of a string."""
+    """Return the digest of a string."""
     return xxh3_64_hexdigest(value).encode()
 
 
 def holds(found: Entry | None, condition: int, expected: bytes, wrong_type: bytes) -> bool:
     """Return whether the string of an entry meets IFEQ, IFNE, IFDEQ or IFDNE.
 
-    Without an entry the negative ones do.
-
-    Args:
-        wrong_type: the error for an entry that holds no string.
+    Without an entry the negative ones are met. For another type, ``wrong_type`` is raised.
     """
     if found is None:
         return condition in (IF_NOT_EQUAL, IF_NOT_DIGEST)
@@ -202,7 +195,7 @@ def digest(call: Call) -> object:
 
 
 def delex(call: Call) -> object:
-    """Without a condition a key of any type goes.
+    """Delete a key, of any type if there is no condition.
 
     Reply: 1 when the key was deleted, 0 when it was not there or the condition did not hold.
     """
@@ -230,9 +223,7 @@ def get(call: Call) -> object:
 
 
 def set_(call: Call) -> object:
-    """Recorded as ``_record`` says.
-
-    With a deadline that has passed the key goes, and nothing is stored.
+    """Recorded as ``_record`` says. A deadline that has passed only removes the key.
 
     Reply: OK, or nil when the condition kept the key as it was; with GET the old value or nil.
     Source: t_string.c, setGenericCommand.
@@ -261,7 +252,7 @@ def set_(call: Call) -> object:
 
 
 def _record(call: Call, options: StringOptions, moment_ms: int) -> list[bytes] | None:
-    """Return the request as it came, but with an absolute deadline, or else without GET.
+    """Return the request with an absolute deadline, or else without GET.
 
     What compares is left out: it has held, and Redis before 8.4 does not know it.
     """
@@ -279,7 +270,7 @@ def _record(call: Call, options: StringOptions, moment_ms: int) -> list[bytes] |
 
 
 def _set_options(argv: list[bytes]) -> StringOptions:
-    """``[NX|XX|IFEQ v|IFNE v|IFDEQ d|IFDNE d] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]``."""
+    """Read ``[NX|XX|IFEQ v|IFNE v|IFDEQ d|IFDNE d] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]``."""
     options = StringOptions()
     args = Args(argv, 3)
     while args.left:
@@ -317,9 +308,7 @@ def set_record(
 ) -> list[bytes] | None:
     """Return the SET that repeats a string and its deadline; None where no record is taken.
 
-    Args:
-        moment_ms: the deadline; negative without one.
-        keep_ttl: without one, that of before stays.
+    A negative ``moment_ms`` is no deadline; with ``keep_ttl`` the old one stays.
     """
     if not call.recorded:
         return None
@@ -377,10 +366,7 @@ def getdel(call: Call) -> object:
 
 
 def getex(call: Call) -> object:
-    """Reply: the value or nil.
-
-    Source: t_string.c, getexCommand: the time is read only when the key is there.
-    """
+    """Reply: the value or nil. Source: getexCommand: the time is read only where there is a key."""
     key = call.argv[1]
     options = StringOptions()
     args = Args(call.argv, 2)
@@ -413,10 +399,7 @@ def strlen(call: Call) -> object:
 
 
 def getrange(call: Call) -> object:
-    """Both ends are included, negative ones are counted from the end of the string.
-
-    Reply: the part, empty when there is none.
-    """
+    """Both ends are included, negative ones count from the end. Reply: the part, maybe empty."""
     start = integer(call.argv[2])
     end = integer(call.argv[3])
     value = call.lookup(call.argv[1])
@@ -474,8 +457,6 @@ def _set_some(call: Call, argv: list[bytes], low: int, high: int) -> None:
 
 
 class _Setting(Lengthy):
-    """MSET of very many pairs."""
-
     def prepare(self, call: Call, low: int, high: int) -> None:
         for key in self.argv[low:high:2]:
             self.keys.add(key)
@@ -494,7 +475,7 @@ class _Setting(Lengthy):
 
 @lengthy("MSET")
 def mset_lengthy(call: Call) -> Lengthy | None:
-    """Very many pairs; in a region the first one may be refused."""
+    """Return the MSET of very many pairs; in a region the first one may be refused."""
     _check_pairs(call)
     if call.server.data.region is not None:
         return None
@@ -542,7 +523,7 @@ _CELL_BYTES: Final = 4  # that Redis takes for each pair of a byte of both, and 
 
 
 class _Options:
-    """``[LEN] [IDX] [MINMATCHLEN n] [WITHMATCHLEN]``."""
+    """The options ``[LEN] [IDX] [MINMATCHLEN n] [WITHMATCHLEN]``."""
 
     def __init__(self, args: Args) -> None:
         self.length = False
@@ -606,7 +587,7 @@ _SET_WORDS: Final = 3  # without options
 
 @alike("GET", of_any_key=True, remembers=True)
 def get_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Values of strings, written into one buffer."""
+    """Write the values of strings into one buffer."""
     db = call.db
     table = db.table
     now_ms = call.now_ms
@@ -655,7 +636,7 @@ def get_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
 
 @alike("SET", of_any_key=True, replaces=True)
 def set_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
-    """Values of keys that hold strings or are not there."""
+    """Set keys that hold strings or are not there."""
     db = call.db
     if len(requests[first]) != _SET_WORDS or not call.needs_no_events_of_any():
         return NONE_ALIKE, NO_REPLIES
