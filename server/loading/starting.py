@@ -1,4 +1,4 @@
-"""What is on the disk is loaded when the server starts, or takes the place of what is in memory."""
+"""Loading from the disk, when the server starts or in the place of the data in memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BOTH: Final = (
 
 
 def load_users(server: Server) -> None:
-    """Bring in the users, before the first client comes. Raises: UsersError."""
+    """Load the users, before the first client comes. Raises: UsersError."""
     config = server.config
     if config.aclfile:
         if config.users:
@@ -66,7 +66,7 @@ def gives_all_channels(config: Config) -> bool:
 
 
 def users_of_file(config: Config) -> dict[bytes, User]:
-    """The users in the file that ``aclfile`` names, by name. Raises: UsersError."""
+    """Return the users in the file that ``aclfile`` names, by name. Raises: UsersError."""
     path = config.aclfile.decode("utf-8", "surrogateescape")
     try:
         with open(path, "rb") as file:
@@ -78,7 +78,7 @@ def users_of_file(config: Config) -> dict[bytes, User]:
 
 
 def _declare(users: Users, words: list[bytes], all_channels: bool) -> None:
-    """Add a user of the configuration, or let the default user be what is said of it."""
+    """Add a user of the configuration, or change the default user."""
     name = words[0]
     shown = name.decode("utf-8", "backslashreplace")
     if has_spaces(name):
@@ -100,9 +100,9 @@ def _declare(users: Users, words: list[bytes], all_channels: bool) -> None:
 
 
 def user_lines(server: Server) -> list[bytes]:
-    """The users that the configuration file has to have; none where they have a file of their own.
+    """Return the users that the configuration file has to list; none where ``aclfile`` is set.
 
-    The default user is left out as long as ``requirepass`` says all there is to it.
+    The default user is left out as long as ``requirepass`` says everything about it.
     """
     config = server.config
     if config.aclfile:
@@ -119,9 +119,9 @@ REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configu
 async def start_persistence(
     server: Server, durability: Durability, of_region: RegionFiles | None = None
 ) -> None:
-    """Load what is on the disk and open the append-only file, as configured.
+    """Load the data from the disk and open the append-only file, as configured.
 
-    Clients may configure another thing meanwhile. That decides whether the file is on at the end.
+    A client may configure ``appendonly`` meanwhile. That decides whether the file is on at the end.
 
     Args:
         of_region: those files, as those of a region; None without regions.
@@ -181,7 +181,7 @@ async def load_folder(
 
 
 async def write_base(server: Server, durability: Durability) -> None:
-    """Write the files anew, and go on when that is done. Raises: PersistenceError; it cannot be."""
+    """Write the files anew, and wait for that. Raises: PersistenceError; it has failed."""
     durability.rewriting.rewrite_soon()
     while True:
         if durability.files.job is None or server.stopping:
@@ -192,7 +192,7 @@ async def write_base(server: Server, durability: Durability) -> None:
 
 
 def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
-    """Begin an append-only folder with what SAVE wrote: turning it on must not lose that.
+    """Begin an append-only folder with the file of SAVE: turning it on must not lose that.
 
     Args:
         dump: where the snapshot lies, if there is one.
@@ -242,11 +242,7 @@ async def load_dump(server: Server, durability: Durability) -> bool:
 
 
 def dump_to_load(config: Config, own: bytes) -> bytes:
-    """The snapshot to start with: ``own``, or the one in the other form where that has the data.
-
-    Args:
-        own: what SAVE writes.
-    """
+    """Return the snapshot to load: SAVE's, ``own``, or the other form's if that has the data."""
     is_rdb_wanted = own.endswith(RDB_SUFFIX)
     other = in_own_form(own) if is_rdb_wanted else redis_dump(config)
     if file_size(own) < 0:
@@ -273,7 +269,7 @@ def is_newer(path: bytes, other: bytes) -> bool:
 
 
 def warn_of_rdb(config: Config) -> None:
-    """Say so where Redis's own snapshot lies beside an append-only folder that is empty."""
+    """Warn if Redis's own snapshot lies beside an append-only folder that is empty."""
     path = redis_dump(config)
     with contextlib.suppress(OSError, PersistenceError):
         head = read_head(path, HEAD_BYTES)
@@ -282,11 +278,7 @@ def warn_of_rdb(config: Config) -> None:
 
 
 def file_size(path: bytes) -> int:
-    """The length of a file; -1 when there is none.
-
-    Raises:
-        PersistenceError: it cannot be looked at.
-    """
+    """Return a file's length, -1 without one. Raises PersistenceError if it cannot be looked at."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:
@@ -301,7 +293,7 @@ def directory_loader(
     directory: AofDirectory,
     of_region: RegionFiles | None = None,
 ) -> Loader:
-    """Return what loads an append-only folder."""
+    """Return a loader of an append-only folder."""
     files = directory.manifest.to_load()
     paths = [directory.file_path(file) for file in files]
     return Loader(server, durability, paths, directory.size_of(files), False, of_region)
@@ -330,7 +322,7 @@ ONLY_AT_START: Final = "a region loads its files when it starts, and only then"
 def reload_aof(server: Server, durability: Durability) -> None:
     """Empty the keyspace and load the append-only folder again, at once (DEBUG LOADAOF).
 
-    With the append-only file off, what a rewrite has left in the folder is loaded.
+    With the append-only file off, the last rewrite's files are loaded.
 
     Raises:
         PersistenceError: the files cannot be written or trusted; the keyspace may be half loaded.
@@ -363,7 +355,6 @@ def reload_aof(server: Server, durability: Durability) -> None:
 
 
 def _load_anew(server: Server, durability: Durability, directory: AofDirectory) -> None:
-    """Let the keyspace be what a folder says, and keep no record of how that came."""
     files = durability.files
     aof = files.aof
     loader = directory_loader(server, durability, directory)
