@@ -133,7 +133,7 @@ class Saving:
     # In the background
 
     def begin(self) -> bool:
-        """Start to write the snapshot in the background, where there is no job; False if it fails."""
+        """Start to write the snapshot in the background; no job runs yet. False if it fails."""
         status = self.status
         if self._is_half_joined():
             return False

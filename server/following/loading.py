@@ -1,4 +1,4 @@
-"""The snapshot of a master is received into a file, and takes the place of all data, in slices.
+"""A master's snapshot is received into a file, and replaces all data, in slices.
 
 It comes with its length before it, or, if the master does not know that, ends with 40 bytes that it
 has named before.
@@ -45,8 +45,7 @@ class Payload:
         OSError: from any method, when the file cannot be written.
 
     Attributes:
-        path: the file; received_bytes: how much has come.
-        total_bytes: how much there is; 0 where that is not known.
+        path: the file; received_bytes: how much has come; total_bytes: of how much, 0 if not known.
     """
 
     def __init__(self, head: bytes, folder: bytes) -> None:
@@ -67,7 +66,7 @@ class Payload:
         self._fd = create_file(self.path)
 
     def take(self, data: bytes) -> bytes | None:
-        """Take what has come; what follows the snapshot when it is complete, else None."""
+        """Take received bytes; return those behind the snapshot when it is complete, else None."""
         if self._mark:
             write_all(self._fd, data)
             self.received_bytes += len(data)
@@ -98,8 +97,8 @@ class Payload:
 class SyncLoading:
     """Loads one snapshot.
 
-    The append-only file is off meanwhile, and then begins anew with what has been loaded. A crash
-    before that leaves the data on the disk that was there before.
+    The append-only file is off meanwhile, and then begins anew with the loaded data. A crash before
+    that leaves the former data on the disk.
 
     Args:
         path: the snapshot.
@@ -203,7 +202,7 @@ class SyncLoading:
         self._done(reason)
 
     def cancel(self) -> None:
-        """Nobody wants it any more: there is no data."""
+        """Stop loading, because the snapshot is no longer wanted: there is no data."""
         if self._handle is not None:
             self._handle.cancel()
             empty(self._server)
