@@ -1,4 +1,4 @@
-"""Why requests have to be looked at before they run."""
+"""The reasons to look at requests before they run."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Work:
 
     @abstractmethod
     def finish_now(self) -> None:
-        """Run all the rest, while everybody waits."""
+        """Run all the rest, while all clients wait."""
 
 
 class Gate:
-    """What every request has to pass; while there is no reason to look, all take the fast path.
+    """A check that every request has to pass; without any reason to look, all take the fast path.
 
     Attributes:
         reasons: the bits above.
-        work: what is being run in slices, if anything is.
-        busy: what clients are answered while a script is at work.
+        work: the request that is being run in slices, if any.
+        busy: the reply to clients while a script is at work.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Gate:
         self.busy = b""
 
     def finish_work(self) -> None:
-        """Run all that is left of what is being run in slices."""
+        """Run the rest of the request that is being run in slices."""
         if self.work is not None:
             self.work.finish_now()
 
