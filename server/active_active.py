@@ -51,9 +51,9 @@ class ActiveActive:
 
     @abstractmethod
     def owner_of(self, paths: list[bytes]) -> tuple[int, bytes] | None:
-        """Return number and database of the files' region; None without one.
+        """Return number and database of the region that files belong to; None where none does.
 
-        Raises PersistenceError.
+        Raises PersistenceError: one of them cannot be read.
         """
 
     @abstractmethod

@@ -219,7 +219,6 @@ class App(Host):
             self.wake_at(next_ms)
 
     def _end_turn(self) -> None:
-        """Write the changes of the turn to the append-only file, then send its replies."""
         self._flush_scheduled = False
         self.server.statistics.counters.turns += 1
         self.server.tracking.end_turn()
@@ -351,8 +350,8 @@ def settle_heap() -> None:
     Reference counts free what commands make. The youngest generations are still collected, because
     a cycle is possible, if rare. The oldest is never collected, because its walk grows with the
     data. The middle one holds 100,000 new objects at most, which takes 6 ms. Keys, blocks and
-    pending entries are not among them, because they can be in no cycle. Imports have left some
-    hundred objects in cycles: they stay.
+    pending entries are not among them: they can be in no cycle. Imports have left some hundred
+    objects in cycles, to stay.
     """
     gc.freeze()
     gc.enable()  # since the start it rested

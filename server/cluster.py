@@ -68,10 +68,8 @@ class ClusterNode:
         """Return the address it announces, or else the one to which a client has connected.
 
         A node of Redis does not know its own address before another node reports it. There is no
-        other here, and some clients do not accept "unknown".
-
-        Args:
-            local_address: this end of the client's connection, with the port; empty if it has none.
+        other here, and some clients do not accept "unknown". ``local_address`` is this end of the
+        client's connection, with the port; empty if it has none.
         """
         host = local_address.rpartition(b":")[0].strip(b"[]")
         return self._config.cluster_announce_ip or host

@@ -298,7 +298,6 @@ class Cron:
         rates.sample(calls_of_all(), counted, now_ms)
 
     def _look_at_clients(self, now_ms: int, day_ms: int) -> None:
-        """Look at some clients, so that a round over all takes about a second."""
         server = self._server
         if not self._round:
             self._round = list(server.clients.sessions)

@@ -39,9 +39,6 @@ HELD_BY_LAG: Final = 4  # a deadline that it knows may have been put off where i
 class Data:
     """The databases of one server.
 
-    Args:
-        node_limits: see there.
-
     Attributes:
         expired: the keys that they found expired and that are not reported yet.
         unused: the values that wait to be freed in slices; freed: how many have been.
@@ -49,10 +46,9 @@ class Data:
         node_limits: the size of the blocks of streams; list_limits: of the nodes of lists.
         sorted_set_limits, hash_limits: of small sorted sets and small hashes.
         guarded: changes of keys are announced before they happen; one reason is ``freezing``.
-        freezing: the state that a snapshot takes, while one does.
+        freezing: the state that a snapshot takes, while one does; epoch: how many have been taken.
         sized: the bytes of each key are kept.
         expiry_held: for which reasons keys whose time has come are hidden, and not removed.
-        epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
         shows_expired: what has expired is still read, and not removed.
         region: which region this is, of a database that has several; None without regions.
@@ -138,8 +134,7 @@ _SIZED_AGAIN: Final = 20  # keys of each database, in a tick
 class Account:
     """The memory of data and clients together: ``used_memory``.
 
-    Attributes:
-        peak_bytes: the most that was seen, and peak_s: when, in seconds since 1970.
+    ``peak_bytes`` is the most that was seen, and ``peak_s`` when, in seconds since 1970.
     """
 
     def __init__(self, data: Data, clients: Clients, clock: Clock, role: Role) -> None:

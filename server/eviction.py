@@ -161,11 +161,7 @@ Choice = tuple[Keyspace, bytes]
 
 
 class Pool:
-    """The best candidates so far, by one policy.
-
-    Attributes:
-        looks_on: none was found yet, though there may be one: a further call may find it.
-    """
+    """The best candidates by one policy; ``looks_on``: none was found, but a further call may."""
 
     def __init__(self, server: Server) -> None:
         self._server: Final = server
@@ -317,10 +313,7 @@ _LEAST_BYTES: Final = 128 * 1024  # with less no client could talk to the server
 
 
 def limit_bytes(config: Config) -> int:
-    """Return the limit in bytes, of which 0 is none.
-
-    A percentage, kept below zero, is of maxmemory.
-    """
+    """Return the limit in bytes, 0 for none; a percentage of maxmemory is kept below zero."""
     limit = config.maxmemory_clients
     if limit < 0:
         limit = config.maxmemory * -limit // 100
@@ -330,8 +323,7 @@ def limit_bytes(config: Config) -> int:
 def evict_clients(server: Server, limit: int, at_hand: Session | None, argv_bytes: int) -> None:
     """Disconnect clients, the largest first, until the others keep within the limit.
 
-    Args:
-        at_hand: the client that is being served, with a request of ``argv_bytes``.
+    ``at_hand`` is the client that is being served, with a request of ``argv_bytes``.
     """
     account = server.account
     if account.clients_bytes() <= limit:

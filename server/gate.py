@@ -38,8 +38,7 @@ class Gate:
     """A check that every request has to pass; without any reason to look, all take the fast path.
 
     Attributes:
-        reasons: the bits above.
-        work: the request that is being run in slices, if any.
+        reasons: the bits above; work: the request that is being run in slices, if any.
         busy: the reply to clients while a script is at work.
     """
 

@@ -50,8 +50,7 @@ def _shown(char: str) -> str:
 class LineFormatter(logging.Formatter):
     """One line per record, and behind it the traceback where there is one.
 
-    Attributes:
-        hides_data: the text of an exception is left out, because it may be a client's data.
+    ``hides_data``: the text of an exception is left out, because it may be a client's data.
     """
 
     hides_data: ClassVar[bool] = False

@@ -28,11 +28,7 @@ def new_id() -> bytes:
 
 
 class BacklogFigures:
-    """The latest part of the stream, for INFO.
-
-    Attributes:
-        first: the offset of the first byte that is kept; size: how many are.
-    """
+    """The latest ``size`` bytes of the stream, from the offset ``first``, for INFO."""
 
     def __init__(self, first: int, size: int) -> None:
         self.first: Final = first
@@ -50,15 +46,10 @@ class Failover:
 
     @abstractmethod
     def begin(self, host: bytes, port: int, timeout_ms: int, is_forced: bool) -> None:
-        """Begin to wait for a replica.
+        """Begin to wait for the replica ``host``, or for any if that is empty.
 
-        Args:
-            host: of the replica that is to be the master; empty for any.
-            timeout_ms: how long to wait; 0 is without an end.
-            is_forced: go on then, even if it lacks something.
-
-        Raises:
-            CommandError: there is no such replica, or it cannot become the master.
+        ``timeout_ms`` is 0 without an end. ``is_forced``: go on then, even if it lacks something.
+        Raises CommandError: there is no such replica, or it cannot become the master.
         """
 
     @abstractmethod
@@ -117,8 +108,7 @@ class Replicas:
     def resume(self, place: StreamPlace, follows: bool) -> None:
         """Go on with the data of a place in the stream, which was there before the process ended.
 
-        Args:
-            follows: it goes on as the data of a master; else it is the master's, under another ID.
+        ``follows``: as the data of a master; else it is the master's, under another ID.
         """
 
     @abstractmethod
@@ -151,8 +141,7 @@ class Replicas:
     ) -> None:
         """Answer a client when so many replicas have the stream up to ``offset``.
 
-        Args:
-            local: of WAITAOF: whether it waits for this server's disk, too; below 0 for WAIT.
+        ``local``: of WAITAOF: whether it waits for this server's disk, too; below 0 for WAIT.
         """
 
     @abstractmethod
@@ -202,11 +191,7 @@ class Relay:
 
 
 class Following:
-    """The replica's side of replication.
-
-    Attributes:
-        is_on: it follows another server; host, port: which.
-    """
+    """The replica's side of replication; ``is_on``: it follows ``host`` and ``port``."""
 
     def __init__(self) -> None:
         self.is_on = False
@@ -255,11 +240,9 @@ class Role:
 
     Attributes:
         id: of the data; its changes since the stream began are the same wherever it is that.
-        second_id: what it was before, up to ``second_offset``.
-        replicas, following, failover_job: None before they are first wanted; ``make_...`` makes
-            them.
+        second_id: what it was before, up to ``second_offset``; failover: the state of FAILOVER.
+        replicas, following, failover_job: None until ``make_...`` makes them, when first wanted.
         resumed_db: the database that the stream was in where the last process ended.
-        failover: the state of FAILOVER.
     """
 
     def __init__(self) -> None:

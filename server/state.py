@@ -106,12 +106,7 @@ PARAMETERS: Final = b"parameters"
 
 
 class Scripting:
-    """The scripts and functions of a server; see ``server.scripting``.
-
-    Attributes:
-        allows_all: scripts may call what is not for scripts.
-        runs: how many scripts and functions have been begun.
-    """
+    """The scripts and functions of a server; ``allows_all``: they may call all commands."""
 
     def __init__(self) -> None:
         self.allows_all = False
@@ -140,8 +135,7 @@ class Scripting:
     def take_back(self, codes: list[bytes], replaces: bool) -> None:
         """Load the libraries of a file, in the place of the present ones if ``replaces`` is set.
 
-        Raises:
-            CommandError: one cannot be loaded, or is there already and ``replaces`` is not set.
+        Raises CommandError: one cannot be loaded, or is there already and ``replaces`` is not set.
         """
         raise NotImplementedError
 
@@ -170,8 +164,7 @@ class Evicting:
     def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
         """Close clients and evict keys, if more memory is in use than allowed.
 
-        Args:
-            at_hand: the client that is about to be served, with a request of ``argv_bytes``.
+        ``at_hand`` is the client that is about to be served, with a request of ``argv_bytes``.
         """
         raise NotImplementedError
 
@@ -179,9 +172,8 @@ class Evicting:
 class ShutdownOptions:
     """The options of SHUTDOWN.
 
-    Attributes:
-        save: with a snapshot in any case; nosave: in none; force: whatever fails.
-        now: without waiting for replicas.
+    ``save``: with a snapshot in any case; ``nosave``: in none; ``force``: whatever fails; ``now``:
+    without waiting for replicas.
     """
 
     def __init__(self, words: Collection[bytes]) -> None:
@@ -203,8 +195,7 @@ class Shutdown:
     def begin(self, options: ShutdownOptions, on_stay: Callable[[], None] | None = None) -> int:
         """End, or begin to wait; return one of the outcomes above.
 
-        Args:
-            on_stay: is called where an obstacle appears later, or the end is called off.
+        ``on_stay`` is called where an obstacle appears later, or the end is called off.
         """
 
     @abstractmethod
@@ -225,26 +216,19 @@ class Server:
 
     One thread touches it, the event loop's; a command runs from start to end without giving way.
 
-    Args:
-        clock: the source of the time; None is the system.
-
     Attributes:
-        gate: the reasons to look at requests before they run.
-        blocking: clients that wait for keys.
+        clock: the source of the time; None is the system.
+        gate: the reasons to look at requests before they run; blocking: clients that wait for keys.
         users: who clients may be; denials: what they were refused.
         changes: where changes become known; watches, tracking and key_events listen there.
-        tracking: clients that are notified when keys that they have read change.
         account: the memory of data and clients.
         cron_paused: DEBUG has stopped the periodic work.
         neighbours: its relations to other regions; None where it is no region.
         cluster: its node of a cluster; None without ``cluster-enabled``.
         scripting: None before the first script; make_scripting: None where requests are not run.
         evicting: None while ``maxmemory`` was never set; make_evicting: as make_scripting.
-        shutdown: ends the process; None where there is none to end.
-        stopping: nothing more is run.
+        shutdown: ends the process; None where there is none to end; stopping: nothing more is run.
         unsaved: what clients have changed and no file holds, ``USERS`` and ``PARAMETERS``.
-        run_id: of this process.
-        role: its part among servers that hold the same data.
     """
 
     def __init__(self, config: Config, clock: Clock | None = None) -> None:

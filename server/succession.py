@@ -34,13 +34,9 @@ ABOVE: Final = 100  # descriptors from here on are free for a moment
 
 
 class Succession:
-    """Looks for the successor of one process.
+    """Looks for the successor of one process, which was started in the folder ``place``.
 
-    Args:
-        place: the folder in which the process was started.
-
-    Attributes:
-        sockets: those that the successor gets; none until it takes over.
+    ``sockets`` are those that the successor gets; none until it takes over.
     """
 
     def __init__(self, server: Server, listeners: Listeners, place: str) -> None:

@@ -43,8 +43,7 @@ _CHANNEL: Final = b"__redis__:invalidate"
 class Invalidation:
     """A message that keys have changed; it is encoded once for each version of the protocol.
 
-    Args:
-        keys: which; None for all that there are. An empty list sends nothing.
+    ``keys`` is None for all that there are. An empty list sends nothing.
     """
 
     def __init__(self, keys: list[bytes] | None) -> None:
@@ -56,9 +55,6 @@ class Invalidation:
         """Notify a client that tracks, or the client that it redirects messages to.
 
         A client that speaks RESP2 can only be notified as a subscriber, to which another redirects.
-
-        Args:
-            sessions: all there are, by ID.
         """
         tracking = session.tracking
         if tracking is None or (self._keys is not None and not self._keys):
@@ -81,12 +77,6 @@ class Invalidation:
 
 
 class _Prefix:
-    """One prefix.
-
-    Attributes:
-        changed: keys of this turn, each with the client that changed it last, where that is known.
-    """
-
     def __init__(self) -> None:
         self.clients: Final[dict[Session, None]] = {}
         self.changed: dict[bytes, Session | None] = {}
@@ -117,9 +107,9 @@ class Prefixes:
             del self._prefixes[prefix]
 
     def note(self, key: bytes, by: Session | None) -> bool:
-        """Note that a key was changed by a client, or expired (None). Complexity: O(prefixes).
+        """Note that a key was changed by a client, or has expired (None).
 
-        Returns whether any client is to be notified.
+        Returns whether a client is to be notified. Complexity: O(prefixes).
         """
         noted = False
         for text, prefix in self._prefixes.items():
@@ -154,11 +144,9 @@ Readers = set[int] | int  # by ID; most keys have one
 
 
 class ReadKeys(Freeable):
-    """Keys with the clients that have read them.
+    """Keys with the clients that have read them: ``items`` pairs of a key and one of its readers.
 
-    Attributes:
-        items: how many pairs of a key and one of its readers there are.
-        table: the keys, each with ``Readers``.
+    ``table`` holds the keys, each with ``Readers``.
     """
 
     def __init__(self) -> None:
@@ -170,10 +158,7 @@ class ReadKeys(Freeable):
         return int(self.table.count)
 
     def add(self, key: bytes, reader: int, present: dict[int, Session]) -> i64:
-        """Note that a client has read a key; return the key's slot.
-
-        ``present``: clients that track.
-        """
+        """Note that a client has read a key; return its slot. ``present``: clients that track."""
         table = self.table
         slot = table.find(key)
         if slot < 0:
@@ -206,9 +191,8 @@ class ReadKeys(Freeable):
     ) -> None:
         """As ``add``, for a key that was just found in a database.
 
-        Args:
-            keys: the keys of that database, which remember where in ``table`` they are.
-            readers: what they knew to be there; one reader alone is another one.
+        ``keys`` are those of the database, which remember where in ``table`` they are. ``readers``
+        is what they knew to be there; one reader alone is another one.
         """
         if not isinstance(readers, set) or reader not in readers:
             slot = self.add(key, reader, present)
@@ -263,10 +247,7 @@ _EFFORT: Final = 100  # keys taken out at once; more each time while they are to
 
 
 class ClientTracking(Listener):
-    """The clients that track.
-
-    Args:
-        unused: takes what is to be freed in slices.
+    """The clients that track; ``unused`` takes what is to be freed in slices.
 
     Attributes:
         caller: the client whose request is being run, where it may be one of them.
@@ -372,8 +353,7 @@ class ClientTracking(Listener):
     ) -> None:
         """As ``remember``, of a key that ``reader_of`` has just found among those of a database.
 
-        Args:
-            readers: what ``readers`` is known to hold for it: not this reader alone.
+        ``readers`` are the key's readers so far: not this one alone.
         """
         self._keys.add_found(keys, key, readers, reader, self._trackers)
 

@@ -76,8 +76,7 @@ class Waiter:
 
     Attributes:
         lines: its lines, one for each of its keys.
-        ticket: the lower, the earlier the client came; a client that was run again in vain has a
-            new one.
+        ticket: the lower, the earlier it came; new for a client that was run again in vain.
     """
 
     def __init__(self, client: Sleeper, db_index: int, parked: Parked, ticket: int) -> None:
@@ -91,11 +90,7 @@ class Waiter:
 
 
 class Line:
-    """The clients that wait for one kind of thing at one key; one of the two classes below.
-
-    Args:
-        interest: of the first client that waits here.
-    """
+    """The clients that wait for one kind of thing at one key; one of the two classes below."""
 
     def __init__(self, queue: Queue, interest: Interest) -> None:
         self.queue: Final = queue
@@ -153,12 +148,7 @@ class ExclusiveLine(Line):
 
 
 class Alarm:
-    """A moment at which a line is to be looked at, though nothing happens to its key.
-
-    Args:
-        number: differs between the alarms of one line.
-        moment_ms: by the time of day, in milliseconds since 1970.
-    """
+    """A moment, by the time of day, to look at a line, though nothing happens to its key."""
 
     def __init__(self, line: Line, number: int, moment_ms: int) -> None:
         self.line: Final = line
@@ -195,10 +185,7 @@ SPARE_TICKETS: Final = 64
 
 
 class Arrivals:
-    """Waiters by ticket, in order of arrival.
-
-    Any may leave, and the first is found at little cost.
-    """
+    """Waiters by ticket, in order of arrival. Any may leave; the first is found at little cost."""
 
     def __init__(self) -> None:
         self.waiters: Final[dict[int, Waiter]] = {}
@@ -285,10 +272,7 @@ class Blocking:
         self._stand(waiter)
 
     def unpark(self, client: Sleeper) -> None:
-        """End the wait of a client, if any.
-
-        Its deadline stays in the heap until it is met there.
-        """
+        """End the wait of a client, if any; its deadline is removed from the heap later."""
         waiter = client.waiter
         if waiter is None:
             return
@@ -418,12 +402,9 @@ class Blocking:
 
 
 class ElementOf(Interest):
-    """An element of a collection.
+    """An element of a collection, of class ``type_``; ``least``: how many are wanted at least.
 
-    Args:
-        name: of the line; that of the type.
-        type_: the class of its values.
-        least: how many elements are wanted at least.
+    ``name`` is that of the line, and of the type.
     """
 
     def __init__(self, name: bytes, type_: type[object], least: int = 1) -> None:

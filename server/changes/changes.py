@@ -96,16 +96,13 @@ class Changes:
     Args:
         expired: the keys that the databases find expired, as (database, key).
         waiting: the clients that wait for keys.
-        turn: arranges that logs are written.
 
     Attributes:
-        dirty: changes since the data was last saved.
-        recorded: whether there is a log that takes records.
+        dirty: changes since the data was last saved; recorded: whether there is a log for records.
         has_listeners: whether there are listeners besides clients that wait for a key.
         asks_for_events: whether one of them wants more than the keys that have changed.
         unfinished: the current command has left something that ``end_command`` makes known.
         expired_keys: how many keys have expired; expired_parts: how many parts of values.
-        expiries: reports them.
     """
 
     def __init__(self, expired: list[tuple[int, bytes]], waiting: Blocking, turn: Turn) -> None:
@@ -161,11 +158,7 @@ class Changes:
         self.recorded = self._log is not None
 
     def listen(self, listener: Listener, on: bool, first: bool = False) -> None:
-        """Notify a listener of all changes from now on, or no longer.
-
-        Args:
-            first: before all others are.
-        """
+        """Notify a listener of all changes from now on, or no longer; ``first``: before others."""
         if on != (listener in self._listeners):
             if on:
                 others = self._listeners
@@ -207,8 +200,8 @@ class Changes:
     def record(self, db: int, record: list[bytes]) -> None:
         """Record in one command what several reports without a record have said.
 
-        It is called when all of that has happened: keys that were found expired on the way went
-        before, and their records have to stand before this one.
+        It is called at the end, because records of keys that expired on the way stand before this
+        one.
         """
         if self.expired:
             self.report_expired()
@@ -239,8 +232,7 @@ class Changes:
     def report_expired(self, apart: bool = False) -> None:
         """Report the keys that were found expired; logs get them in any case.
 
-        Args:
-            apart: each is one unit by itself, and no part of what the command does.
+        ``apart``: each is one unit by itself, and no part of what the command does.
         """
         found = self.expired.copy()
         self.expired.clear()
@@ -284,9 +276,8 @@ class Changes:
     ) -> None:
         """Record several commands of one kind that are run at once, and did nothing else.
 
-        Args:
-            alone: each is one unit by itself, and no part of a transaction.
-            written: of the client whose commands they are; None where there is none.
+        ``alone``: each is one unit, and not in a transaction. ``written``: of the client, if there
+        is one.
         """
         if not alone:
             for record in records:
@@ -314,8 +305,7 @@ class Changes:
     def end_command(self, written: Written | None = None) -> None:
         """Report what the present command has done, and end its records.
 
-        Args:
-            written: of the client whose command it is; None where there is none.
+        ``written``: of the client whose command it is; None where there is none.
         """
         if self.unfinished:
             self.unfinished = False

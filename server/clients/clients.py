@@ -54,7 +54,7 @@ class PubSub:
     # Messages
 
     def publish(self, channel: bytes, message: bytes) -> int:
-        """Hand ``message`` to every subscriber; return the number of deliveries.
+        """Send ``message`` to every subscriber; return the number of deliveries.
 
         Complexity: O(subscribers of the channel + patterns).
         """
@@ -203,8 +203,8 @@ class Clients:
         pause_end_ms: when a pause ends, of ``monotonic_ms``; 0 while there is none.
         writes_held: why requests that write are held back beside that; 0: they are not.
         held_bytes: the sum of ``held_by``, as it was seen last.
-        http_warned_ms: when the log last reported a client that speaks HTTP.
-        refused_ms: when the log last reported a refused region, by host and reason.
+        http_warned_ms: when the log last reported a client that speaks HTTP; refused_ms: a refused
+            region, by host and reason.
     """
 
     def __init__(self, blocking: Blocking) -> None:

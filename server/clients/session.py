@@ -21,10 +21,8 @@ from headrace.storage.keyspace import Keyspace
 class Tracking:
     """The parameters and the state of one client's tracking, while its ``TRACKED`` bit is set.
 
-    Args:
-        client_id: the client's; scripts read for their callers.
-
     Attributes:
+        client_id: the client's; scripts read for their callers.
         redirect: the ID of the client that gets the messages; 0: this one.
         broadcast: it is notified of all keys that begin with one of its prefixes, read or not.
         opt_in: only what is read after CLIENT CACHING YES counts.
@@ -146,8 +144,7 @@ class ReplicaFacts:
         port, address: where it listens; no address is where the connection comes from.
         psync2: it can go on with data that has got another ID.
         knows_end: it can take a snapshot whose length is not known before its end.
-        rdb_only: it wants a snapshot and no more.
-        wants_keys, wants_functions: the contents of the snapshot.
+        rdb_only: it wants a snapshot and no more; wants_keys, wants_functions: what that holds.
         is_valkey: it reports its version, as Valkey alone does.
     """
 
@@ -182,8 +179,8 @@ class Transaction:
 class Session(Sleeper):
     """One client's state.
 
-    Invariant: ``special`` is non-zero exactly when requests of this session are looked at before
-    they run.
+    Invariant: ``special`` is not 0 exactly while requests of this session are looked at before they
+    run.
     """
 
     def __init__(self, session_id: int, db: Keyspace, now_ms: int, peer: Peer) -> None:
@@ -255,9 +252,8 @@ class Session(Sleeper):
     def answer(self, reply: object, pieces: int = -1) -> None:
         """Queue the reply of a request, unless CLIENT REPLY silenced it.
 
-        Args:
-            pieces: the length of ``out`` before the request ran; what it has added since is
-                messages, which follow its reply. -1: it has added none.
+        ``pieces`` is the length of ``out`` before the request ran. What it has added since is
+        messages, which follow its reply; -1: there are none.
         """
         out = self.out
         messages: list[bytes] = []
@@ -274,7 +270,6 @@ class Session(Sleeper):
             self._pass_skip()
 
     def _pass_skip(self) -> None:
-        """Silence, after CLIENT REPLY SKIP, its own reply and that to the request after it."""
         self.special &= ~REPLY_SKIP
         if self.special & REPLY_SKIP_NEXT:
             self.special ^= REPLY_SKIP_NEXT | REPLY_SKIP
@@ -341,10 +336,7 @@ def _host_and_port(place: tuple[object, ...]) -> bytes:
 
 
 def source_address(config: Config) -> tuple[str, int] | None:
-    """Return ``bind-source-addr``, the local end of links, if the machine has that address.
-
-    As in Redis, the system chooses in all other cases.
-    """
+    """Return ``bind-source-addr`` if the machine has it; else the system chooses, as in Redis."""
     host = config.bind_source_addr.decode("utf-8", "replace")
     if not host:
         return None

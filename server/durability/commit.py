@@ -182,7 +182,6 @@ class Committer:
     # Policy always
 
     def _gather(self, aof: AppendOnlyFile) -> bool:
-        """Return whether to draw the turn out, because more requests are on their way."""
         server = self._server
         count = len(server.clients.flushing) + len(self._covered)
         nothing = not aof.pending and aof.is_synced()
@@ -207,7 +206,6 @@ class Committer:
         return True
 
     def _commit(self, aof: AppendOnlyFile, sessions: list[Session]) -> None:
-        """Send replies once everything executed before them is on the disk."""
         if self._sync.busy:
             # Nothing is written now: it might have to wait for the sync.
             later = bool(self._waiting) or aof.pending or self._writer.busy
@@ -244,7 +242,6 @@ class Committer:
         _flush(sessions)
 
     def _is_long_sync(self, aof: AppendOnlyFile) -> bool:
-        """Return whether a sync may take long, so that it is to run in the thread."""
         if self._threaded or self._files.job is not None:
             return True
         return aof.size_bytes - aof.synced_bytes >= LARGE_SYNC_BYTES
@@ -322,7 +319,6 @@ class Committer:
         _release(held)
 
     def _may_sync(self) -> bool:
-        """Return False while a snapshot has the disk and ``no-appendfsync-on-rewrite`` is on."""
         server = self._server
         return self._files.job is None or not server.config.no_appendfsync_on_rewrite
 
@@ -346,7 +342,6 @@ class Committer:
         self._sync_later(aof)
 
     def _write_beside(self, aof: AppendOnlyFile) -> None:
-        """Write in a second thread, because a sync has the disk at work."""
         now_s = time.monotonic()
         if not self._postponed_since_s:
             self._postponed_since_s = now_s
@@ -567,10 +562,8 @@ class Committer:
         """Send records to another file from here on; False when the present one has a fault.
 
         What is not synced yet is synced in the thread. Only replies that would wait for a sync
-        anyway wait for that. Before it has ended, nothing gets into the new file.
-
-        Raises:
-            OSError: records go to the present file, as before.
+        anyway wait for that; before it ends, nothing gets into the new file. Raises OSError:
+        nothing has changed.
         """
         aof = self._files.aof
         assert aof is not None

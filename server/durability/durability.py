@@ -17,16 +17,10 @@ from headrace.server.state import Server
 
 
 class Durability:
-    """The parts of durability.
+    """The parts of durability: ``committer`` writes the append-only file, ``saving`` the snapshot.
 
-    Args:
-        files, committer: those of a process, unless others are given.
-
-    Attributes:
-        committer: writes the append-only file, and then sends replies.
-        saving: writes the snapshot.
-        rewriting: turns the append-only file on and off, and writes it anew.
-        is_on: the configuration is followed; not before loading begins, and not in tools.
+    ``rewriting`` turns the append-only file on and off, and writes it anew. ``is_on``: the
+    configuration is followed; not before loading begins, and not in tools.
     """
 
     def __init__(
@@ -64,10 +58,8 @@ def ready_to_end(
 ) -> bool:
     """Save what is to be saved; False when the server has to stay, because data would be lost.
 
-    Args:
-        save: write a snapshot in any case; nosave: in none. Otherwise there is one where there are
-            save points.
-        force: return True whatever fails.
+    ``save``: with a snapshot in any case; ``nosave``: in none; neither: where there are save
+    points. ``force``: return True whatever fails.
     """
     saving = durability.saving
     rewriting = durability.rewriting

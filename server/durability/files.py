@@ -24,12 +24,12 @@ class AofStatus:
         syncing: a sync runs in the background; rewriting: the data is being written anew.
         rewrite_scheduled: a rewrite starts when nothing else is being written.
         rewrite_started_s: when the rewrite under way started, in seconds since 1970.
-        last_rewrite_s: how long the last rewrite took; -1 before the first one.
-        last_rewrite_ok: how it went.
+        last_rewrite_s: how long the last rewrite took, -1 before the first; last_rewrite_ok:
+            whether it succeeded.
         rewrites: rewrites started; failures_in_a_row: failed ones since the last good one.
         last_copied_bytes: the size of data kept for the last one that changed meanwhile, about.
-        keys_loaded: keys of the last snapshot that was loaded; keys_expired: keys left out, as
-            expired.
+        keys_loaded: keys of the last snapshot that was loaded; keys_expired: those of it that were
+            left out because their time had come.
         loading_started_s: when loading started; total_bytes and loaded_bytes: how far it is.
     """
 
@@ -66,13 +66,10 @@ class AofStatus:
 
 
 class SyncWait:
-    """One client that waits until all its writes so far are on the disk.
+    """One client that waits until all its writes so far, up to ``end`` in ``aof``, are on the disk.
 
-    Args:
-        aof: the file that records go to; None while the first one, whose base will hold these
-            writes, is not open yet.
-        end: where the writes end in the file.
-        with_replicas: the part that serves replicas answers it.
+    ``aof`` is None while the first file, whose base will hold these writes, is not open yet.
+    ``with_replicas``: the part that serves replicas answers it.
     """
 
     def __init__(
@@ -132,13 +129,11 @@ class Files:
     """The files that several parts of durability work with.
 
     Attributes:
-        aof: where records go; None when it is off.
-        directory: the folder that the file lies in.
+        aof: where records go; None when it is off; directory: the folder that it lies in.
         log: of a region: the source of what other regions are sent.
         write_error: why writes are refused; mostly empty.
-        worker: for slow operations on files.
+        worker: for slow operations on files; sync_waits: clients of WAITAOF.
         job: a snapshot or a base being written; there is one at a time.
-        sync_waits: clients of WAITAOF.
         last_save_s: when the last snapshot was written, in seconds since 1970, or the start.
     """
 

@@ -47,11 +47,7 @@ _OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED  # the memory holds no whol
 
 
 class Rewriting(Rewriter):
-    """Changes the append-only folder of one server at run time.
-
-    Attributes:
-        recovery: fills a folder anew that has vanished.
-    """
+    """Changes the append-only folder at run time; ``recovery`` fills one anew that has vanished."""
 
     def __init__(self, server: Server, files: Files, committer: Committer) -> None:
         super().__init__()
@@ -154,10 +150,9 @@ class Rewriting(Rewriter):
         return True
 
     def begin(self) -> bool:
-        """Replace the files by a base of the data in memory and an empty incr file.
+        """Replace the files by a base and an empty incr file; False when that has not begun.
 
-        With the append-only file off, only a base is written, as Redis does. False when it has not
-        begun.
+        With the append-only file off, only a base is written, as Redis does.
         """
         if self.first_folder is None and self.recovery.recover_if_needed():
             return self.is_running()
@@ -228,10 +223,7 @@ class Rewriting(Rewriter):
         return aof.total_bytes * 100 // (aof.base_bytes or 1) - 100 >= percentage
 
     def _is_limited(self, now_s: int) -> bool:
-        """Return whether the next attempt has to wait, after many failures: 1, 2, 4 ...
-
-        60 minutes.
-        """
+        """Return whether, after many failures, an attempt has to wait 1, 2, 4 ... 60 minutes."""
         if self._files.status.failures_in_a_row < MANY_FAILURES:
             self._delay_s = 0
             self._not_before_s = 0
@@ -301,8 +293,7 @@ class RewriteJob(SnapshotJob):
     def _has_to_wait(self) -> bool:
         """Return whether the thread has the file, so that a sync here would hold up all clients.
 
-        Data that has not been synced for long is synced there first; then there is little left to
-        do.
+        Data that has not been synced for long is synced there first; then little is left to do.
         """
         committer = self.committer
         if not self._synced_ahead and committer.sync_soon():
@@ -313,10 +304,7 @@ class RewriteJob(SnapshotJob):
         self.prepared("")
 
     def switch(self) -> None:
-        """Send records to the file that follows the base.
-
-        Raises OSError, PersistenceError: no change.
-        """
+        """Send records to the file behind the base. Raises OSError, PersistenceError: no change."""
         if not self.committer.hand_over(self._incr_path):
             raise PersistenceError("the present file cannot be written")
 

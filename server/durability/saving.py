@@ -117,8 +117,8 @@ class Saving:
     def flushed(self) -> bool:
         """Handle that FLUSHALL has removed all keys; return whether a snapshot says so already.
 
-        A snapshot that is being written would bring them back, and so would, where there are save
-        points, the one on the disk.
+        One that is being written would bring them back, and so would the last one, where there are
+        save points.
         """
         self.cancel()
         return bool(self._server.config.save) and self.save_now()
@@ -170,8 +170,7 @@ class Saving:
     def is_due(self, now_s: int) -> bool:
         """Return whether a save point has come, or a snapshot has been asked for; there is no job.
 
-        Args:
-            now_s: of the clock that is never set, as all moments that are counted from here.
+        ``now_s`` is of the clock that is never set, as all moments that are counted from here.
         """
         server = self._server
         status = self.status
@@ -242,10 +241,9 @@ def dump_encoder(server: Server, path: bytes) -> Encoder:
 
 
 def rdb_notes(first: list[bytes], place: StreamPlace | None) -> list[bytes]:
-    """Return an RDB file's notes: its writer, the time, and the place in replication's stream.
+    """Return the notes on an RDB file: the writer, the time, and the place in the stream.
 
-    Args:
-        first: the note on the version that the writer follows.
+    ``first`` is the note on the version that the writer follows.
     """
     return [
         *(*first, WRITER, VERSION.encode(), b"redis-bits", b"64"),
@@ -289,10 +287,8 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
 def put_in_place(temporary: bytes, path: bytes, encoder: Encoder) -> None:
     """Let a synced file, made by an encoder, be the snapshot.
 
-    Raises:
-        PersistenceError: the present file is a snapshot of Redis or Valkey and this is none, or no
-            file.
-        OSError: it could not be renamed, or not surely.
+    Raises PersistenceError: the path holds a snapshot of Redis or Valkey, and this is none, or it
+    is no file; OSError: it could not be renamed, or not surely.
     """
     with contextlib.suppress(FileNotFoundError):
         head = read_head(path, HEAD_BYTES)

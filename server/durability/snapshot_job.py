@@ -41,8 +41,7 @@ class SnapshotJob(Job):
     """One file on its way to the disk. Subclasses prepare it, make it and put it in its place.
 
     Args:
-        path: the name under which it is written.
-        name: what it is, for the log.
+        path: the name under which it is written; name: what it is, for the log.
 
     Attributes:
         file: the file; the thread's alone.
@@ -147,8 +146,7 @@ class SnapshotJob(Job):
     def cancel(self) -> None:
         """Give up; when this returns nothing of the job runs any more and its file is gone.
 
-        A file that has been put in its place in this very moment stays: the job has ended, not
-        cancelled.
+        A file that has just been put in its place stays: the job has ended, not cancelled.
         """
         self.cancelled = True
         self._worker.drain()

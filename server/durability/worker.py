@@ -72,8 +72,7 @@ class Worker:
     def give(self, task: Task) -> None:
         """Run a task after all that were given before.
 
-        Raises:
-            RuntimeError: the system has no room for a thread; the task is not run.
+        Raises RuntimeError: the system has no room for a thread; the task is not run.
         """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, "headrace-files")
@@ -131,10 +130,8 @@ def failure_text(error: BaseException) -> str:
 class AofWorker:
     """One kind of work on the file, at most once at a time, beside the event loop.
 
-    Args:
-        name: of the thread.
-        work: runs in the thread, and touches nothing but the file.
-        done: called in the event loop at the end, with an error or None, and the duration.
+    ``work`` runs in the thread, and touches nothing but the file. ``done`` is called in the event
+    loop at the end, with an error or None, and the duration.
     """
 
     def __init__(

@@ -38,19 +38,13 @@ _LOGGED: Final = 10  # commands that fail, in full
 
 
 class Applier:
-    """Runs the commands of a stream.
-
-    Args:
-        relay: gets the bytes that have been run.
-        peer: closes the link.
-        db: the number of the database that the stream is in.
+    """Runs the commands of a stream; ``relay`` gets their bytes, ``peer`` closes the link.
 
     Attributes:
         session: stands for the master in CLIENT LIST.
         asked: the master asks for our offset.
         lacks_scripts: the master has called a script that is not known here.
-        held_bytes: how many received bytes are not run yet.
-        failed: how many commands have failed.
+        held_bytes: how many received bytes are not run yet; failed: how many commands have failed.
     """
 
     def __init__(self, dispatcher: Dispatcher, relay: Relay, db: int, peer: Peer) -> None:
@@ -117,7 +111,6 @@ class Applier:
         return True
 
     def _holds(self, name: bytes) -> bool:
-        """Return whether the stream stops before a command, as a client does that is paused."""
         reasons = self._server.gate.reasons
         if reasons & PAUSED_ALL:
             return True

@@ -39,13 +39,9 @@ class Refused(Exception):
 class Handshake:
     """The requests of one connection, up to PSYNC, each of which waits for the answer to the last.
 
-    A master that does not know an option says so, and is followed all the same; one that refuses
-    the login is asked again later.
-
-    Args:
-        data_id: of the data that we have; empty for none.
-        offset: of the first byte of the stream that we lack.
-        takes_over: the other one is to become a master by this.
+    A master that does not know an option says so, and is followed all the same; one that refuses us
+    is asked again later. ``data_id`` is that of our data, empty for none, ``offset`` that of the
+    first byte that we lack. ``takes_over``: the other one is to become a master by this.
     """
 
     def __init__(self, config: Config, data_id: bytes, offset: int, takes_over: bool) -> None:
@@ -103,12 +99,7 @@ _LONGEST_LINE: Final = 1 << 16
 
 
 class MasterFollowing(Following, LinkUser):
-    """The replica's side of replication.
-
-    Args:
-        relay: the stream of this server.
-        new_link: opens a connection to a host and port, for its user.
-    """
+    """The replica's side of replication; ``relay`` is our stream, ``new_link`` opens links."""
 
     def __init__(
         self, dispatcher: Dispatcher, relay: Relay, new_link: Callable[[LinkUser, bytes, int], Link]
@@ -400,7 +391,6 @@ class MasterFollowing(Following, LinkUser):
         self._acknowledge(link)
 
     def _acknowledge(self, link: Link) -> None:
-        """Report our offset to the master."""
         self._acked_ms = self._server.clock.monotonic_ms()
         offset = self._server.role.offset()
         words = [b"REPLCONF", b"ACK", b"%d" % offset]
@@ -495,7 +485,6 @@ class MasterFollowing(Following, LinkUser):
         return lines
 
     def _transfer(self, now_ms: int) -> list[bytes]:
-        """Return lines on the progress of a full copy, whose length may not be known."""
         payload = self._payload
         received = 0 if payload is None else payload.received_bytes
         total = 0 if payload is None else payload.total_bytes

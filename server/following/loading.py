@@ -38,14 +38,11 @@ class Payload:
 
     Args:
         head: the line in front of it, such as ``$1234`` or ``$EOF:`` and the mark.
-        folder: where its file may lie.
+        folder: where its file, ``path``, may lie.
 
     Raises:
         PersistenceError: that is no such line.
         OSError: from any method, when the file cannot be written.
-
-    Attributes:
-        path: the file; received_bytes: how much has come; total_bytes: of how much, 0 if not known.
     """
 
     def __init__(self, head: bytes, folder: bytes) -> None:
@@ -95,18 +92,11 @@ class Payload:
 
 
 class SyncLoading:
-    """Loads one snapshot.
+    """Loads one snapshot, of ``loaded_bytes`` so far; its stream goes on in database ``db``.
 
     The append-only file is off meanwhile, and then begins anew with the loaded data. A crash before
-    that leaves the former data on the disk.
-
-    Args:
-        path: the snapshot.
-        done: is called at the end, with the reason where it failed; then there is no data.
-
-    Attributes:
-        db: the number of the database that the stream goes on in.
-        loaded_bytes: how much has been read.
+    that leaves the former data on the disk. ``done`` is called at the end, with the reason where it
+    failed; then there is no data.
     """
 
     def __init__(self, dispatcher: Dispatcher, path: bytes, done: Callable[[str], None]) -> None:

@@ -76,8 +76,7 @@ class Replayer:
     def run(self, argv: list[bytes], stamp_s: int = 0) -> bytes:
         """Run one command; return the line of the error it failed with, else empty.
 
-        Args:
-            stamp_s: the second in which it ran first; 0 where the file does not say.
+        ``stamp_s`` is the second in which it ran first; 0 where the file does not say.
         """
         server = self._server
         call = self._call
@@ -110,7 +109,6 @@ class Replayer:
         return 0 if scripting is None else scripting.runs
 
     def _note_failure(self, line: bytes) -> None:
-        """Note that a script has ended with an error; it was recorded for what it wrote before."""
         self._failed += 1
         if self._failed <= _LOGGED:
             if self._server.config.hide_user_data_from_log:
@@ -121,12 +119,9 @@ class Replayer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RegionFiles:
-    """The files of a region.
+    """The files of the region ``member``.
 
-    Attributes:
-        member: the region whose files they are.
-        wants_base: the files are a single server's, and a base is to be written before anything
-            else.
+    ``wants_base``: they are a single server's, and a base is to be written before anything else.
     """
 
     def __init__(self, member: Member) -> None:
@@ -135,10 +130,7 @@ class RegionFiles:
 
     @abstractmethod
     def begin_folder(self, config: Config, durability: Durability, directory: AofDirectory) -> None:
-        """Prepare to load a folder and to write to it then.
-
-        Raises PersistenceError if it is unreadable.
-        """
+        """Prepare to load and write a folder. Raises PersistenceError if it is unreadable."""
 
     @abstractmethod
     def begin_file(self, path: bytes) -> None:
@@ -146,14 +138,10 @@ class RegionFiles:
 
     @abstractmethod
     def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
-        """Take a command, if it is one of a region's; False where it is to be run instead.
+        """Take a command of file ``name`` if it is a region's; False where it is to be run.
 
-        Args:
-            name: of the file.
-            offset: of the command, or of the transaction that it is in.
-
-        Raises:
-            PersistenceError: it is another region's, or does not fit to what came before.
+        ``offset`` is that of the command, or of its transaction. Raises PersistenceError: it is
+        another region's, or does not fit to what came before.
         """
 
     @abstractmethod
@@ -164,8 +152,7 @@ class RegionFiles:
     async def end_folder(self, durability: Durability) -> None:
         """Decide which region this is from now on: all is loaded, and nothing is written yet.
 
-        Raises:
-            PersistenceError: the region must not start with these files.
+        Raises PersistenceError: the region must not start with these files.
         """
 
 
@@ -189,8 +176,7 @@ class Loader:
     """Loads files one after another.
 
     Args:
-        paths: the files; all except the first hold commands.
-        size_bytes: their length together.
+        paths: the files, of ``size_bytes`` together; all except the first hold commands.
         is_dump: the file is a snapshot alone. No commands follow that would say themselves what
             expired, so keys whose deadline has come are left out.
         of_region: the same files, as those of a region; None without regions.
@@ -239,10 +225,7 @@ class Loader:
         status.loaded_bytes = 0
 
     def load_slice(self, budget_ns: int) -> bool:
-        """Load for about ``budget_ns``; False at the end.
-
-        Raises PersistenceError for untrusted files.
-        """
+        """Load for about ``budget_ns``; False at the end. Raises PersistenceError."""
         self._server.clock.refresh()
         stop_ns = time.perf_counter_ns() + budget_ns
         while self._file < len(self._files):
@@ -380,8 +363,7 @@ class Loader:
     def _next(self, reader: AofReader) -> list[bytes] | None:
         """Return the next command; None at the end of the file, or of the part to be loaded.
 
-        Raises:
-            CorruptAOF: the file is damaged, and more than aof-load-corrupt-tail-max-size allows.
+        Raises CorruptAOF: more of it is damaged than aof-load-corrupt-tail-max-size allows.
         """
         try:
             return reader.next()
@@ -411,10 +393,7 @@ class Loader:
             self._refuse(reader, argv, offset, line)
 
     def _take_numbered(self, reader: AofReader, argv: list[bytes], offset: int) -> bool:
-        """Return whether a command is a region's, and taken.
-
-        Raises PersistenceError: of another region.
-        """
+        """Take a command if it is a region's. Raises PersistenceError: this is not that region."""
         if self._of_region is not None:
             return self._of_region.take(reader.name, argv, offset)
         if argv[0] == AA:
@@ -563,8 +542,7 @@ def refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
 def take_back(server: Server, path: bytes, codes: list[bytes], replaces: bool = True) -> None:
     """Load the libraries of a snapshot, in the place of the present ones if ``replaces`` is set.
 
-    Raises:
-        PersistenceError: one cannot be loaded, or is there already and ``replaces`` is not set.
+    Raises PersistenceError: one cannot be loaded, or is there already and ``replaces`` is not set.
     """
     if not codes:
         return

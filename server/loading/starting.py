@@ -122,12 +122,8 @@ async def start_persistence(
     """Load the data from the disk and open the append-only file, as configured.
 
     A client may configure ``appendonly`` meanwhile. That decides whether the file is on at the end.
-
-    Args:
-        of_region: those files, as those of a region; None without regions.
-
-    Raises:
-        PersistenceError: the server must not start.
+    ``of_region``: those files, as those of a region. Raises PersistenceError: the server must not
+    start.
     """
     durability.begin()
     if server.config.appendonly:
@@ -147,8 +143,7 @@ async def load_folder(
 ) -> None:
     """Load the append-only folder, and go on in its last file; a region goes on in a new one.
 
-    Raises:
-        PersistenceError: it cannot be read or trusted, or not be written.
+    Raises PersistenceError: it cannot be read or trusted, or not be written.
     """
     files = durability.files
     config = server.config
@@ -192,13 +187,9 @@ async def write_base(server: Server, durability: Durability) -> None:
 
 
 def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
-    """Begin an append-only folder with the file of SAVE: turning it on must not lose that.
+    """Begin an append-only folder with the file of SAVE, if there is one, so that its data is kept.
 
-    Args:
-        dump: where the snapshot lies, if there is one.
-
-    Raises:
-        PersistenceError: the snapshot cannot be read.
+    Raises PersistenceError: the snapshot cannot be read.
     """
     if not directory.holds_no_data():
         return
@@ -216,8 +207,7 @@ def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
 async def load_dump(server: Server, durability: Durability) -> bool:
     """Load the snapshot that SAVE writes, if there is one; False when the server is to stop.
 
-    Raises:
-        PersistenceError: it cannot be read or trusted.
+    Raises PersistenceError: it cannot be read or trusted.
     """
     own = durability.saving.path
     path = dump_to_load(server.config, own)
@@ -322,10 +312,8 @@ ONLY_AT_START: Final = "a region loads its files when it starts, and only then"
 def reload_aof(server: Server, durability: Durability) -> None:
     """Empty the keyspace and load the append-only folder again, at once (DEBUG LOADAOF).
 
-    With the append-only file off, the last rewrite's files are loaded.
-
-    Raises:
-        PersistenceError: the files cannot be written or trusted; the keyspace may be half loaded.
+    With the append-only file off, the last rewrite's files are loaded. Raises PersistenceError: the
+    files cannot be written or trusted; the keyspace may be half loaded.
     """
     files = durability.files
     aof = files.aof
@@ -372,14 +360,10 @@ def _load_anew(server: Server, durability: Durability, directory: AofDirectory) 
 
 
 def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> None:
-    """Load a snapshot at once (DEBUG RELOAD).
+    """Load a snapshot at once (DEBUG RELOAD), after a flush if ``flush`` is set.
 
-    Args:
-        flush: empty the keyspace before.
-        merge: let keys of the snapshot replace those that are there; otherwise that is an error.
-
-    Raises:
-        PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
+    Keys that are there are replaced if ``merge`` is set; otherwise they are an error. Raises
+    PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
     """
     if server.data.region is not None:
         raise PersistenceError(ONLY_AT_START)

@@ -74,9 +74,8 @@ _one_socket: Final = select.poll()  # made once, and empty between two looks
 class Connection(Peer):
     """The asyncio protocol of one client, and its session's peer.
 
-    Args:
-        of_region: the client is another region, which may call little, and has a secret instead of
-            a password.
+    ``of_region``: the client is another region, with few commands, and a secret instead of a
+    password.
     """
 
     def __init__(self, dispatcher: Dispatcher, of_region: bool = False) -> None:
@@ -377,10 +376,9 @@ class Connection(Peer):
             abort_now(self._transport)
 
     def has_left(self) -> bool:
-        """Return whether the connection is closing, or the kernel knows of its end, if not yet we.
+        """Return whether the connection is closing, or the kernel knows of its end.
 
-        The event loop reports an end when it has come to it, or in its next turn. Until then others
-        are served.
+        The event loop reports an end in a later turn. Until then others are served.
         """
         transport = self._transport
         if transport is None or transport.is_closing() or self.session.special & CLOSING:
@@ -438,7 +436,6 @@ class Connection(Peer):
         self._leave_now()
 
     def _leave_now(self) -> None:
-        """Close, and be forgotten before the event loop reports it in its next turn."""
         self.abort()
         self._server.session_closed(self.session)
 
@@ -495,8 +492,8 @@ class Connection(Peer):
     def _close_if_done(self) -> None:
         """Close a peer that sends no more when all it sent has been run.
 
-        One that is blocked waits no longer, as in Redis, because a client that has left may be
-        given nothing.
+        One that is blocked waits no longer, as in Redis: a client that has left may be given
+        nothing.
         """
         session = self.session
         if session.special & BLOCKED:
@@ -554,8 +551,7 @@ class Connection(Peer):
         """Send the replies, at the end of the turn if other clients are at work.
 
         Clients of one process are woken by the first of their replies. The others find it awake if
-        they follow at once, which is much less work for the kernel. A client that is alone need not
-        wait, and its changes are written at once, too.
+        they follow at once, which saves the kernel work. A client that is alone need not wait.
         """
         session = self.session
         if session.flush_pending or not (session.out or session.special & CLOSING):

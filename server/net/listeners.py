@@ -51,7 +51,7 @@ class Port:
     def bind(self, port: int) -> None:
         """Open the sockets; none for port 0.
 
-        Raises OSError, with the address; then none is open.
+        Raises OSError, with the address; none is open then.
         """
         self.take(bind_all(self._config, port, self._config.bind))
 
@@ -253,8 +253,7 @@ def bind_or_abort(port: Port, number: int, kind: str) -> None:
 def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.socket]:
     """Return sockets that listen at a port of all these addresses; none for port 0.
 
-    Raises:
-        OSError: naming the address that is not available; then none is open.
+    Raises OSError, naming the address that is not available; then none is open.
     """
     opened: list[socket.socket] = []
     if not port:
@@ -284,11 +283,7 @@ def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.s
 def bind_unix(path: bytes, mode: int, backlog: int) -> socket.socket:
     """Return a socket that listens at a path, in the place of whatever file is there.
 
-    Args:
-        mode: of the file; 0 is up to the umask.
-
-    Raises:
-        OSError: the path is not available.
+    ``mode`` is that of the file; 0 is up to the umask. Raises OSError: the path is not available.
     """
     with contextlib.suppress(OSError):
         os.unlink(path)

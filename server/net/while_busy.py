@@ -29,12 +29,7 @@ log: Final = logging.getLogger("headrace")
 
 
 class WhileBusy(Serving):
-    """Serves clients past the event loop.
-
-    Args:
-        busy: the script that runs.
-        send_waiting: sends the replies that wait for the end of the turn.
-    """
+    """Serves clients past the event loop, while the script ``busy`` runs."""
 
     def __init__(
         self, server: Server, busy: Busy, listeners: Listeners, send_waiting: Callable[[], None]

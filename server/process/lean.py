@@ -94,8 +94,7 @@ def import_libraries() -> None:
 def _import_with(library: str, needless: Mapping[str, Mapping[str, object] | None]) -> None:
     """Import a library while other modules hold a few names only, or are not there at all.
 
-    Args:
-        needless: the modules, with their names; None for those that the library does without.
+    ``needless`` has these modules, with their names; None for those that are not there.
     """
     modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None counts
     kept_out = [name for name in needless if name not in modules]

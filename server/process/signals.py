@@ -29,9 +29,8 @@ IGNORED: Final = (signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR2)
 class Signals:
     """The signal handlers of one process.
 
-    Args:
-        asked: called in the event loop with the number of a signal that asks for the end.
-        leave: cleans up before the process ends at once.
+    ``asked`` is called in the event loop with the number of a signal that asks for the end.
+    ``leave`` cleans up before the process ends at once.
     """
 
     def __init__(

@@ -52,14 +52,7 @@ class SyncWaiters:
 
 
 class SyncJob(SnapshotJob):
-    """A snapshot for replicas.
-
-    Args:
-        facts: those that the replicas have in common.
-
-    Attributes:
-        rdb: its encoder.
-    """
+    """A snapshot for replicas with common ``facts``; ``rdb``: its encoder."""
 
     def __init__(
         self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts
@@ -129,16 +122,10 @@ class FileSyncJob(SyncJob):
 
 
 class SocketSyncJob(SyncJob):
-    """One that goes to the replicas while it is being made.
+    """One that goes to the replicas while it is being made; ``mark``: the 40 bytes behind the end.
 
     The version of its form is sent before all keys have been seen. Where a value needs a newer one,
-    the job fails, and the next one can begin with that.
-
-    Args:
-        version: of Redis's form, to begin with; 0 is the lowest.
-
-    Attributes:
-        mark: the 40 bytes behind the end.
+    the job fails, and the next one can begin with that ``version``; 0 is the lowest.
     """
 
     def __init__(
@@ -177,12 +164,7 @@ _OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED | LOADING_DATA | SCRIPT_AT_
 
 
 class Copies(SyncWaiters):
-    """The full copies of one server.
-
-    Args:
-        replicas: all that there are.
-        stream: what follows a copy.
-    """
+    """The full copies of one server; ``stream`` follows a copy."""
 
     def __init__(
         self, server: Server, files: Files, replicas: dict[Session, Replica], stream: CommandStream

@@ -45,10 +45,9 @@ class Replica:
     """A client that copies the data.
 
     Args:
-        facts: its own reports.
-        counters: of the output.
+        facts: its own reports; counters: of the output; on_online: is called when it gets the
+            stream.
         acknowledges: it reports how far it is; one that came with SYNC need not.
-        on_online: is called when it gets the stream.
         now_ms: of ``monotonic_ms``, as all moments here.
 
     Attributes:

@@ -38,12 +38,10 @@ from headrace.server.waiting import Parked, Sleeper
 
 
 class _Wait:
-    """One client that waits.
+    """One client that waits until ``wanted`` replicas have the stream up to ``offset``.
 
-    Attributes:
-        wanted: how many replicas are to have the stream up to ``offset``.
-        local: whether this server's disk is to have it, too: 1 or 0; below 0 for WAIT.
-        synced: this server's disk has it.
+    ``local`` is 1 if it waits for this server's disk, too, below 0 for WAIT; ``synced``: the disk
+    has it.
     """
 
     def __init__(
@@ -324,7 +322,6 @@ class AllReplicas(Replicas, Relay):
             asyncio.get_running_loop().call_soon(self._copies.begin_if_wanted)
 
     def _lacking(self, data_id: bytes, offset: int) -> list[bytes] | None:
-        """Return what a replica lacks of the stream; None when that is not known any more."""
         role = self._role
         backlog = self._backlog
         if backlog is None or not backlog.holds(offset):
@@ -417,7 +414,6 @@ class AllReplicas(Replicas, Relay):
         self.stream.say([b"PING"])
 
     def _look_at_all(self, now_ms: int) -> None:
-        """Send a sign of life to those that wait, and close those that give none."""
         longest_ms = self._server.config.repl_timeout * 1000
         for session, replica in list(self._replicas.items()):
             if replica.state in (WAITS, WRITING):

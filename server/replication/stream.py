@@ -19,13 +19,9 @@ from headrace.protocol.client import request
 
 
 class Backlog:
-    """Pieces of the stream that follow each other.
+    """Pieces of the stream that follow each other; the first byte of a stream has offset 1.
 
-    Args:
-        offset: of the next byte; the first byte of a stream has offset 1.
-
-    Attributes:
-        first: the offset of the first byte that is kept; end: that of the next byte to come.
+    ``first`` is the offset of the first byte that is kept, ``end`` that of the next byte to come.
     """
 
     def __init__(self, offset: int) -> None:

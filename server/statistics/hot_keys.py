@@ -28,13 +28,9 @@ from headrace.server.cluster import slot_of
 
 
 class HeavyKeys:
-    """The keys that weigh most.
+    """The keys that weigh most; ``total`` is all weight that was added.
 
-    Args:
-        room: how many keys stay when it is full, which it is with twice as many.
-
-    Attributes:
-        total: all weight that was added.
+    ``room`` is how many keys stay when it is full, which it is with twice as many.
     """
 
     def __init__(self, room: int) -> None:
@@ -119,7 +115,7 @@ class HotKeys:
         all: the costs of all requests with keys.
         selected: those of them whose slot is looked at; sampled: those that were chosen of these.
         note_ns: the time that the search itself took.
-        user_s, system_s: of the process, when it began.
+        user_s, system_s: of the process, when the search began.
     """
 
     def __init__(self, search: Search, now_ms: int, monotonic_ms: int) -> None:

@@ -124,9 +124,8 @@ class SpareMemory:
     def look(self, count_calls: Callable[[], int], freeing: bool) -> None:
         """Return spare memory if that is due, unless it was looked at just now.
 
-        Args:
-            count_calls: how many requests have been served so far.
-            freeing: much is being freed just now.
+        ``count_calls`` returns how many requests have been served; ``freeing``: much is being freed
+        now.
         """
         now_s = monotonic()
         if freeing:

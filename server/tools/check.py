@@ -18,10 +18,7 @@ from headrace.server.wing import active_active
 
 
 def check_snapshot(path: bytes) -> int:
-    """Go through a snapshot and print its totals; return 0.
-
-    Raises PersistenceError: it is damaged.
-    """
+    """Check a snapshot and print its totals; return 0. Raises PersistenceError if it is damaged."""
     found, size_bytes = _go_through(path)
     print(f"{os.fsdecode(path)}: valid, {size_bytes} bytes")
     created = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(found.created_ms / 1000))
@@ -64,11 +61,8 @@ def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
 def check_aof(path: bytes, fix: bool) -> int:
     """Check an append-only folder, or one file of commands; return 0 when it is, or becomes, valid.
 
-    Args:
-        fix: cut off a damaged end of the last file.
-
-    Raises:
-        PersistenceError: it cannot be read, or is damaged where no cut helps.
+    ``fix``: cut off a damaged end of the last file. Raises PersistenceError: it cannot be read, or
+    is damaged where no cut helps.
     """
     source = Source(path)
     try:
@@ -137,7 +131,7 @@ def _check_rdb(path: bytes) -> int:
 
 
 def _mend(check: CommandCheck, fix: bool, is_last: bool) -> bool:
-    """Print the fault of a file, and cut it off if that is asked for; return whether it was."""
+    """Print a file's fault, and cut it off if ``fix`` is set; return whether it was."""
     lost = check.size_bytes - check.good_bytes
     name = os.fsdecode(check.path)
     print(f"{name}: damaged at offset {check.good_bytes}: {check.problem}")

@@ -60,14 +60,7 @@ _UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 class Workspace(Keys):
     """A server's data alone; that of a region as a single server has it.
 
-    Args:
-        source: the data to load.
-
-    Attributes:
-        server: holds the databases.
-
-    Raises:
-        PersistenceError: a file cannot be read.
+    ``server`` holds the databases. Raises PersistenceError: a file cannot be read.
     """
 
     def __init__(self, source: Source) -> None:
@@ -88,10 +81,7 @@ class Workspace(Keys):
         self.keys = 0
 
     def load(self) -> None:
-        """Load all data, Redis's files included.
-
-        Raises PersistenceError: a file cannot be trusted.
-        """
+        """Load all data, Redis's files included. Raises PersistenceError if one is untrusted."""
         server = self.server
         of_region: RegionFiles | None = None
         if server.data.region is not None:
@@ -203,11 +193,7 @@ _PREFIX: Final = b"appendonly.aof"
 
 
 class KeyWriter(KeyTaker):
-    """Encodes keys, and writes them.
-
-    Args:
-        descriptor: of an open file, where ``file`` is None.
-    """
+    """Encodes keys, and writes them to ``file``, or if that is None, to an open ``descriptor``."""
 
     def __init__(
         self, databases: int, encoder: Encoder, file: NewFile | None, descriptor: int = -1
@@ -250,8 +236,7 @@ class KeyWriter(KeyTaker):
 def write_file(path: bytes, keys: Keys, encoder: Encoder) -> None:
     """Write keys into a new file, which is there whole or not at all.
 
-    Raises:
-        PersistenceError: it is there already, or cannot be written, or the keys cannot be read.
+    Raises PersistenceError: it is there already, or cannot be written, or the keys cannot be read.
     """
     if os.path.lexists(path):
         raise PersistenceError(f"{os.fsdecode(path)} is there already. Name a new file.")
@@ -271,9 +256,8 @@ def write_file(path: bytes, keys: Keys, encoder: Encoder) -> None:
 def write_folder(path: bytes, keys: Keys, encoder: Encoder, suffix: bytes) -> None:
     """Write keys into the base of an append-only folder in a new ``dir``.
 
-    Raises:
-        PersistenceError: the folder holds something, or cannot be written, or the keys cannot be
-            read; nothing has been made then.
+    Raises PersistenceError: the folder holds something, or cannot be written, or the keys cannot be
+    read; nothing has been made then.
     """
     folder = NewFolder(path)
     directory = AofDirectory(path, FOLDER_NAME, _PREFIX)
@@ -463,7 +447,6 @@ class _Both(KeyTaker):
 
 
 def _keys(source: Source, out: bytes | None) -> Keys:
-    """Return the keys to read; a temporary file may lie beside what is written."""
     folder = None if out is None else os.path.dirname(os.path.abspath(out))
     found = file_keys(source, folder)
     return _loaded(source) if found is None else found

@@ -70,11 +70,7 @@ class LibraryTrial:
 
 
 class LibrarySieve(KeyTaker):
-    """Passes keys on to another taker, and libraries that can be loaded.
-
-    Args:
-        left: takes a note of the others.
-    """
+    """Passes keys on, and libraries that can be loaded; ``left`` notes the others."""
 
     def __init__(self, taker: KeyTaker, left: dict[str, Left]) -> None:
         super().__init__(taker.databases)
@@ -118,10 +114,7 @@ class Keys:
         self.losses: list[str] = []
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """Pass all on; ``what`` names the work.
-
-        Raises PersistenceError: a file cannot be trusted.
-        """
+        """Pass all on; ``what`` names the work. Raises PersistenceError if a file is untrusted."""
         raise NotImplementedError
 
 
@@ -130,11 +123,9 @@ class CommandsFollow(Exception):
 
 
 class FileKeys(Keys):
-    """Those of a snapshot.
+    """Those of a snapshot; ``is_dump``: no commands follow in the same file.
 
-    Args:
-        folder: where a temporary file may lie; None for the system's own place.
-        is_dump: no commands follow in the same file.
+    ``folder`` is where a temporary file may lie; None for the system's own place.
     """
 
     def __init__(self, path: bytes, folder: bytes | None, is_dump: bool) -> None:
@@ -170,8 +161,7 @@ class FileKeys(Keys):
 def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
     """Return the keys of data that is one snapshot of a single server, or None for any other.
 
-    Raises:
-        PersistenceError: a file is missing, or not what its name says.
+    Raises PersistenceError: a file is missing, or not what its name says.
     """
     files = source.files
     if not files:
@@ -253,14 +243,10 @@ class Survey(KeyTaker):
         return found
 
     def rdb_version(self, for_server: str) -> int:
-        """Return the version of RDB in which to write.
+        """Return the version of RDB for a server, one of ``READERS`` or ``VALKEY``.
 
-        Args:
-            for_server: the reader, one of ``READERS`` or ``VALKEY``; empty for the oldest Redis
-                that can.
-
-        Raises:
-            PersistenceError: that one cannot hold all there is, or no server can.
+        It is that of the oldest Redis that can read the keys if ``for_server`` is empty. Raises
+        PersistenceError: the server cannot hold all there is, or none can.
         """
         if self._not_in_redis:
             raise PersistenceError(f"Redis has no {self._not_in_redis}. Nothing has been written.")

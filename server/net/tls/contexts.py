@@ -119,14 +119,9 @@ class TlsError(Exception):
 
 
 class Contexts:
-    """The state shared by all connections that are made from one configuration.
+    """The state shared by all connections of one configuration. Raises TlsError: it is unusable.
 
-    Attributes:
-        clients: for clients that connect here; regions: for other regions that do.
-        calling: for connections to other regions.
-
-    Raises:
-        TlsError: the configuration cannot be used.
+    ``clients`` and ``regions`` are for those that connect here, ``calling`` for calls to regions.
     """
 
     def __init__(self, config: Config) -> None:

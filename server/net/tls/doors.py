@@ -103,12 +103,7 @@ class RegionDoor(Door):
 
 
 class CallingDoor(Door):
-    """The door to another region, which is called.
-
-    Args:
-        opened: is called when the connection is there.
-        failed: is called with the reason where there will be none.
-    """
+    """The door to another region; it calls ``opened`` or, with the reason, ``failed``."""
 
     def __init__(
         self, server: Server, opened: Callable[[object], None], failed: Callable[[str], None]
@@ -146,10 +141,7 @@ class Factory:
         self._regions: Final = Handshakes(server.config)
 
     def reload(self) -> bool:
-        """Use the present configuration for new connections.
-
-        False where it cannot be used; then nothing changes.
-        """
+        """Use the present configuration for new connections; False where it cannot be used."""
         try:
             self._contexts = Contexts(self._server.config)
         except TlsError as error:

@@ -149,11 +149,9 @@ class Door:
 
 
 class TlsTransport(Handshaking):
-    """One connection.
+    """One connection, of which ``protocol`` gets the decrypted bytes; until then ``door`` decides.
 
     Args:
-        protocol: gets the decrypted bytes.
-        door: decides about the connection until the protocol gets it.
         handshakes: those that this one belongs to.
         server_side: the peer has connected here, and not we there.
         host: the name of the host that we have connected to; empty on the other side.
@@ -390,7 +388,6 @@ class TlsTransport(Handshaking):
             self._wire.write(self._outgoing.read())
 
     def _pump(self) -> None:
-        """Encrypt as much of the backlog as the network takes, and leave time for others."""
         encrypted = 0
         while self._backlog_bytes and not self._wire_is_full and encrypted < TURN_BYTES:
             first = self._backlog[0]
@@ -449,7 +446,6 @@ class TlsTransport(Handshaking):
             close_now(self._wire)
 
     def _notify(self) -> None:
-        """Send the peer TLS's own notice of the end."""
         if self._is_open:
             with contextlib.suppress(OSError):  # the peer has not answered it yet, and need not
                 self._tls.unwrap()
