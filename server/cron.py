@@ -424,7 +424,7 @@ def expire_keys(dispatcher: Dispatcher, budget_ns: int) -> bool:
 
 
 def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
-    """As ``expire_keys``, of keys; in a replica, those with its own clients' deadlines."""
+    """Expire keys; in a replica, those to which its own clients have given deadlines."""
     server = dispatcher.server
     now_ms = started_ns // 1_000_000
     follows = server.data.expiry_held != 0

@@ -175,7 +175,7 @@ class Pool:
         self.looks_on = False
 
     def choose(self, policy: bytes, now_ms: int) -> Choice | None:
-        """Return the next key to evict, None without one; not by the policy ``noeviction``."""
+        """Return the next key to evict, or None; the policy must not be ``noeviction``."""
         self.looks_on = False
         if policy != self._policy:
             self._policy = policy

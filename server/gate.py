@@ -21,7 +21,7 @@ STRICT_SLOTS: Final = 1 << 12  # the keys of a request have to be of one slot: C
 SCRIPT_AT_WORK: Final = 1 << 11  # a script has run for so long that others are refused: BUSY
 CLIENTS_LIMITED: Final = 1 << 13  # maxmemory-clients is set
 FOLLOWS: Final = 1 << 14  # a replica, which clients may not write to: READONLY
-LINK_DOWN: Final = 1 << 15  # a replica that does not hear of its master: MASTERDOWN, maybe
+LINK_DOWN: Final = 1 << 15  # a replica without a link to its master: MASTERDOWN, maybe
 KEYS_MEASURED: Final = 1 << 16  # HOTKEYS looks for keys that cost much
 NEWCOMERS: Final = 1 << 17  # connections were accepted that have no session yet
 

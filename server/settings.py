@@ -125,7 +125,7 @@ class Settings:
         return None
 
     def take_tracking_limit(self) -> str | None:
-        """Remember no more keys of clients that track than that."""
+        """Limit the keys that are remembered for clients that track."""
         self._server.tracking.bound()
         return None
 

@@ -46,7 +46,7 @@ class Host(Turn):
         """Send other regions what was acknowledged, after ``aa-ack-interval-ms``."""
 
     def answered(self) -> None:
-        """Note that a lone client, which waits for each answer before it asks again, got one."""
+        """Note that a lone client has its answer; it waits for each before it asks again."""
 
     def lend_files(self) -> None:
         """Free descriptors that are kept for files which are about to be opened."""

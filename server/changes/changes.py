@@ -146,7 +146,10 @@ class Changes:
         self.recorded = self._log is not None
 
     def hold_back(self, kinds: int) -> None:
-        """Withhold reports from logs of kinds, ``FILES`` and ``REPLICAS``; 0 ends that."""
+        """Withhold what is reported now from logs of some kinds, ``FILES`` and ``REPLICAS``.
+
+        0 lets all logs have reports again.
+        """
         if kinds == self._held_kinds:
             return
         logs = self._logs() if self._held is None else self._held

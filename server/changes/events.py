@@ -1,4 +1,4 @@
-"""Declarations of the events of keys: commands report events, and an event says who hears of it.
+"""Declarations of the events of keys: commands report events, and an event says where they go.
 
 A family of commands declares its own events in its module ``events``. Those here are of several.
 """

@@ -235,7 +235,7 @@ class Session(Sleeper):
 
     @property
     def subscriptions(self) -> int:
-        """Channels and patterns together, shard channels left out, as replies count them."""
+        """Return the number of channels and patterns, without shard channels, as replies do."""
         return len(self.channels) + len(self.patterns)
 
     def end_transaction(self) -> None:

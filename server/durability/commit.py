@@ -4,17 +4,15 @@ A reply is a promise. What it promises depends on ``appendfsync``:
 
 ``always``
     No reply to anything executed after an unsynced write, reads included, leaves before the sync
-        that covers it. While syncs are short they run inline, because the hop to a thread and back
-        costs more than the sync. When most of the last ones were slow, or while a snapshot or a
-        base is written, which keeps the disk at work, they run in a thread: commands go on
-        executing, and replies are held in two batches, those that the sync under way covers and
-        those that need the next one. A failed write or sync stops the process before a reply
-        leaves.
+    that covers it. While syncs are short they run inline, because the hop to a thread and back
+    costs more than the sync. When most of the last ones were slow, or while a snapshot or a base is
+    written, which keeps the disk at work, they run in a thread: commands go on executing, and
+    replies are held in two batches, those that the sync under way covers and those that need the
+    next one. A failed write or sync stops the process before a reply leaves.
 ``everysec``
     Written before the reply leaves, so that a crash of the process loses nothing; synced about once
-        a second in a thread, so that a crash of the machine loses about a second. Much data is
-        synced sooner, in pieces, because a write that meets a sync waits for about as long as that
-        takes.
+    a second in a thread, so that a crash of the machine loses about a second. Much data is synced
+    sooner, in pieces, because a write that meets a sync waits for about as long as that takes.
 ``no``
     Written before the reply leaves; the system syncs when it likes.
 
@@ -144,7 +142,7 @@ class Committer:
             aof.put_back()
 
     def _is_strict(self) -> bool:
-        """Return whether replies wait for a sync, as those behind others that do must, too."""
+        """Return whether replies wait for a sync, be it only behind others that do."""
         return self._promised or self._server.config.appendfsync == b"always"
 
     def _take_sessions(self) -> list[Session]:

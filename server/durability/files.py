@@ -111,7 +111,7 @@ class Job:
 
 
 class Rewriter:
-    """Writes the folder anew; ``first_folder``: while the file is on, and has no first base yet."""
+    """Writes the append-only folder anew; ``first_folder``: it, until it has its first base."""
 
     def __init__(self) -> None:
         self.first_folder: AofDirectory | None = None

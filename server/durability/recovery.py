@@ -48,7 +48,7 @@ class Recovery:
         self._asked_to_end = 0  # the signal that came while it was at work
 
     def recover_if_needed(self) -> bool:
-        """Write everything anew if a file has gone, or try that again; return whether it has."""
+        """Write everything anew if a file is missing, or try that again; return whether it is."""
         if self.directory is not None:
             self._try_again()
             return True

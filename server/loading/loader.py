@@ -225,7 +225,7 @@ class Loader:
         status.loaded_bytes = 0
 
     def load_slice(self, budget_ns: int) -> bool:
-        """Load for about ``budget_ns``; False at the end. Raises PersistenceError."""
+        """Load for about ``budget_ns``; False at the end. Raises PersistenceError: unreadable."""
         self._server.clock.refresh()
         stop_ns = time.perf_counter_ns() + budget_ns
         while self._file < len(self._files):

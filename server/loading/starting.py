@@ -268,7 +268,7 @@ def warn_of_rdb(config: Config) -> None:
 
 
 def file_size(path: bytes) -> int:
-    """Return a file's length, -1 without one. Raises PersistenceError if it cannot be looked at."""
+    """Return a file's length; -1 when there is none. Raises PersistenceError: it is unreadable."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:

@@ -92,7 +92,7 @@ class Encryption:
     def call(
         self, link: asyncio.Protocol, host: str, failed: Callable[[str], None]
     ) -> asyncio.Protocol:
-        """Return the protocol of an outgoing connection around ``link``, or call ``failed``."""
+        """Return an outgoing connection's protocol around ``link``; ``failed`` gets a reason."""
         factory = self._factory
         assert factory is not None
         return factory.for_call(link, host, failed)  # type: ignore[return-value]

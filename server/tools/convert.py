@@ -81,7 +81,7 @@ class Workspace(Keys):
         self.keys = 0
 
     def load(self) -> None:
-        """Load all data, Redis's files included. Raises PersistenceError if one is untrusted."""
+        """Load all data, Redis's files included. Raises PersistenceError: one is unreadable."""
         server = self.server
         of_region: RegionFiles | None = None
         if server.data.region is not None:

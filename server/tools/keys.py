@@ -136,7 +136,7 @@ class FileKeys(Keys):
         self._defaults: Final = defaults(Config())
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """As above. Raises: CommandsFollow; it is not the whole file."""
+        """Pass all on. Raises, too, CommandsFollow: the snapshot is not the whole file."""
         now_ms = time.time_ns() // 1_000_000
         libraries: dict[str, Left] = {}
         sieve = LibrarySieve(taker, libraries)

@@ -33,7 +33,7 @@ PATIENCE_S: Final = 10.0  # for which the peer may keep a handshake waiting, in 
 
 
 class Handshaking:
-    """A connection in its handshake, in the queue since ``in_line_since``; 0: not in it."""
+    """A connection in its handshake; it has queued since ``in_line_since``, 0 if it does not."""
 
     def __init__(self) -> None:
         self.in_line_since = 0.0
