@@ -1,6 +1,6 @@
-"""What a process, and tools, ask of the wing of regions: its face.
+"""The face of the wing of regions, for the process and tools.
 
-``server.wing`` imports what is behind it, where a server is a region or a file may be one's.
+``server.wing`` imports the code behind it, where a server is a region or a file may be one's.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class RegionAtWork:
 
     @abstractmethod
     def files(self) -> RegionFiles:
-        """Return what takes its files when they are loaded, and begins its life."""
+        """Return the loader of its files, which begins its life."""
 
     @abstractmethod
     def open(self) -> None:
-        """All is loaded: exchange what there is with the others."""
+        """Exchange data with the other regions, because all is loaded."""
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the others alone."""
+        """Close the links to the other regions."""
 
     @abstractmethod
     def publish(self) -> None:
@@ -35,7 +35,7 @@ class RegionAtWork:
 
 
 class ActiveActive:
-    """What regions that share a database bring with them."""
+    """The features of regions that share a database."""
 
     @abstractmethod
     def work(self, dispatcher: Dispatcher, encrypt: Encrypt) -> RegionAtWork:
@@ -43,20 +43,19 @@ class ActiveActive:
 
     @abstractmethod
     def files_alone(self, server: Server) -> RegionFiles:
-        """Return what takes the files of the region that a server is, for a tool."""
+        """Return the loader of the files of the region that a server is, for a tool."""
 
     @abstractmethod
     def leave(self, server: Server, files: RegionFiles) -> None:
-        """Let all values, which ``files_alone`` has taken, be what a single server has."""
+        """Turn all values, which ``files_alone`` has loaded, into those of a single server."""
 
     @abstractmethod
     def owner_of(self, paths: list[bytes]) -> tuple[int, bytes] | None:
-        """The number and the database of the region that files belong to; None where none does.
+        """Return number and database of the region that files belong to; None where none does.
 
-        Raises:
-            PersistenceError: one of them cannot be read.
+        Raises PersistenceError: one of them cannot be read.
         """
 
     @abstractmethod
     def count(self) -> RecordCount:
-        """Return what counts the records in a file of commands, which may be a region's."""
+        """Return a counter of the records in a file of commands, which may be a region's."""

@@ -55,11 +55,11 @@ SWITCH_INTERVAL_S: Final = 0.0002  # of a thread that has written or synced, unt
 
 
 class App(Host):
-    """Runs one server in the calling thread until somebody stops it."""
+    """Runs one server in the calling thread until it is stopped."""
 
     def __init__(self, config: Config, place: str = ".") -> None:
         if config.aa_region_id:
-            active_active()  # which is to be there when it becomes one
+            active_active()  # to be there when it becomes one
         self.server: Final = Server(config)
         self.settings: Final = Settings(self.server)
         self.server.attach(self)
@@ -166,7 +166,7 @@ class App(Host):
         self.durability.committer.end_turn()
 
     def publish_soon(self) -> None:
-        """Wait until more is acknowledged, because one effect says it all."""
+        """Wait until more is acknowledged, because one effect reports it all."""
         if not self._publishing and not self.server.stopping:
             self._publishing = True
             delay_s = self.config.aa_ack_interval_ms / 1000
@@ -179,19 +179,16 @@ class App(Host):
             self._region.publish()
 
     def answered(self) -> None:
-        """Do not go to sleep at once: the next request may be on its way."""
+        """Do not go to sleep at once, because the next request may be on its way."""
         self._busy_poll.answered()
 
     def lend_files(self) -> None:
-        """Let descriptors go until the next turn of the event loop."""
+        """Free descriptors until the next turn of the event loop."""
         if self._spare_files is not None:
             self._spare_files.lend()
 
     def stop(self, exit_code: int) -> None:
-        """Leave ``serve`` after this turn, in which nothing more is executed.
-
-        What has been saved is the state of this moment.
-        """
+        """Leave ``serve`` after this turn, whose state is final; no command runs any more."""
         self.exit_code = exit_code
         self.server.stop_serving()
         self._cron.stop()
@@ -205,11 +202,11 @@ class App(Host):
         self._supervision.notify(f"STATUS={status}\n")
 
     def supervisor(self) -> bytes:
-        """Return who supervises the process: ``no``, ``systemd`` or ``upstart``."""
+        """Return the supervisor of the process: ``no``, ``systemd`` or ``upstart``."""
         return self._supervision.kind
 
     def loop_name(self) -> bytes:
-        """The module of the running loop: ``uvloop`` or ``asyncio``."""
+        """Return the module of the running loop: ``uvloop`` or ``asyncio``."""
         return type(asyncio.get_running_loop()).__module__.split(".")[0].encode()
 
     def _time_out_waiters(self) -> None:
@@ -222,7 +219,6 @@ class App(Host):
             self.wake_at(next_ms)
 
     def _end_turn(self) -> None:
-        """Write what the turn did to the append-only file, then let its replies go."""
         self._flush_scheduled = False
         self.server.statistics.counters.turns += 1
         self.server.tracking.end_turn()
@@ -234,7 +230,7 @@ class App(Host):
     # Life
 
     async def serve(self) -> int:
-        """Load, listen, serve and shut down; the exit code of the process."""
+        """Load, listen, serve and shut down; return the exit code of the process."""
         loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         self._signals.install(loop)
@@ -277,7 +273,7 @@ class App(Host):
         return code
 
     def leave(self) -> None:
-        """End the process at once; what clients were answered is in the append-only file."""
+        """End the process at once; all that clients were answered is in the append-only file."""
         log.warning("Leaving at once, without saving, because a script is at work")
         self._leave()
         os._exit(0)
@@ -313,7 +309,6 @@ class App(Host):
         return Connection(self.dispatcher, True)  # type: ignore[return-value]
 
     async def _shut_down(self) -> int:
-        """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
         self._listeners.close()
         if self._region is not None:
@@ -338,7 +333,6 @@ class App(Host):
         return 1 if failed else self.exit_code
 
     def _leave(self) -> None:
-        """Clear away what would be left behind, because the process ends at once."""
         discard_unfinished(self.durability)
         remove_pid_file(self.config)
 
@@ -351,13 +345,13 @@ def follow_configured(server: Server) -> None:
 
 
 def settle_heap() -> None:
-    """Keep the garbage collector away from what has been loaded, and from most of what comes.
+    """Keep the garbage collector away from loaded data, and from most of what comes.
 
     Reference counts free what commands make. The youngest generations are still collected, because
     a cycle is possible, if rare. The oldest is never collected, because its walk grows with the
     data. The middle one holds 100,000 new objects at most, which takes 6 ms. Keys, blocks and
-    pending entries are not among them, because they can be in no cycle. Imports have left some
-    hundred objects in cycles: they stay.
+    pending entries are not among them: they can be in no cycle. Imports have left some hundred
+    objects in cycles, to stay.
     """
     gc.freeze()
     gc.enable()  # since the start it rested
@@ -365,7 +359,7 @@ def settle_heap() -> None:
 
 
 def join_cluster(server: Server) -> bool:
-    """Be the one node of a cluster; False where the file of that node stands in the way."""
+    """Be the one node of a cluster; False where the file of that node cannot be used."""
     from headrace.server.cluster import NodeFileError, open_node  # late: it is rare
 
     try:
@@ -377,11 +371,7 @@ def join_cluster(server: Server) -> bool:
 
 
 def run(config: Config, place: str) -> int:
-    """Serve until somebody stops it; the exit code of the process.
-
-    Args:
-        place: the folder in which the process was started.
-    """
+    """Serve until stopped, with the process started in ``place``; return the exit code."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     set_seed(int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
     app = App(config, place)
@@ -416,7 +406,7 @@ def run(config: Config, place: str) -> int:
 
 
 class OrderlyShutdown(Shutdown):
-    """Ends one server, but waits for its replicas first, so that they have all that was written.
+    """Ends one server, but waits for its replicas first, so that they have all writes.
 
     While it waits, requests that write are held back, and the end can be called off.
     """
@@ -482,7 +472,6 @@ class OrderlyShutdown(Shutdown):
         return STAYS
 
     def _stay(self) -> None:
-        """There is no end for now; who waits for it hears of that."""
         server = self._server
         if self._options is not None:
             self._options = None

@@ -15,7 +15,7 @@ PYTHON_VERSION: Final = sys.version.partition(" ")[0]
 
 
 def build_kind() -> str:
-    """``"compiled"`` when mypyc built the modules that run, otherwise ``"pure"``."""
+    """Return ``"compiled"`` when mypyc built the modules that run, otherwise ``"pure"``."""
     # A compiled function is a C function. ``__file__`` would not show a ``.py`` in its place.
     encode: object = replies.encode
     return "pure" if isinstance(encode, FunctionType) else "compiled"

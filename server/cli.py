@@ -4,8 +4,7 @@ A first word that names a tool runs that tool instead (``server.tools``); a conf
 such a name is still found as ``./check-aof``.
 """
 
-# What takes long to import is imported by whoever needs it: a word that asks for little is
-# answered at once.
+# Slow imports are made where they are needed, so that small requests are answered at once.
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Examples:
 
 
 def main() -> int:
-    """Entry point of ``headrace``: run what the command line asks for; the exit code."""
+    """Run what the command line of ``headrace`` asks for; return the exit code."""
     words = [os.fsencode(word) for word in sys.argv[1:]]
     if words[:1] in ([b"-v"], [b"--version"]):
         print(version_text())
@@ -56,9 +55,9 @@ def main() -> int:
 
 
 def version_text() -> str:
-    """The Redis we match, the kind of build and our version, in one line.
+    """Return the Redis we match, the kind of build and our version, in one line.
 
-    Programs look in it for what redis-server says, and take the first number for the version.
+    Programs look in it for redis-server's words, and take the first number for the version.
     """
     return (
         f"Headrace, as Redis server v={REDIS_VERSION} sha=00000000:0 malloc=libc "

@@ -1,9 +1,7 @@
 """The time of day, read as cheaply as can be: once or twice for every command.
 
-Lengths of time are measured on a clock that nobody sets.
-
-Whatever decides what the data is asks the clock of its server. So a server that is given another
-source of time lives wholly by that.
+Durations are measured on a clock that is never set. Everything that decides what the data is asks
+the clock of its server. So a server that is given another source of time lives wholly by that.
 """
 
 from __future__ import annotations
@@ -35,20 +33,20 @@ class Clock:
         self.ahead_ms = self.started_ms - self.up_since_ms
 
     def read_ns(self) -> int:
-        """Nanoseconds since 1970, to a quarter of a microsecond."""
+        """Return nanoseconds since 1970, to a quarter of a microsecond."""
         return int(time() * 1e9)
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some moment, whatever is done to the time of day meanwhile."""
+        """Return milliseconds since some moment, whatever is done to the time of day meanwhile."""
         return monotonic_ns() // 1_000_000
 
     def refresh(self) -> int:
-        """Read the time; milliseconds since 1970."""
+        """Read the time; return milliseconds since 1970."""
         self.now_ns = self.read_ns()
         return self.now_ns // 1_000_000
 
     def without_step(self, spent_ns: int) -> int:
-        """How long something took that ends now, where the time of day may have been set since."""
+        """Return how long something took that ends now, even if the time of day was set since."""
         step_ms = self.now_ns // 1_000_000 - self.monotonic_ms() - self.ahead_ms
         if abs(step_ms) >= STEP_MS:
             spent_ns -= step_ms * 1_000_000

@@ -1,8 +1,8 @@
-"""A cluster of one node: the slots of keys, who the node is, and the file that keeps that.
+"""A cluster of one node: the slots of keys, the node itself, and the file that keeps that.
 
-A key belongs to one of ``SLOTS`` by its name or by the tag in its name, which is what stands
-between the first ``{`` and the next ``}``, if that is anything. The slot is the CRC-16 (XMODEM) of
-the tag, or of the whole name, modulo 16384.
+A key belongs to one of ``SLOTS`` by its name or by the tag in its name, which is the text between
+the first ``{`` and the next ``}``, if that is not empty. The slot is the CRC-16 (XMODEM) of the
+tag, or of the whole name, modulo 16384.
 
 The file, ``cluster-config-file``, is Redis's nodes.conf: a line for each node, in the notation of
 CLUSTER NODES, and one of variables. A real Redis starts from ours, and this server from the one of
@@ -24,13 +24,13 @@ _WILDCARD: Final = re.compile(rb"[*?\[]")
 
 
 def slot_of(key: bytes) -> int:
-    """The slot of a key."""
+    """Return the slot of a key."""
     begin, end = _hashed_part(key)
     return binascii.crc_hqx(key[begin:end], 0) % SLOTS
 
 
 def pattern_slot(pattern: bytes) -> int:
-    """The slot of all keys that a pattern can become; -1 where they may be of several."""
+    """Return the slot of all keys that match a pattern; -1 where they may be of several."""
     begin, end = _hashed_part(pattern)
     if _WILDCARD.search(pattern, 0, end) is not None:
         return -1
@@ -38,7 +38,6 @@ def pattern_slot(pattern: bytes) -> int:
 
 
 def _hashed_part(key: bytes) -> tuple[int, int]:
-    """Return where the part of a name begins and ends that decides on the slot."""
     begin = key.find(b"{") + 1
     if begin:
         end = key.find(b"}", begin)
@@ -47,7 +46,7 @@ def _hashed_part(key: bytes) -> tuple[int, int]:
     return 0, len(key)
 
 
-EPOCH: Final = 1  # of the configuration, which nobody can change
+EPOCH: Final = 1  # of the configuration, which no command can change
 ID_BYTES: Final = 20
 _BUS_PORT_ABOVE: Final = 10_000
 
@@ -57,7 +56,7 @@ class ClusterNode:
 
     Args:
         node_id: 40 hexadecimal digits, which stay the same for as long as its file is there.
-        shard_id: as many, of the node and the replicas that it does not have.
+        shard_id: as many, of the node and its replicas, of which there are none.
     """
 
     def __init__(self, config: Config, node_id: bytes, shard_id: bytes) -> None:
@@ -66,42 +65,40 @@ class ClusterNode:
         self.shard_id: Final = shard_id
 
     def ip(self, local_address: bytes = b"") -> bytes:
-        """The address it announces, or else the one to which a client has come.
+        """Return the address it announces, or else the one to which a client has connected.
 
-        A node of Redis does not know its own address before another one tells it. That is nobody
-        here, and some clients do not take "unknown" for an answer.
-
-        Args:
-            local_address: this end of the client's connection, with the port; empty if it has none.
+        A node of Redis does not know its own address before another node reports it. There is no
+        other here, and some clients do not accept "unknown". ``local_address`` is this end of the
+        client's connection, with the port; empty if it has none.
         """
         host = local_address.rpartition(b":")[0].strip(b"[]")
         return self._config.cluster_announce_ip or host
 
     @property
     def hostname(self) -> bytes:
-        """The name it announces; empty where it has none."""
+        """Return the name it announces; empty where it has none."""
         return self._config.cluster_announce_hostname
 
     @property
     def port(self) -> int:
-        """The TCP port for clients."""
+        """Return the TCP port for clients."""
         return self._config.cluster_announce_port or self._config.port
 
     @property
     def tls_port(self) -> int:
-        """The port for clients that speak TLS; 0 where none is announced."""
+        """Return the port for clients that speak TLS; 0 where none is announced."""
         return self._config.cluster_announce_tls_port
 
     @property
     def bus_port(self) -> int:
-        """The port at which nodes would speak to each other: nobody listens there."""
+        """Return the port at which nodes would speak to each other; no socket listens there."""
         config = self._config
         announced = config.cluster_announce_bus_port or config.cluster_port
         return announced or config.port + _BUS_PORT_ABOVE
 
     @property
     def endpoint_kind(self) -> bytes:
-        """Return what clients are to use: ``ip``, ``hostname`` or ``unknown-endpoint``."""
+        """Return the kind of endpoint for clients: ``ip``, ``hostname`` or ``unknown-endpoint``."""
         return self._config.cluster_preferred_endpoint_type
 
     def endpoint(self, ip: bytes) -> bytes | None:
@@ -112,15 +109,11 @@ class ClusterNode:
         return ip if kind == b"ip" else None
 
     def line(self, address: bytes) -> bytes:
-        """The node in the notation of CLUSTER NODES.
-
-        Args:
-            address: what stands behind its ID.
-        """
+        """Return the node in the notation of CLUSTER NODES; ``address`` stands behind its ID."""
         return b"%b %b myself,master - 0 0 %d connected 0-16383\n" % (self.id, address, EPOCH)
 
     def address(self, ip: bytes) -> bytes:
-        """Address and ports, as CLUSTER NODES shows them."""
+        """Return address and ports, as CLUSTER NODES shows them."""
         shown = b"%b:%d@%d" % (ip, self.port, self.bus_port)
         return b"%b,%b" % (shown, self.hostname) if self.hostname else shown
 
@@ -135,10 +128,7 @@ class NodeFileError(Exception):
 
 
 def open_node(config: Config) -> ClusterNode:
-    """The node that the file names; where there is none, a new one, which the file then names.
-
-    Raises: NodeFileError.
-    """
+    """Return the node in the file, or a new one, which is then written. Raises: NodeFileError."""
     path = _path(config)
     shown = path.decode("utf-8", "replace")
     try:
@@ -157,7 +147,7 @@ def open_node(config: Config) -> ClusterNode:
 
 
 def write_node(config: Config, node: ClusterNode) -> None:
-    """Put the node into its file, which has either all of it or what it had. Raises: OSError."""
+    """Write the node's file, which has all of it or stays as it was. Raises: OSError."""
     extras = b"%b:%d@%d,%b,tls-port=%d,shard-id=%b" % (
         *(node.ip(), node.port, node.bus_port, node.hostname),
         *(node.tls_port, node.shard_id),
@@ -176,7 +166,7 @@ def _new_id() -> bytes:
 
 
 def _read(config: Config, text: bytes, path: str) -> ClusterNode:
-    """The node of a file's text. Raises: NodeFileError."""
+    """Return the node of a file's text. Raises: NodeFileError."""
     nodes = [line.split() for line in text.splitlines() if line.split()[:1] != [_VARIABLES]]
     nodes = [words for words in nodes if words]
     if any(len(words) < 8 or _ID.fullmatch(words[0]) is None for words in nodes):

@@ -1,4 +1,4 @@
-"""What happens from time to time, not because a client asked; and steps of the time of day.
+"""The periodic work, which no client asks for, and the correction of steps of the time of day.
 
 A tick does a bounded amount of each kind of work, so that no request waits long for it. Keys are
 expired for two milliseconds at most. Values are freed in slices. Of many clients only some are
@@ -6,12 +6,12 @@ looked at, so that each has its turn about once a second. If a tick has not got 
 values and iids, the work goes on between ticks: a millisecond for each kind, half of one for keys
 to be folded, then two for the clients.
 
-**Steps of the time of day.** How long a client has been idle, or a pending entry, is the difference
-of two times of day. It is off by as much as the clock was set between them, so each tick compares
-the time of day with a clock that nobody sets. Where it went forward or back by a second or more at
+**Steps of the time of day.** The idle time of a client or of a pending entry is the difference of
+two times of day. It is off by as much as the clock was set between them, so each tick compares the
+time of day with a clock that is never set. Where it went forward or back by a second or more at
 once, the times of clients are moved along. Where it went back, a delivery that a group has noted
 for later than now is noted for now, as when a file is loaded. That is done in slices, one in a
-tick. Deadlines of keys stay what they are: they are moments that were asked for.
+tick. Deadlines of keys stay as they are, because clients asked for these moments.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ClockSteps:
         self._round: Iterator[int] | None = None  # over groups, after the clock went back
 
     def look(self, now_ms: int) -> None:
-        """Heed a step since the last look, and go on with what an earlier one left to do."""
+        """Correct a step since the last look, and go on with the work that an earlier one left."""
         seen_ms = self._seen_ms
         ahead_ms = now_ms - self._server.clock.monotonic_ms()
         step_ms = ahead_ms - self._server.clock.ahead_ms
@@ -69,11 +69,7 @@ class ClockSteps:
             self._go_on(self._round)
 
     def _heed(self, step_ms: int, seen_ms: int, now_ms: int) -> None:
-        """Correct the times that depend on the time of day.
-
-        Args:
-            seen_ms: the time of day at the last look, before the step.
-        """
+        """Correct times that depend on the time of day; ``seen_ms``: that of the last look."""
         server = self._server
         way = "back" if step_ms < 0 else "forward"
         log.warning("The time of day was set %s by %.1f seconds", way, abs(step_ms) / 1000)
@@ -98,19 +94,19 @@ class ClockSteps:
 
 
 def _moved(time_ms: int, step_ms: int, seen_ms: int, now_ms: int) -> int:
-    """A time that was read before the clock was set, as it would be read now.
+    """Return a time that was read before the clock was set, as it would be read now.
 
-    What came since the step, and until it was noticed, was read from the new clock.
+    Times after the step, and before it was noticed, were read from the new clock.
     """
     before = time_ms > now_ms if step_ms < 0 else time_ms <= seen_ms
     return time_ms + step_ms if before else time_ms
 
 
 def settle_times(server: Server) -> Iterator[int]:
-    """Settle the times of all groups; after each step, what it cost.
+    """Settle the times of all groups; yield the cost of each step.
 
     Anything may change between two steps, so each of them finds its group anew. Nothing is
-    recorded: whoever loads the file does the same.
+    recorded, because every reader of the file does the same.
     """
     for db in server.data.dbs:
         cursor = 0
@@ -184,7 +180,6 @@ class Cron:
             self._timer = None
 
     def _sleep(self) -> None:
-        """Wait for the next tick, or less while there is something to do in between."""
         if self._server.stopping:
             return
         pause_s = self._left_s
@@ -226,7 +221,7 @@ class Cron:
             self._sleep()  # a failure is logged by the loop; it must not be the last tick
 
     def tick(self) -> None:
-        """One tick: expiry, idle clients and consumers, memory to free, samples."""
+        """Do one tick: expiry, idle clients and consumers, memory to free, samples."""
         server = self._server
         day_ms = server.clock.refresh()
         if server.cron_paused:
@@ -267,12 +262,10 @@ class Cron:
             begin_job(self._durability, now_ms // 1000)
 
     def _has_to_evict(self) -> bool:
-        """Return whether keys are to be evicted for which there was no time before a command."""
         evicting = self._server.evicting
         return evicting is not None and evicting.has_more
 
     def _expire_keys(self, budget_ns: int) -> None:
-        """Remove keys whose time has come, unless none may be removed now."""
         server = self._server
         held_back = bool(server.gate.reasons & NO_EXPIRY_BY_ITSELF)
         held_back |= bool(server.data.expiry_held & ~HELD_BY_MASTER)
@@ -282,18 +275,15 @@ class Cron:
             self._keys_due = not expire_keys(self._dispatcher, budget_ns)
 
     def _fold_keys(self) -> None:
-        """Fold keys that are not in use, unless a command is at work on its values."""
         reasons = self._server.gate.reasons
         held_back = bool(reasons & (gate.LENGTHY_AT_WORK | gate.LOADING_DATA))
         self._folds_due = not held_back and not fold_keys(self._server)
 
     def _forget_iids(self) -> None:
-        """Take iids that are too old out of the IDMP maps of streams."""
         if not self._server.gate.reasons & gate.LOADING_DATA:
             self._iids_due = not forget_iids(self._server)
 
     def _reclaim_consumers(self) -> None:
-        """Remove some of the consumers that are idle, and make that known."""
         server = self._server
         self._idle_consumers.run(server.clock.refresh())
         if server.changes.unfinished:
@@ -308,12 +298,6 @@ class Cron:
         rates.sample(calls_of_all(), counted, now_ms)
 
     def _look_at_clients(self, now_ms: int, day_ms: int) -> None:
-        """Look at some clients, so that a round over all takes about a second.
-
-        Args:
-            now_ms: of ``monotonic_ms``.
-            day_ms: the time of day.
-        """
         server = self._server
         if not self._round:
             self._round = list(server.clients.sessions)
@@ -331,7 +315,7 @@ class Cron:
 
 
 def begin_job(durability: Durability, now_s: int) -> None:
-    """Begin to write what is to be written now: the append-only file anew, or a snapshot."""
+    """Begin the job that is due: the append-only file anew, or a snapshot."""
     if not durability.rewriting.tick(now_s) and durability.saving.is_due(now_s):
         durability.saving.begin()
 
@@ -377,7 +361,7 @@ def free_some(server: Server) -> None:
 
 
 def count_sizes(server: Server) -> None:
-    """Look at the sizes of some keys, if somebody has asked for them."""
+    """Look at the sizes of some keys, if a client has asked for them."""
     sizes = server.statistics.key_sizes
     started_ns = server.clock.now_ns
     while sizes.step():
@@ -387,7 +371,7 @@ def count_sizes(server: Server) -> None:
 
 
 def count_keys(server: Server) -> None:
-    """Count what some keys take, where that has begun."""
+    """Count the memory of some keys, where that has begun."""
     account = server.account
     started_ns = server.clock.now_ns
     while account.is_counting() and account.count_some():
@@ -410,7 +394,8 @@ def fold_keys(server: Server) -> bool:
 def forget_iids(server: Server) -> bool:
     """Take iids that are too old out of the IDMP maps; False when the time was up before the end.
 
-    Nothing is recorded: whoever reads the append-only file comes to the same by its own clock.
+    Nothing is recorded, because every reader of the append-only file does the same by its own
+    clock.
     """
     started_ns = server.clock.now_ns
     while (
@@ -439,10 +424,7 @@ def expire_keys(dispatcher: Dispatcher, budget_ns: int) -> bool:
 
 
 def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
-    """Expire the keys of all databases; False when the time was up before the end.
-
-    In a replica these are the keys to which its own clients have given deadlines.
-    """
+    """Expire keys; in a replica, those to which its own clients have given deadlines."""
     server = dispatcher.server
     now_ms = started_ns // 1_000_000
     follows = server.data.expiry_held != 0
@@ -459,7 +441,6 @@ def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool
 
 
 def _expire_parts(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
-    """Expire fields of hashes in all databases; False when the time was up before the end."""
     server = dispatcher.server
     now_ms = started_ns // 1_000_000
     before = server.changes.expired_parts
@@ -476,7 +457,7 @@ def _expire_parts(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bo
 
 
 def flush_expired(dispatcher: Dispatcher) -> None:
-    """Make known the keys that were found expired outside of a command."""
+    """Report the keys that were found expired outside of a command."""
     server = dispatcher.server
     if server.changes.expired:
         server.changes.report_expired()

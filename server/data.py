@@ -1,16 +1,16 @@
-"""The data: all databases, what concerns them together, and ``used_memory``.
+"""The data: all databases, parts that concern them together, and ``used_memory``.
 
-What data and clients take, of which ``maxmemory`` is a limit, is no measurement. Each key is
-counted with what its parts take (``storage.faces``), each client with what it holds, the backlog of
-replication with its bytes, and a constant stands for the server's own tables. So the figure falls
-when keys go, is the same for the same data, and says exactly how much room is left. A key counts
-the same whether it is folded or not. The interpreter and its code are not in it, nor what the
-allocator holds back: the resident set of the process is reported beside it.
+The memory of data and clients, which ``maxmemory`` limits, is no measurement. Each key is counted
+with the bytes of its parts (``storage.faces``), each client with those that it holds, the backlog
+of replication with its bytes, and a constant stands for the server's own tables. So the figure
+falls when keys go, is the same for the same data, and says exactly how much room is left. A key
+counts the same whether it is folded or not. The interpreter, its code and what the allocator holds
+back are not counted: the resident set of the process is reported beside it.
 
-While ``maxmemory`` is set, what each key takes is kept with it, and a change of a key corrects the
-sum. When that begins, keys that are there already are counted in slices, and until then those that
-are counted stand for the others. Without a limit nothing is kept. Whoever asks has the keys counted
-now, and of many keys some, evenly spread, stand for all.
+While ``maxmemory`` is set, the bytes of each key are kept with it, and a change of a key corrects
+the sum. When that begins, present keys are counted in slices, and until then the counted ones stand
+for the others. Without a limit nothing is kept. The keys are then counted on request, and of many
+keys some, evenly spread, stand for all.
 """
 
 from __future__ import annotations
@@ -32,33 +32,25 @@ from headrace.storage.value import Expiring, Freeable
 
 HELD_BY_PAUSE: Final = 1  # CLIENT PAUSE
 HELD_BY_REFUSAL: Final = 2  # this region takes no writes
-HELD_BY_MASTER: Final = 8  # which says itself what has expired
+HELD_BY_MASTER: Final = 8  # which reports itself what has expired
 HELD_BY_LAG: Final = 4  # a deadline that it knows may have been put off where it was set
 
 
 class Data:
     """The databases of one server.
 
-    Args:
-        databases: how many there are.
-        node_limits: see there.
-
     Attributes:
-        dbs: the databases.
         expired: the keys that they found expired and that are not reported yet.
-        unused: what waits to be freed in slices; freed: how many values have been.
-        expiring: what expires inside of values.
-        node_limits: the size of the blocks of streams.
-        sorted_set_limits: of small sorted sets.
-        list_limits: the size of the nodes of lists.
-        hash_limits: of small hashes.
-        guarded: somebody is to know before keys change; one reason is ``freezing``.
-        freezing: the state that a snapshot takes, while one does.
-        sized: what each key takes is kept.
+        unused: the values that wait to be freed in slices; freed: how many have been.
+        expiring: the values of which parts expire.
+        node_limits: the size of the blocks of streams; list_limits: of the nodes of lists.
+        sorted_set_limits, hash_limits: of small sorted sets and small hashes.
+        guarded: changes of keys are announced before they happen; one reason is ``freezing``.
+        freezing: the state that a snapshot takes, while one does; epoch: how many have been taken.
+        sized: the bytes of each key are kept.
         expiry_held: for which reasons keys whose time has come are hidden, and not removed.
-        epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
-        shows_expired: whoever meets what has expired reads it, and does not remove it.
+        shows_expired: what has expired is still read, and not removed.
         region: which region this is, of a database that has several; None without regions.
         tombstones: with regions, keys that are gone and of which something has to be remembered.
     """
@@ -86,7 +78,7 @@ class Data:
         self.tombstones: Final = Keyspace(databases, [], self.unused, Expiring())
 
     def become_region(self, number: int, database: bytes) -> None:
-        """Be a region of a database, before anything is loaded."""
+        """Make this a region of a database, before anything is loaded."""
         region = new_member(number)
         region.database = database
         self.region = region
@@ -94,16 +86,16 @@ class Data:
             db.keep_expired()
 
     def keyspaces(self) -> list[Keyspace]:
-        """All that takes memory: the databases and, with regions, the tombstones behind them."""
+        """Return all tables of keys: the databases and, with regions, the tombstones."""
         return self.dbs if self.region is None else [*self.dbs, self.tombstones]
 
     def freeze(self, freezing: Freezing | None) -> None:
-        """A snapshot takes this state from now on; None: it is done."""
+        """Note the state that a snapshot takes from now on; None: it is done."""
         self.freezing = freezing
         self.guarded = self.sized or freezing is not None
 
     def keep_sizes(self, kept: bool) -> None:
-        """Keep what each key takes from now on, or no more."""
+        """Keep the bytes of each key from now on, or no more."""
         if kept != self.sized:
             self.sized = kept
             self.guarded = kept or self.freezing is not None
@@ -111,24 +103,17 @@ class Data:
                 db.keep_sizes(kept)
 
     def free_later(self, value: object | None) -> None:
-        """Free a value, or a part of one, without holding up the request: the cron does it.
-
-        A value that is a single object is freed at once.
-        """
+        """Let the cron free a value, or a part of one; a single object is freed at once."""
         if isinstance(value, Freeable) and value.effort():
             self.unused.append(value)
 
     def enable_expiry(self, enabled: bool) -> None:
-        """Let keys expire, or keep them while files are read that say themselves what expired."""
+        """Let keys expire, or keep them while files are read that record expiry themselves."""
         for db in self.dbs:
             db.expire_enabled = enabled and not self.shows_expired
 
     def hold_expiry(self, reason: int, held: bool) -> None:
-        """Hide keys whose time has come instead of removing them, or remove them again.
-
-        Args:
-            reason: one of those below; keys are removed while there is none.
-        """
+        """Hide expired keys for one of the reasons above, or remove them again without one."""
         if held:
             self.expiry_held |= reason
         else:
@@ -139,18 +124,17 @@ class Data:
                 db.note_own(held)
 
 
-STARTUP_BYTES: Final = 1_000_000  # what stands for a server without keys and clients
-_COUNTED: Final = 10_000  # keys of a database that are counted when somebody asks
+STARTUP_BYTES: Final = 1_000_000  # stands for a server without keys and clients
+_COUNTED: Final = 10_000  # keys of a database that are counted on request
 _SPREAD: Final = 2_000  # of more keys, so many stand for all
 _SIZED_AT_ONCE: Final = 500  # keys, between two looks at the clock
 _SIZED_AGAIN: Final = 20  # keys of each database, in a tick
 
 
 class Account:
-    """What data and clients take together: ``used_memory``.
+    """The memory of data and clients together: ``used_memory``.
 
-    Attributes:
-        peak_bytes: the most that was seen, and peak_s: when, in seconds since 1970.
+    ``peak_bytes`` is the most that was seen, and ``peak_s`` when, in seconds since 1970.
     """
 
     def __init__(self, data: Data, clients: Clients, clock: Clock, role: Role) -> None:
@@ -166,7 +150,7 @@ class Account:
         self._data.keep_sizes(kept)
 
     def keys_bytes(self) -> int:
-        """Return what all keys take, those included that are gone and still remembered."""
+        """Return the bytes of all keys, with those that are gone and still remembered."""
         total = 0
         for db in self._data.keyspaces():
             if db.table.count:
@@ -174,15 +158,15 @@ class Account:
         return total
 
     def tombstones_bytes(self) -> int:
-        """Return what is remembered of keys that are gone, until all regions know of it."""
+        """Return the bytes of keys that are gone, and remembered until all regions know of it."""
         return _bytes_of(self._data.tombstones.table)
 
     def clients_bytes(self) -> int:
-        """Return what all clients take, as they were seen last."""
+        """Return the bytes that all clients hold, as they were seen last."""
         return CLIENT_BYTES * len(self._clients.sessions) + self._clients.held_bytes
 
     def used(self) -> int:
-        """All of it, in bytes."""
+        """Return the sum of all of it, in bytes."""
         of_clients = self.clients_bytes() + self._role.backlog_bytes()
         used = STARTUP_BYTES + self.keys_bytes() + of_clients
         if used > self.peak_bytes:
@@ -215,7 +199,7 @@ class Account:
 
 
 def _bytes_of(table: KeyTable) -> int:
-    """What the keys of a table take; where not all are counted, some stand for the others."""
+    """Return the bytes of a table's keys; counted keys stand for those that are not."""
     if not table.sized:
         return int(table.all_bytes(_COUNTED if table.count <= _COUNTED else _SPREAD))
     table.settle()

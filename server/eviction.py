@@ -1,9 +1,9 @@
 """Evicting keys: how they are used, which goes first, and how much is freed before a command.
 
-**How keys are used.** Most policies, and those who evict nothing, have the time of the last access,
-in milliseconds since 1970. The others remember something else in its place:
+**How keys are used.** Under most policies, and under ``noeviction``, a key has the time of its last
+access, in milliseconds since 1970. Others keep something else in its place:
 
-- ``-lrm``: the time of the last change. Reading a key leaves it alone.
+- ``-lrm``: the time of the last change. Reading a key does not change it.
 - ``-lfu``: a counter from 0 to 255, and the minute in which it was brought up to date::
 
       bit   60   8..59                  0..7
@@ -12,29 +12,29 @@ in milliseconds since 1970. The others remember something else in its place:
   A key begins with 5. An access adds 1 with a chance that falls as the counter rises, by
   ``lfu-log-factor``; each ``lfu-decay-time`` minutes without one take 1 away.
 
-When the policy changes, keys keep what they have. Each is understood, whatever policy it is of.
+When the policy changes, keys keep what they have. Both forms are understood under every policy.
 
-**Which key goes first.** A round takes some keys by chance and puts the best of them, those that
-are missed least, into a pool of 16. The best in the pool goes, if it is still as good as it was: a
-key that was used since then is dropped from the pool. So the pool comes close to the best of all,
-as in Redis. By deadline nothing is left to chance: the nearest one is known.
+**Which key goes first.** A round takes random keys and puts the best of them, those that are missed
+least, into a pool of 16. The best in the pool goes, if it is still as good as it was: a key that
+was used since then is dropped from the pool. So the pool comes close to the best of all, as in
+Redis. By deadline nothing is left to chance, because the nearest deadline is known.
 
-Streams are no cache: they go only when nothing else is there, and whole. What other regions have
-a copy of never goes.
+Streams go only when nothing else is left, and whole, because they are no cache. Data that other
+regions have a copy of never goes.
 
-**Evicting.** Before a command is run, keys go until what is in use is within ``maxmemory``. Each
-key goes like one that is deleted: it is recorded as DEL, ``evicted`` is its event, watches fail,
-and clients that wait for it are looked at. Its change ends before the next key goes.
+**Evicting.** Before a command is run, keys go until the memory in use is within ``maxmemory``. A
+key goes as if deleted: it is recorded as DEL, ``evicted`` is its event, watches fail, and clients
+that wait for it are looked at. Its change ends before the next key goes.
 
 As in Redis, that happens before any command, also before one that only reads. It takes no longer
 than ``maxmemory-eviction-tenacity`` says; then commands go on, and the rest is done between them.
 Where nothing can go, commands that need memory are refused. Nothing is evicted while data is being
-loaded, while writes are paused, while a command or a script is half way, and in a replica,
-unless ``replica-ignore-maxmemory`` is off.
+loaded, while writes are paused, while a command or a script is half way, and in a replica, unless
+``replica-ignore-maxmemory`` is off.
 
-**Clients.** ``maxmemory-clients`` is a bound for what all clients together take. Beyond it clients
-are closed, the largest first, until the others keep within it. Those that called CLIENT NO-EVICT
-count, too, but stay.
+**Clients.** ``maxmemory-clients`` bounds the memory of all clients together. Beyond it clients are
+closed, the largest first, until the others keep within it. Those that called CLIENT NO-EVICT count,
+too, but stay.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ def last_ms(usage: int) -> int:
 
 
 def counted(counter: int, now_ms: int) -> int:
-    """The usage of a key that has this counter now."""
+    """Return the usage of a key that has this counter now."""
     return int(_COUNTED) + (max(0, now_ms) // _MINUTE_MS << 8) + counter
 
 
 def counter_of(usage: int, now_ms: int, decay_minutes: int) -> int:
-    """The counter of a key by now."""
+    """Return the present value of a key's counter."""
     counter = usage & COUNTER_MAX if usage >= int(_COUNTED) else _FIRST
     if not decay_minutes:
         return counter
@@ -113,18 +113,16 @@ class Frequencies(Usage):
         return counted(counter, int(now_ms))
 
     def of_replaced(self, usage: i64, now_ms: i64) -> i64:
-        """Another value does not make another key."""
         return self.of_asked(usage, now_ms)
 
 
 class LastWrites(Usage):
-    """Notes when keys get other values, and leaves them alone when they are read."""
+    """Keeps the time of the last change of a key, which reading does not change."""
 
     def of_new(self, now_ms: i64) -> i64:
         return now_ms
 
     def of_asked(self, usage: i64, now_ms: i64) -> i64:
-        """Whoever reads a key does not change it."""
         return usage
 
     def of_replaced(self, usage: i64, now_ms: i64) -> i64:
@@ -139,7 +137,6 @@ class WriteClock(Listener):
         self._clock: Final = clock
 
     def asks_for_events(self) -> bool:
-        """Return False: what the change was does not matter."""
         return False
 
     def heard(self, change: Change) -> None:
@@ -153,7 +150,7 @@ class WriteClock(Listener):
             table.use(slot, self._clock.now_ns // 1_000_000)
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
-        """The keys bring their times with them."""
+        """Do nothing, because the keys bring their times with them."""
 
 
 POOL: Final = 16
@@ -164,11 +161,7 @@ Choice = tuple[Keyspace, bytes]
 
 
 class Pool:
-    """The best candidates so far, by one policy.
-
-    Attributes:
-        looks_on: none was found yet, though there may be one: it pays to ask again.
-    """
+    """The best candidates by one policy; ``looks_on``: none was found, but a further call may."""
 
     def __init__(self, server: Server) -> None:
         self._server: Final = server
@@ -182,7 +175,7 @@ class Pool:
         self.looks_on = False
 
     def choose(self, policy: bytes, now_ms: int) -> Choice | None:
-        """The key that is to go by a policy other than ``noeviction``; None where there is none."""
+        """Return the next key to evict, or None; the policy must not be ``noeviction``."""
         self.looks_on = False
         if policy != self._policy:
             self._policy = policy
@@ -194,7 +187,6 @@ class Pool:
         return self._choose(True, now_ms)
 
     def _choose(self, lasting: bool, now_ms: int) -> Choice | None:
-        """As ``choose``, among what lasts or among the others."""
         dbs = [db for db in self._server.data.dbs if self._has_any(db, lasting)]
         if not dbs:
             return None
@@ -219,14 +211,12 @@ class Pool:
         return self._walk(lasting)
 
     def _has_any(self, db: Keyspace, lasting: bool) -> bool:
-        """Return whether a database may have a key that could go."""
         table = db.table
         if self._needs_deadline:
             return db.volatile > 0
         return table.lasting > 0 if lasting else table.count > table.lasting
 
     def _sample(self, db: Keyspace, lasting: bool) -> list[bytes]:
-        """Some keys of a database, by chance: as many as ``maxmemory-samples`` were looked at."""
         found: list[bytes] = []
         table = db.table
         for _ in range(self._server.config.maxmemory_samples if table.count else 0):
@@ -246,7 +236,6 @@ class Pool:
         return _is_to_go(db.table.value_at(slot), lasting)
 
     def _score(self, db: Keyspace, key: bytes, now_ms: int) -> int:
-        """Return how well a key can be missed: the more, the better."""
         if self._policy == b"volatile-ttl":
             return -db.deadline_ms(key)
         usage = int(db.table.usage_of(db.table.find(key)))
@@ -268,7 +257,7 @@ class Pool:
             del best[0]
 
     def _take(self, lasting: bool, now_ms: int) -> Choice | None:
-        """The best of the pool that is as good as it was."""
+        """Return the best of the pool that is as good as it was."""
         best = self._best
         while best:
             score, index, key = best.pop()
@@ -278,7 +267,7 @@ class Pool:
         return None
 
     def _walk(self, lasting: bool) -> Choice | None:
-        """The next key that can go, where those that can are so few that chance finds none."""
+        """Return the next key that can go, where these are so few that chance finds none."""
         dbs = self._server.data.dbs
         total = sum([len(db) for db in dbs])
         for _ in range(min(_WALKED, total + len(dbs))):
@@ -300,7 +289,6 @@ class Pool:
 
 
 def _soonest(dbs: list[Keyspace], lasting: bool) -> Choice | None:
-    """The key with the nearest deadline of some database, unless none of these may go."""
     found: Choice | None = None
     found_ms: i64 = 0
     for db in dbs:
@@ -316,17 +304,16 @@ def _soonest(dbs: list[Keyspace], lasting: bool) -> Choice | None:
 
 
 def _is_to_go(value: object, lasting: bool) -> bool:
-    """Return whether a value may go, among what lasts or among the others."""
     return (isinstance(value, Value) and value.is_lasting()) == lasting
 
 
 log: Final = logging.getLogger("headrace")
 _STAY: Final = NO_EVICT | REPLICA
-_LEAST_BYTES: Final = 128 * 1024  # with less nobody could talk to the server any more
+_LEAST_BYTES: Final = 128 * 1024  # with less no client could talk to the server any more
 
 
 def limit_bytes(config: Config) -> int:
-    """How much that is; 0 is no limit. A percentage, which is kept below zero, is of maxmemory."""
+    """Return the limit in bytes, 0 for none; a percentage of maxmemory is kept below zero."""
     limit = config.maxmemory_clients
     if limit < 0:
         limit = config.maxmemory * -limit // 100
@@ -336,8 +323,7 @@ def limit_bytes(config: Config) -> int:
 def evict_clients(server: Server, limit: int, at_hand: Session | None, argv_bytes: int) -> None:
     """Disconnect clients, the largest first, until the others keep within the limit.
 
-    Args:
-        at_hand: the client that is being served, with a request of ``argv_bytes``.
+    ``at_hand`` is the client that is being served, with a request of ``argv_bytes``.
     """
     account = server.account
     if account.clients_bytes() <= limit:
@@ -439,7 +425,6 @@ class RoomMaking(Evicting):
             counters.end_excess(self._server.clock.monotonic_ms())
 
     def _evict(self) -> bool:
-        """Evict keys until there is room or the time is up; False where there are none to go."""
         server = self._server
         policy = server.config.maxmemory_policy
         self.has_more = False

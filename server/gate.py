@@ -1,4 +1,4 @@
-"""Why requests have to be looked at before they run."""
+"""The reasons to look at requests before they run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRICT_SLOTS: Final = 1 << 12  # the keys of a request have to be of one slot: C
 SCRIPT_AT_WORK: Final = 1 << 11  # a script has run for so long that others are refused: BUSY
 CLIENTS_LIMITED: Final = 1 << 13  # maxmemory-clients is set
 FOLLOWS: Final = 1 << 14  # a replica, which clients may not write to: READONLY
-LINK_DOWN: Final = 1 << 15  # a replica that does not hear of its master: MASTERDOWN, maybe
+LINK_DOWN: Final = 1 << 15  # a replica without a link to its master: MASTERDOWN, maybe
 KEYS_MEASURED: Final = 1 << 16  # HOTKEYS looks for keys that cost much
 NEWCOMERS: Final = 1 << 17  # connections were accepted that have no session yet
 
@@ -31,16 +31,15 @@ class Work:
 
     @abstractmethod
     def finish_now(self) -> None:
-        """Run all the rest, while everybody waits."""
+        """Run all the rest, while all clients wait."""
 
 
 class Gate:
-    """What every request has to pass; while there is no reason to look, all take the fast path.
+    """A check that every request has to pass; without any reason to look, all take the fast path.
 
     Attributes:
-        reasons: the bits above.
-        work: what is being run in slices, if anything is.
-        busy: what clients are answered while a script is at work.
+        reasons: the bits above; work: the request that is being run in slices, if any.
+        busy: the reply to clients while a script is at work.
     """
 
     def __init__(self) -> None:
@@ -49,7 +48,7 @@ class Gate:
         self.busy = b""
 
     def finish_work(self) -> None:
-        """Run all that is left of what is being run in slices."""
+        """Run the rest of the request that is being run in slices."""
         if self.work is not None:
             self.work.finish_now()
 

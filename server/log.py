@@ -36,7 +36,7 @@ log: Final = logging.getLogger("headrace")
 
 
 def _text(record: logging.LogRecord) -> str:
-    """Return what a record says: no word of a client begins a line, or speaks to a terminal."""
+    """Return a record's text, in which no client's word begins a line or controls a terminal."""
     text = record.getMessage()
     if text.isprintable():
         return text
@@ -50,14 +50,12 @@ def _shown(char: str) -> str:
 class LineFormatter(logging.Formatter):
     """One line per record, and behind it the traceback where there is one.
 
-    Attributes:
-        hides_data: the text of an exception is left out, because it may be a client's data.
+    ``hides_data``: the text of an exception is left out, because it may be a client's data.
     """
 
     hides_data: ClassVar[bool] = False
 
     def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  (logging's name)
-        """The traceback."""
         kind, _, trace = ei
         if not LineFormatter.hides_data or kind is None:
             return super().formatException(ei)
@@ -66,7 +64,6 @@ class LineFormatter(logging.Formatter):
         return "".join(traceback.format_tb(trace)) + kind.__name__
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
         level = record.levelno
         mark = "."
         if level >= logging.WARNING:
@@ -87,8 +84,7 @@ class SyslogHandler(logging.Handler):
     """Sends records to syslog, which notes the time and the process itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one."""
-        import syslog  # late: few want it
+        import syslog  # late: it is rarely wanted
 
         level = record.levelno
         priority = syslog.LOG_DEBUG
@@ -105,11 +101,7 @@ class SyslogHandler(logging.Handler):
 
 
 def use_syslog(ident: bytes, facility: bytes) -> None:
-    """Send the log to syslog, too.
-
-    Args:
-        facility: a word of ``syslog-facility``.
-    """
+    """Send the log to syslog, too; ``facility``: a word of ``syslog-facility``."""
     import syslog
 
     number: int = getattr(syslog, f"LOG_{facility.decode().upper()}")

@@ -1,8 +1,8 @@
-"""What a server is to others that hold the same data: a master, a replica, or alone.
+"""The role of a server among others that hold the same data: a master, a replica, or alone.
 
-The data has an ID, and its changes are a stream of bytes, in which an offset says how far somebody
-has come. What does the work is imported with the first replica or master: many servers never have
-one (``server.replication``).
+The data has an ID, and its changes are a stream of bytes; an offset in it says how far a server has
+come. The code behind these classes, ``server.replication``, is imported with the first replica or
+master, because many servers never have one.
 """
 
 from __future__ import annotations
@@ -23,23 +23,19 @@ NO_OFFSET: Final = -1
 
 
 def new_id() -> bytes:
-    """An ID that no other data has."""
+    """Return an ID that no other data has."""
     return os.urandom(20).hex().encode()
 
 
 class BacklogFigures:
-    """What INFO shows of the latest part of the stream.
-
-    Attributes:
-        first: the offset of the first byte that is kept; size: how many are.
-    """
+    """The latest ``size`` bytes of the stream, from the offset ``first``, for INFO."""
 
     def __init__(self, first: int, size: int) -> None:
         self.first: Final = first
         self.size: Final = size
 
 
-# What FAILOVER is doing, as INFO shows it.
+# The states of FAILOVER, as INFO shows them.
 NO_FAILOVER: Final = b"no-failover"
 FAILOVER_WAITS: Final = b"waiting-for-sync"
 FAILOVER_UNDER_WAY: Final = b"failover-in-progress"
@@ -50,15 +46,10 @@ class Failover:
 
     @abstractmethod
     def begin(self, host: bytes, port: int, timeout_ms: int, is_forced: bool) -> None:
-        """Begin to wait for a replica.
+        """Begin to wait for the replica ``host``, or for any if that is empty.
 
-        Args:
-            host: of the one that is to be the master; empty for any.
-            timeout_ms: how long to wait; 0 is without an end.
-            is_forced: go on then, even if it lacks something.
-
-        Raises:
-            CommandError: there is no such replica, or it is none to do that with.
+        ``timeout_ms`` is 0 without an end. ``is_forced``: go on then, even if it lacks something.
+        Raises CommandError: there is no such replica, or it cannot become the master.
         """
 
     @abstractmethod
@@ -67,27 +58,27 @@ class Failover:
 
     @abstractmethod
     def succeed(self) -> None:
-        """The other one is the master."""
+        """Note that the other server is the master."""
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
-        """Look whether the replica has all."""
+        """Check whether the replica has everything."""
 
 
 class Replicas:
-    """Those that copy from this server."""
+    """The servers that copy from this one."""
 
     @abstractmethod
     def attach(self, session: Session, data_id: bytes, offset: int) -> None:
-        """Let a client be a replica, which has the data up to there, or nothing."""
+        """Make a client a replica; it has the data up to ``offset``, or nothing."""
 
     @abstractmethod
     def acknowledge(self, session: Session, offset: int, on_disk: int) -> None:
-        """A replica tells how far it is."""
+        """Note how far a replica is."""
 
     @abstractmethod
     def end_offset(self) -> int:
-        """Return how long the stream is."""
+        """Return the length of the stream."""
 
     @abstractmethod
     def count(self) -> int:
@@ -99,31 +90,30 @@ class Replicas:
 
     @abstractmethod
     def info(self) -> list[bytes]:
-        """A line of INFO for each."""
+        """Return a line of INFO for each."""
 
     @abstractmethod
     def rows(self) -> list[object]:
-        """An element of the reply of ROLE for each."""
+        """Return an element of the reply of ROLE for each."""
 
     @abstractmethod
     def backlog(self) -> BacklogFigures | None:
-        """Return what is kept of the stream; None where nothing is."""
+        """Return the part of the stream that is kept; None where none is."""
 
     @abstractmethod
     def place(self) -> StreamPlace | None:
-        """Return where in the stream the data is now; None where there is no stream."""
+        """Return the data's present place in the stream; None where there is no stream."""
 
     @abstractmethod
     def resume(self, place: StreamPlace, follows: bool) -> None:
-        """The data is what it was there, before the process ended.
+        """Go on with the data of a place in the stream, which was there before the process ended.
 
-        Args:
-            follows: it goes on as the data of a master; else it is the master's, under another ID.
+        ``follows``: as the data of a master; else it is the master's, under another ID.
         """
 
     @abstractmethod
     def backlog_bytes(self) -> int:
-        """Return how much is kept of the stream."""
+        """Return how many bytes of the stream are kept."""
 
     @abstractmethod
     def unread_bytes(self) -> int:
@@ -131,7 +121,7 @@ class Replicas:
 
     @abstractmethod
     def feed(self, db: int, record: list[bytes]) -> None:
-        """Let them have what is no change of the data, and so stands in no file."""
+        """Send replicas a record that changes no data, and so stands in no file."""
 
     @abstractmethod
     def acknowledged(self, offset: int, on_disk: bool) -> int:
@@ -139,29 +129,28 @@ class Replicas:
 
     @abstractmethod
     def lagging(self, offset: int) -> int:
-        """Return how many of those that tell how far they are lack something up to there."""
+        """Return how many of those that report their offset lack something up to this one."""
 
     @abstractmethod
     def ask_for_acks(self) -> None:
-        """Let all tell now how far they are."""
+        """Ask all to report now how far they are."""
 
     @abstractmethod
     def wait_for(
         self, client: Sleeper, parked: Parked, wanted: int, local: int, offset: int
     ) -> None:
-        """Answer a client when so many have the stream up to there.
+        """Answer a client when so many replicas have the stream up to ``offset``.
 
-        Args:
-            local: of WAITAOF: whether it waits for this server's disk, too; below 0 for WAIT.
+        ``local``: of WAITAOF: whether it waits for this server's disk, too; below 0 for WAIT.
         """
 
     @abstractmethod
     def synced(self, client: Sleeper) -> None:
-        """What a client of WAITAOF waits for is on this server's disk."""
+        """Note that a client of WAITAOF has its writes on this server's disk."""
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
-        """Do what is to be done from time to time."""
+        """Do the periodic work."""
 
     @abstractmethod
     def flush(self) -> None:
@@ -169,7 +158,7 @@ class Replicas:
 
     @abstractmethod
     def settings_changed(self) -> str | None:
-        """A parameter has another value."""
+        """Apply the new value of a parameter."""
 
 
 @trait
@@ -178,39 +167,31 @@ class Relay:
 
     @abstractmethod
     def stop_recording(self) -> bool:
-        """Take no more records; whether the stream says all that the data is."""
+        """Stop recording; return whether the stream holds every change of the data."""
 
     @abstractmethod
     def relay(self, wire: bytes) -> None:
-        """Take what comes next, as the master has sent it."""
+        """Add the next bytes of the stream, as the master has sent them."""
 
     @abstractmethod
     def go_on(self, data_id: bytes) -> None:
-        """The data has this ID from here on."""
+        """Give the data this ID from here on."""
 
     @abstractmethod
     def stop_relaying(self) -> None:
-        """All data is about to be other data: the replicas have to begin anew."""
+        """Disconnect the replicas, because all data is about to be replaced."""
 
     @abstractmethod
     def begin_at(self, data_id: bytes, offset: int) -> None:
-        """The data is this, up to this offset."""
+        """Set the ID of the data and its offset."""
 
     @abstractmethod
     def lead(self, knows_stream: bool) -> None:
-        """Record again, under an ID of our own.
-
-        Args:
-            knows_stream: whether the stream says all that the data is.
-        """
+        """Record again, under an ID of our own. ``knows_stream``: the stream holds every change."""
 
 
 class Following:
-    """What a server does that follows another one.
-
-    Attributes:
-        is_on: it follows one; host, port: which.
-    """
+    """The replica's side of replication; ``is_on``: it follows ``host`` and ``port``."""
 
     def __init__(self) -> None:
         self.is_on = False
@@ -218,20 +199,16 @@ class Following:
         self.port = 0
 
     def is_at(self, host: bytes, port: int) -> bool:
-        """Return whether that is the one that is followed."""
+        """Return whether that is the server that is followed."""
         return self.is_on and self.host.lower() == host.lower() and self.port == port
 
     @abstractmethod
     def follow(self, host: bytes, port: int, db: int = 0) -> None:
-        """Follow this one from now on.
-
-        Args:
-            db: the number of the database that the stream of the data is in.
-        """
+        """Follow this server from now on; its stream goes on in database ``db``."""
 
     @abstractmethod
     def lead(self) -> None:
-        """Follow nobody any more, with the data that there is."""
+        """Follow no other server any more, with the data that there is."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -239,36 +216,33 @@ class Following:
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
-        """Do what is to be done from time to time."""
+        """Do the periodic work."""
 
     @abstractmethod
     def link_is_up(self) -> bool:
-        """Return whether what the master does comes at once."""
+        """Return whether the master's changes arrive at once."""
 
     @abstractmethod
     def stream_db(self) -> int:
-        """The number of the database that the stream is in."""
+        """Return the number of the database that the stream is in."""
 
     @abstractmethod
     def row(self) -> list[object]:
-        """The reply of ROLE."""
+        """Return the reply of ROLE."""
 
     @abstractmethod
     def info(self) -> list[bytes]:
-        """Lines of INFO."""
+        """Return lines of INFO."""
 
 
 class Role:
-    """What this server is.
+    """The role of this server.
 
     Attributes:
         id: of the data; its changes since the stream began are the same wherever it is that.
-        second_id: what it was before, up to ``second_offset``.
-        replicas: who copies from here; None before the first one.
-        following: what it does as a replica; None where it never was one.
+        second_id: what it was before, up to ``second_offset``; failover: the state of FAILOVER.
+        replicas, following, failover_job: None until ``make_...`` makes them, when first wanted.
         resumed_db: the database that the stream was in where the last process ended.
-        failover: what FAILOVER is doing; failover_job: what does it; None before the first one.
-        make_replicas, make_following, make_failover: make that ready.
     """
 
     def __init__(self) -> None:
@@ -285,7 +259,7 @@ class Role:
         self.make_following: Callable[[], Following] | None = None
 
     def ready_replicas(self) -> Replicas:
-        """Return what replicas are sent from, made ready by the first of them."""
+        """Return the replicas' part, which is made with the first replica."""
         replicas = self.replicas
         if replicas is None:
             assert self.make_replicas is not None
@@ -294,7 +268,7 @@ class Role:
         return replicas
 
     def ready_following(self) -> Following:
-        """Return what makes a replica, made ready when that is first wanted."""
+        """Return the replica's side, which is made when it is first wanted."""
         following = self.following
         if following is None:
             assert self.make_following is not None
@@ -303,7 +277,7 @@ class Role:
         return following
 
     def ready_failover(self) -> Failover:
-        """Return what changes the roles, made ready when that is first wanted."""
+        """Return the failover part, which is made when it is first wanted."""
         failover = self.failover_job
         if failover is None:
             assert self.make_failover is not None
@@ -317,7 +291,7 @@ class Role:
         return self.following is not None and self.following.is_on
 
     def stream_db(self) -> int:
-        """The number of the database that the stream of a master is in.
+        """Return the number of the database that the stream of a master is in.
 
         It is 0 where there is no master: a stream of our own begins by saying its database.
         """
@@ -325,35 +299,35 @@ class Role:
         return following.stream_db() if following is not None and following.is_on else 0
 
     def place(self) -> StreamPlace | None:
-        """Return where in the stream the data is now; None where there is no stream."""
+        """Return the data's present place in the stream; None where there is no stream."""
         return None if self.replicas is None else self.replicas.place()
 
     def backlog_bytes(self) -> int:
-        """Return how much is kept of the stream."""
+        """Return how many bytes of the stream are kept."""
         return 0 if self.replicas is None else self.replicas.backlog_bytes()
 
     def unread_bytes(self) -> int:
-        """Return how much of it waits for replicas."""
+        """Return how many bytes of it wait for replicas."""
         return 0 if self.replicas is None else self.replicas.unread_bytes()
 
     def offset(self) -> int:
-        """Return how long the stream is."""
+        """Return the length of the stream."""
         return 0 if self.replicas is None else self.replicas.end_offset()
 
     def become(self, data_id: bytes) -> None:
-        """Be the data of another server."""
+        """Take over the ID of another server's data."""
         self.id = data_id
         self.second_id = NO_ID
         self.second_offset = NO_OFFSET
 
     def renamed(self, data_id: bytes, offset: int) -> None:
-        """The data has another ID from this byte of the stream on."""
+        """Give the data another ID from this byte of the stream on."""
         self.second_id = self.id
         self.second_offset = offset
         self.id = data_id
 
     def change_id(self) -> None:
-        """Be other data from here on, with nothing in common with what was before."""
+        """Give the data a new ID, because it has nothing in common with what was before."""
         self.id = new_id()
         self.second_id = NO_ID
         self.second_offset = NO_OFFSET

@@ -1,7 +1,7 @@
-"""What the server keeps ready from its configuration, and keeps up to date when that changes.
+"""Values that the server derives from its configuration, and updates when that changes.
 
-Most parameters are read where they are needed. Those here are turned into something else first,
-or are looked at so often that the server holds them in its own attributes.
+Most parameters are read where they are needed. Those here are turned into something else first, or
+are looked at so often that the server holds them in its own attributes.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Settings:
         return None
 
     def take_tracking_limit(self) -> str | None:
-        """Remember no more keys of clients that track than that."""
+        """Limit the keys that are remembered for clients that track."""
         self._server.tracking.bound()
         return None
 
@@ -138,7 +138,7 @@ class Settings:
         return None
 
     def take_eviction_policy(self) -> str | None:
-        """Remember what the new policy asks for of how keys are used."""
+        """Keep the usage of keys that the new policy needs."""
         server = self._server
         policy = self._config.maxmemory_policy
         usage: Usage | None = None
@@ -166,7 +166,7 @@ class Settings:
         return None
 
     def take_backlog(self) -> str | None:
-        """Keep as much of the stream as is asked for."""
+        """Keep as much of the stream as is configured."""
         replicas = self._server.role.replicas
         return None if replicas is None else replicas.settings_changed()
 
@@ -176,7 +176,7 @@ class Settings:
         return None
 
     def take_slowness(self) -> str | None:
-        """Find the shortest time that SLOWLOG or LATENCY wants to hear of."""
+        """Set the shortest time that SLOWLOG or LATENCY has to see."""
         slow_us = self._config.slowlog_log_slower_than
         slow_ns = slow_us * 1000 if slow_us >= 0 else NEVER_NS
         threshold_ms = self._config.latency_monitor_threshold
@@ -187,12 +187,12 @@ class Settings:
         return None
 
     def take_slowlog_length(self) -> str | None:
-        """Forget what no longer fits into SLOWLOG."""
+        """Drop the commands that no longer fit into SLOWLOG."""
         self._server.statistics.slowlog.trim(self._config.slowlog_max_len)
         return None
 
     def take_histograms(self) -> str | None:
-        """As in Redis, which would have had to count all the time."""
+        """Refuse histograms at run time, as Redis does, which has to count from the start."""
         return STARTS_WITHOUT if self._config.key_memory_histograms else None
 
     def take_latency_tracking(self) -> str | None:
@@ -217,7 +217,7 @@ class Settings:
         return None
 
     def take_list_limits(self) -> str | None:
-        """Cut lists by the new limit, those that are short so far."""
+        """Cut lists by the new limit; that goes for lists that are short so far, too."""
         self._server.data.list_limits = ListLimits(self._config.list_max_listpack_size)
         return None
 
@@ -230,7 +230,7 @@ class Settings:
         return None
 
     def take_password(self) -> str | None:
-        """Let it be the default user's; those who are in need not log in again."""
+        """Set the default user's password; clients that are logged in need not log in again."""
         server = self._server
         server.users.set_password(self._config.requirepass)
         settle_all(server.clients, server.users)
@@ -242,7 +242,7 @@ class Settings:
         return None
 
     def take_bulk_length(self) -> str | None:
-        """Bound the words of connected clients too."""
+        """Bound the words of connected clients, too."""
         for session in self._server.clients.sessions.values():
             session.peer.bound_words(self._config.proto_max_bulk_len)
         return None

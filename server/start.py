@@ -20,7 +20,7 @@ from headrace.server.process.system import (
 
 
 def start(words: list[bytes]) -> int:
-    """Serve as the words of a command line say, until somebody stops it; the exit code."""
+    """Serve as the words of a command line say, until stopped; return the exit code."""
     hide_passwords(words)
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the start without a traceback
@@ -33,20 +33,20 @@ def start(words: list[bytes]) -> int:
 
 
 def load_config(words: list[bytes]) -> Config:
-    """The configuration that a command line asks for. Raises: ConfigError."""
+    """Return the configuration that a command line asks for. Raises: ConfigError."""
     arguments = Arguments(words)
     stdin = sys.stdin.buffer.read() if arguments.from_stdin else b""
     config = Config()
     defaults = os.environb.get(DEFAULTS.encode(), b"")
     if os.path.basename(sys.argv[0]) == "redis-server":
-        # A link of that name stands in for Redis, and whoever starts it knows where its data is.
+        # A link of that name replaces Redis, whose data is then where its starter expects it.
         defaults = b"dbfilename dump.rdb\n" + defaults
     Loader(config).load(arguments, stdin, defaults)
     return config
 
 
 def run(config: Config) -> int:
-    """Set up what belongs to the process, then serve; the exit code."""
+    """Set up what belongs to the process, then serve; return the exit code."""
     place = os.getcwd()
     # Paths in the configuration are relative to the folder of the data.
     os.chdir(config.dir)
@@ -74,7 +74,7 @@ def run(config: Config) -> int:
 
 
 def go_to_background() -> None:
-    """Let whoever started the process go on; its child is the server, of no terminal."""
+    """Let the caller of the process go on; its child is the server, of no terminal."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -86,7 +86,7 @@ def go_to_background() -> None:
 
 
 def fit_clients(config: Config) -> bool:
-    """Lower ``maxclients`` to what the system allows; False when that is nobody."""
+    """Lower ``maxclients`` to what the system allows; False when that is none."""
     possible = clients_possible(config.maxclients)
     if not possible:
         log.log.critical("The limit of open files is too low to serve any client: see ulimit -n")
@@ -102,7 +102,7 @@ def fit_clients(config: Config) -> bool:
 
 
 def refuse_clients(wanted: int) -> str | None:
-    """Why so many clients cannot be served, or None."""
+    """Return why so many clients cannot be served, or None."""
     possible = clients_possible(wanted)
     if possible >= wanted:
         return None

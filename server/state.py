@@ -1,4 +1,4 @@
-"""The server: its parts, what concerns several of them, and what they ask of the process."""
+"""The server: its parts, what concerns several of them, and what they need from the process."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class Host(Turn):
     """Timers, the turns of the event loop, and the end of the process."""
 
     def wake_at(self, deadline_ms: int) -> None:
-        """Have waits looked at when ``monotonic_ms`` has come to this, or sooner."""
+        """Look at waits when ``monotonic_ms`` has come to this, or sooner."""
 
     def flush_soon(self) -> None:
-        """Have the sessions in ``flushing`` flushed at the end of this turn."""
+        """Flush the sessions in ``flushing`` at the end of this turn."""
 
     def flush_now(self) -> None:
         """Flush the sessions in ``flushing``, now or when more of them have come."""
 
     def publish_soon(self) -> None:
-        """Have other regions get to know what was acknowledged, after ``aa-ack-interval-ms``."""
+        """Send other regions what was acknowledged, after ``aa-ack-interval-ms``."""
 
     def answered(self) -> None:
-        """A lone client, which waits for each answer before it asks again, has its answer."""
+        """Note that a lone client has its answer; it waits for each before it asks again."""
 
     def lend_files(self) -> None:
-        """Let descriptors go that are kept for files which are about to be opened."""
+        """Free descriptors that are kept for files which are about to be opened."""
 
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
@@ -58,17 +58,17 @@ class Host(Turn):
         """End the process at once, with nothing saved."""
 
     def ask_to_end(self, number: int) -> None:
-        """A signal asks for the end of the process."""
+        """Handle a signal that asks for the end of the process."""
 
     def notify_supervisor(self, status: str) -> None:
         """Report what the process is doing to its supervisor."""
 
     def supervisor(self) -> bytes:
-        """The supervisor, as INFO shows it."""
+        """Return the supervisor, as INFO shows it."""
         return b"no"
 
     def loop_name(self) -> bytes:
-        """Which event loop runs, as INFO shows it."""
+        """Return the name of the event loop, as INFO shows it."""
         return b"none"
 
 
@@ -76,15 +76,15 @@ log: Final = logging.getLogger("headrace")
 
 
 class Neighbours:
-    """What a server has to do with other regions; see ``regions``."""
+    """A server's relations to other regions; see ``regions``."""
 
     @abstractmethod
     def refused(self, host: str, reason: str) -> None:
-        """A region that called from a host was refused: the log says so, the same once an hour."""
+        """Log that a region that called from a host was refused; the same at most once an hour."""
 
 
 class ScriptFigures:
-    """How many scripts and functions there are, and what they take.
+    """The numbers of scripts and functions, and the memory that they take.
 
     Attributes:
         interpreter_bytes: what Lua holds for scripts; functions_bytes: for functions.
@@ -106,27 +106,22 @@ PARAMETERS: Final = b"parameters"
 
 
 class Scripting:
-    """The scripts and functions of a server; see ``server.scripting``.
-
-    Attributes:
-        allows_all: scripts may call what is not for scripts.
-        runs: how many scripts and functions have been begun.
-    """
+    """The scripts and functions of a server; ``allows_all``: they may call all commands."""
 
     def __init__(self) -> None:
         self.allows_all = False
         self.runs = 0
 
     def figures(self) -> ScriptFigures:
-        """Return what there is to say of them. Complexity: O(how many)."""
+        """Return their figures. Complexity: O(scripts + functions)."""
         raise NotImplementedError
 
     def codes(self) -> list[bytes]:
-        """The libraries of functions, as they were loaded."""
+        """Return the libraries of functions, as they were loaded."""
         raise NotImplementedError
 
     def holds_scripts(self) -> bool:
-        """Return whether SCRIPT LOAD has loaded one that was not forgotten."""
+        """Return whether a script that SCRIPT LOAD has loaded is still there."""
         raise NotImplementedError
 
     def forget_functions(self) -> None:
@@ -134,30 +129,22 @@ class Scripting:
         raise NotImplementedError
 
     def flags_of(self, flags: int, name: bytes, argv: list[bytes]) -> int:
-        """The flags by which a request is admitted that runs a script.
-
-        Args:
-            flags, name: of its command.
-        """
+        """Return the flags that admit a request that runs a script; ``flags``: its command's."""
         raise NotImplementedError
 
     def take_back(self, codes: list[bytes], replaces: bool) -> None:
-        """Have the libraries of a file.
+        """Load the libraries of a file, in the place of the present ones if ``replaces`` is set.
 
-        Args:
-            replaces: they take the place of those that are there; otherwise that is an error.
-
-        Raises:
-            CommandError: one is none any more, or is there already.
+        Raises CommandError: one cannot be loaded, or is there already and ``replaces`` is not set.
         """
         raise NotImplementedError
 
 
 class Evicting:
-    """What makes room where ``maxmemory`` is reached; see ``server.eviction``.
+    """Makes room where ``maxmemory`` is reached; see ``server.eviction``.
 
     Attributes:
-        short: there was none to be made before the current command.
+        short: no room could be made before the current command.
         has_more: there is more to evict, between commands.
         room_bytes: how much was left below the limit before the present command.
     """
@@ -168,27 +155,25 @@ class Evicting:
         self.room_bytes = 0
 
     def fits_until(self, requests: list[list[bytes]], at: i64, end: i64) -> i64:
-        """Where requests stop before which the limit is kept, whatever those before them add.
+        """Return the index before which requests keep the limit, whatever they add to the data.
 
-        The one at ``at`` is the present command.
+        The request at ``at`` is the present command.
         """
         raise NotImplementedError
 
     def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
-        """Close clients and evict keys, if there is more in use than may be.
+        """Close clients and evict keys, if more memory is in use than allowed.
 
-        Args:
-            at_hand: the client that is about to be served, with a request of ``argv_bytes``.
+        ``at_hand`` is the client that is about to be served, with a request of ``argv_bytes``.
         """
         raise NotImplementedError
 
 
 class ShutdownOptions:
-    """How the server is to end; see SHUTDOWN.
+    """The options of SHUTDOWN.
 
-    Attributes:
-        save: with a snapshot in any case; nosave: in none; force: whatever fails.
-        now: without waiting for replicas.
+    ``save``: with a snapshot in any case; ``nosave``: in none; ``force``: whatever fails; ``now``:
+    without waiting for replicas.
     """
 
     def __init__(self, words: Collection[bytes]) -> None:
@@ -200,7 +185,7 @@ class ShutdownOptions:
 
 ENDS: Final = 0  # nothing more is run
 WAITS: Final = 1  # for replicas
-STAYS: Final = 2  # something is in the way of the end
+STAYS: Final = 2  # an obstacle prevents the end
 
 
 class Shutdown:
@@ -208,23 +193,22 @@ class Shutdown:
 
     @abstractmethod
     def begin(self, options: ShutdownOptions, on_stay: Callable[[], None] | None = None) -> int:
-        """End, or begin to wait; the outcome is one of those above.
+        """End, or begin to wait; return one of the outcomes above.
 
-        Args:
-            on_stay: is called where something turns out to be in the way, or it is called off.
+        ``on_stay`` is called where an obstacle appears later, or the end is called off.
         """
 
     @abstractmethod
     def await_with(self, session: Session) -> None:
-        """A client waits for the end: it gets an error if there is none."""
+        """Let a client wait for the end: it gets an error if the server does not end."""
 
     @abstractmethod
     def call_off(self) -> bool:
-        """Do not end; False where no end is waited for."""
+        """Cancel the end; False where none is waited for."""
 
     @abstractmethod
     def tick(self, now_ms: int) -> None:
-        """Look whether the wait is over."""
+        """Check whether the wait is over."""
 
 
 class Server:
@@ -232,34 +216,19 @@ class Server:
 
     One thread touches it, the event loop's; a command runs from start to end without giving way.
 
-    Args:
-        clock: where the time comes from; None is the system.
-
     Attributes:
-        config: what has been configured.
-        clock: the time.
-        gate: why requests have to be looked at before they run.
-        data: the databases.
-        blocking: clients that wait for keys.
-        clients: all clients.
-        users: who they may be; denials: what they were refused.
+        clock: the source of the time; None is the system.
+        gate: the reasons to look at requests before they run; blocking: clients that wait for keys.
+        users: who clients may be; denials: what they were refused.
         changes: where changes become known; watches, tracking and key_events listen there.
-        tracking: clients that are notified when what they have read changes.
-        account: what data and clients take.
-        statistics: what is counted and measured.
-        host: the process.
-        cron_paused: DEBUG has stopped what happens from time to time.
-        neighbours: what it has to do with other regions; None where it is no region.
-        cluster: the node that it is of a cluster; None without ``cluster-enabled``.
-        scripting: its scripts; None before the first one.
-        make_scripting: makes ready what runs them; None where requests are not run.
-        evicting: what evicts keys; None while ``maxmemory`` was never set.
-        make_evicting: makes that ready; None where requests are not run.
-        shutdown: ends the process; None where there is none to end.
-        stopping: nothing more is run.
+        account: the memory of data and clients.
+        cron_paused: DEBUG has stopped the periodic work.
+        neighbours: its relations to other regions; None where it is no region.
+        cluster: its node of a cluster; None without ``cluster-enabled``.
+        scripting: None before the first script; make_scripting: None where requests are not run.
+        evicting: None while ``maxmemory`` was never set; make_evicting: as make_scripting.
+        shutdown: ends the process; None where there is none to end; stopping: nothing more is run.
         unsaved: what clients have changed and no file holds, ``USERS`` and ``PARAMETERS``.
-        run_id: of this process.
-        role: what it is to servers that hold the same data.
     """
 
     def __init__(self, config: Config, clock: Clock | None = None) -> None:
@@ -296,15 +265,15 @@ class Server:
         self.run_id: Final = os.urandom(20).hex().encode()
 
     def mode(self) -> bytes:
-        """Return what kind of server this is, in Redis's words."""
+        """Return the kind of this server, in Redis's words."""
         return b"standalone" if self.cluster is None else b"cluster"
 
     def libraries(self) -> list[bytes]:
-        """The libraries of functions, as they were loaded."""
+        """Return the libraries of functions, as they were loaded."""
         return [] if self.scripting is None else self.scripting.codes()
 
     def ready_scripting(self) -> Scripting:
-        """What runs scripts, made ready by the first of them: it is large, and many need none."""
+        """Return the runner of scripts, which is made by the first one, because it is large."""
         scripting = self.scripting
         if scripting is None:
             assert self.make_scripting is not None
@@ -313,7 +282,7 @@ class Server:
         return scripting
 
     def ready_evicting(self) -> Evicting:
-        """Return what evicts keys, made ready when that may be needed."""
+        """Return the evicting part, which is made when it may first be needed."""
         evicting = self.evicting
         if evicting is None:
             assert self.make_evicting is not None
@@ -322,11 +291,11 @@ class Server:
         return evicting
 
     def script_figures(self) -> ScriptFigures:
-        """Return how many scripts there are, and what they take."""
+        """Return the figures of scripts, all 0 before the first one."""
         return ScriptFigures() if self.scripting is None else self.scripting.figures()
 
     def attach(self, host: Host) -> None:
-        """Belong to this process."""
+        """Set the process that this server belongs to."""
         self.host = host
         self.changes.turn = host
 
@@ -355,7 +324,7 @@ class Server:
     def stop_serving(self) -> None:
         """Execute nothing from here on, and answer no client that waits: what is saved is final.
 
-        What was executed before is still answered.
+        The replies to earlier requests are still sent.
         """
         self.stopping = True
         for session in self.clients.sessions.values():
@@ -363,7 +332,7 @@ class Server:
             session.special |= CLOSING
 
     def end_wait(self, session: Session, reply: object) -> None:
-        """End the wait of a request that is not run again; it counts now."""
+        """End the wait of a request that is not run again, and count its call now."""
         row = session.last_row
         if session.waiter is None or row is None:
             return
@@ -376,16 +345,16 @@ class Server:
         self.clients.unpark(session, reply)
 
     def limit_writes(self) -> None:
-        """Refuse writes while fewer replicas are there than are asked for, or take them again."""
+        """Refuse writes while too few replicas are connected, or accept them again."""
         config = self.config
         wanted = config.min_replicas_to_write if config.min_replicas_max_lag > 0 else 0
         if self.role.follows:
-            wanted = 0  # that is the master's to say
+            wanted = 0  # the master decides that
         replicas = self.role.replicas
         there = replicas.good() if wanted and replicas is not None else 0
         self.gate.set(NO_REPLICAS, there < wanted)
 
     def fail(self, reason: str) -> None:
-        """Stop the process rather than go on with what cannot be trusted."""
+        """Stop the process, because its state cannot be trusted any more."""
         log.critical("stopping: %s", reason)
         self.host.stop(1)

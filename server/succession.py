@@ -6,9 +6,9 @@ this process becomes that program: it ends as after SHUTDOWN, but keeps its list
 runs the program with the words of its own command line. A client that comes meanwhile waits in the
 queue of a socket, and is served by the successor.
 
-What no file holds would be lost: where a client has changed parameters, has changed users and not
-saved them, or has loaded a script, or the server has a replica, a master or other regions, it stays
-and logs how to start the successor.
+State that is in no file would be lost. So where a client has changed parameters, has changed users
+and not saved them, or has loaded a script, or the server has a replica, a master or other regions,
+the server stays and logs how to start the successor.
 """
 
 from __future__ import annotations
@@ -34,13 +34,9 @@ ABOVE: Final = 100  # descriptors from here on are free for a moment
 
 
 class Succession:
-    """Looks for the successor of one process.
+    """Looks for the successor of one process, which was started in the folder ``place``.
 
-    Args:
-        place: the folder in which the process was started.
-
-    Attributes:
-        sockets: those that the successor gets; none until it takes over.
+    ``sockets`` are those that the successor gets; none until it takes over.
     """
 
     def __init__(self, server: Server, listeners: Listeners, place: str) -> None:
@@ -79,7 +75,6 @@ class Succession:
                 )
 
     def _is_alone(self) -> bool:
-        """Return whether nobody and nothing would be lost with this process."""
         server = self._server
         if server.clients.sessions or self._listeners.shaking():
             return False

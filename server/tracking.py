@@ -1,23 +1,22 @@
-"""CLIENT TRACKING: clients that keep copies of what they read are told when it changes.
+"""CLIENT TRACKING: clients that keep copies of what they read are notified when it changes.
 
-A client is told in one of two ways. Mostly the server remembers which keys each client has read, in
-one table, and tells of each of them once. A client that asks for broadcasts is told of all keys
-that begin with its prefixes, and nothing is remembered for it.
+There are two ways. By default the server remembers in one table which keys each client has read,
+and reports each of them once. A client that asks for broadcasts gets all keys that begin with its
+prefixes, and nothing is remembered for it.
 
-What a client changes itself it is told of behind the reply to its request, the requests of one
+A client's own changes are reported to it behind the reply to its request, and those of a
 transaction or script behind the reply to the whole.
 
-**Broadcasts.** At the end of each turn of the event loop they get one message for each prefix, with
-all keys that have changed in this turn. What a client's user may not read then is left out, whoever
-gets its messages.
+**Broadcasts.** They leave at the end of each turn of the event loop, as one message for each
+prefix, with all keys that have changed in this turn. Keys that the client's user may not read then
+are left out, whichever client gets its messages.
 
 **The table.** Keys are known by their names alone, whatever database they are in. A key that has
-changed is forgotten. So a client is notified of it once, until it reads the key again.
-Clients that leave stay noted with what they have read: they are found to have left when they are to
-be told.
+changed is forgotten, so a client is notified of it once, until it reads the key again. Clients that
+leave stay in the table: that they have left is found out when they are to be notified.
 
-The table has a limit, ``tracking-table-max-keys``. Beyond it keys are taken out by chance, and
-their readers are told as if they had changed.
+Beyond the limit of the table, ``tracking-table-max-keys``, random keys are taken out, and their
+readers are notified as if these had changed.
 """
 
 from __future__ import annotations
@@ -42,10 +41,9 @@ _CHANNEL: Final = b"__redis__:invalidate"
 
 
 class Invalidation:
-    """A message that keys have changed; it is written once for each version of the protocol.
+    """A message that keys have changed; it is encoded once for each version of the protocol.
 
-    Args:
-        keys: which; None for all that there are. An empty list sends nothing.
+    ``keys`` is None for all that there are. An empty list sends nothing.
     """
 
     def __init__(self, keys: list[bytes] | None) -> None:
@@ -54,12 +52,9 @@ class Invalidation:
         self._wire3 = b""
 
     def tell(self, session: Session, sessions: dict[int, Session]) -> None:
-        """Tell a client that tracks, or the one that it has redirected messages to.
+        """Notify a client that tracks, or the client that it redirects messages to.
 
-        One that speaks RESP2 can be told only as a subscriber to whom another client redirects.
-
-        Args:
-            sessions: all there are, by ID.
+        A client that speaks RESP2 can only be notified as a subscriber, to which another redirects.
         """
         tracking = session.tracking
         if tracking is None or (self._keys is not None and not self._keys):
@@ -82,20 +77,13 @@ class Invalidation:
 
 
 class _Prefix:
-    """One prefix.
-
-    Attributes:
-        clients: who asked for it.
-        changed: keys of this turn, each with the client that changed it last, where that is known.
-    """
-
     def __init__(self) -> None:
         self.clients: Final[dict[Session, None]] = {}
         self.changed: dict[bytes, Session | None] = {}
 
 
 class Prefixes:
-    """All prefixes that anybody has asked for."""
+    """All prefixes that any client has asked for."""
 
     def __init__(self) -> None:
         self._prefixes: Final[dict[bytes, _Prefix]] = {}
@@ -105,26 +93,23 @@ class Prefixes:
         return len(self._prefixes)
 
     def add(self, prefix: bytes, session: Session) -> None:
-        """Tell a client of keys that begin so."""
+        """Notify a client of keys that begin with a prefix, from now on."""
         found = self._prefixes.get(prefix)
         if found is None:
             found = self._prefixes[prefix] = _Prefix()
         found.clients[session] = None
 
     def remove(self, prefix: bytes, session: Session) -> None:
-        """Tell it no more."""
+        """Notify a client of such keys no more."""
         found = self._prefixes[prefix]
         del found.clients[session]
         if not found.clients:
             del self._prefixes[prefix]
 
     def note(self, key: bytes, by: Session | None) -> bool:
-        """Note that a key has changed; whether anybody is to be told.
+        """Note that a key was changed by a client, or has expired (None).
 
-        Args:
-            by: who changed it; None where nobody did, because its time was up.
-
-        Complexity: O(prefixes).
+        Returns whether a client is to be notified. Complexity: O(prefixes).
         """
         noted = False
         for text, prefix in self._prefixes.items():
@@ -134,11 +119,7 @@ class Prefixes:
         return noted
 
     def tell(self, sessions: dict[int, Session]) -> None:
-        """Tell clients what has changed since this was called last.
-
-        Args:
-            sessions: all there are, by ID.
-        """
+        """Send the changes since the last call; ``sessions`` are all there are, by ID."""
         for _, prefix in sorted(self._prefixes.items()):
             changed = prefix.changed
             if changed:
@@ -157,17 +138,15 @@ class Prefixes:
                     message.tell(session, sessions)
 
 
-_CROWD: Final = 64  # readers of a key among whom those who have left are looked for
+_CROWD: Final = 64  # readers of a key among which those that have left are looked for
 
 Readers = set[int] | int  # by ID; most keys have one
 
 
 class ReadKeys(Freeable):
-    """Keys with those who have read them.
+    """Keys with the clients that have read them: ``items`` pairs of a key and one of its readers.
 
-    Attributes:
-        items: pairs of a key and one of its readers.
-        table: the keys, each with ``Readers``.
+    ``table`` holds the keys, each with ``Readers``.
     """
 
     def __init__(self) -> None:
@@ -179,11 +158,7 @@ class ReadKeys(Freeable):
         return int(self.table.count)
 
     def add(self, key: bytes, reader: int, present: dict[int, Session]) -> i64:
-        """Note that a client has read a key; the slot that the key has here.
-
-        Args:
-            present: the clients that track, by ID.
-        """
+        """Note that a client has read a key; return its slot. ``present``: clients that track."""
         table = self.table
         slot = table.find(key)
         if slot < 0:
@@ -216,9 +191,8 @@ class ReadKeys(Freeable):
     ) -> None:
         """As ``add``, for a key that was just found in a database.
 
-        Args:
-            keys: the keys of that database, which remember where in ``table`` they are.
-            readers: what they knew to be there; one reader alone is another one.
+        ``keys`` are those of the database, which remember where in ``table`` they are. ``readers``
+        is what they knew to be there; one reader alone is another one.
         """
         if not isinstance(readers, set) or reader not in readers:
             slot = self.add(key, reader, present)
@@ -245,7 +219,7 @@ class ReadKeys(Freeable):
                     self.add(key, reader, present)
 
     def take(self, key: bytes) -> list[int]:
-        """Forget a key; the IDs of those who have read it."""
+        """Forget a key; return the IDs of the clients that have read it."""
         slot = self.table.find(key)
         if slot < 0:
             return []
@@ -258,7 +232,7 @@ class ReadKeys(Freeable):
         return [readers]
 
     def any_key(self) -> bytes:
-        """One of the keys, by chance; there is one at least."""
+        """Return a random key; there is at least one."""
         return self.table.key_at(randrange(self.table.count))
 
     def effort(self) -> int:
@@ -273,16 +247,12 @@ _EFFORT: Final = 100  # keys taken out at once; more each time while they are to
 
 
 class ClientTracking(Listener):
-    """The clients that track.
-
-    Args:
-        unused: takes what is to be freed in slices.
+    """The clients that track; ``unused`` takes what is to be freed in slices.
 
     Attributes:
-        caller: whose request is being run, where it may be one of them.
+        caller: the client whose request is being run, where it may be one of them.
         of_script: it runs a script, and does not know what that changes.
-        prefixes: those of broadcasts.
-        is_told_at_end: something has changed that is told of at the end of the turn.
+        is_told_at_end: a change is to be reported at the end of the turn.
     """
 
     def __init__(
@@ -300,7 +270,7 @@ class ClientTracking(Listener):
         self._keys = ReadKeys()
         self._efforts = 0  # how often in a row there were too many keys
 
-    # Who tracks
+    # Clients that track
 
     @property
     def client_count(self) -> int:
@@ -309,16 +279,16 @@ class ClientTracking(Listener):
 
     @property
     def key_count(self) -> int:
-        """Return how many keys somebody has read since they changed."""
+        """Return how many keys have been read by a client since they changed."""
         return self._keys.count()
 
     @property
     def item_count(self) -> int:
-        """As ``key_count``, each key counted for each of its readers."""
+        """Return the number of pairs of such a key and one of its readers."""
         return self._keys.items
 
     def turn_on(self, session: Session, asked: Tracking) -> None:
-        """Have a client track as it has asked; it keeps the prefixes that it had."""
+        """Let a client track as it has asked; it keeps the prefixes that it had."""
         before = session.tracking
         if before is not None:
             asked.held = before.held
@@ -332,7 +302,7 @@ class ClientTracking(Listener):
         self._changes.listen(self, True, first=True)
 
     def turn_off(self, session: Session) -> None:
-        """Have a client track no more; calling it again does nothing."""
+        """Let a client track no more; calling it again does nothing."""
         tracking = session.tracking
         if tracking is None or not session.special & TRACKED:
             return
@@ -344,7 +314,7 @@ class ClientTracking(Listener):
         self._settle()
 
     def _settle(self) -> None:
-        """Listen on while somebody tracks, or may again with what it has read before."""
+        """Listen while a client tracks, or may track again with what it has read before."""
         if not self._trackers:
             self._changes.listen(self, self._keys.count() > 0)
 
@@ -370,12 +340,12 @@ class ClientTracking(Listener):
             self._keys.add_alike(requests, first, end, tracking.client_id, self._trackers)
 
     def reader_of(self, session: Session) -> int:
-        """The ID under which it is remembered what a client reads now; 0 where it is not."""
+        """Return the ID under which a client's reads are remembered now; 0 where they are not."""
         tracking = session.tracking
         return tracking.client_id if tracking is not None and _counts(session, tracking) else 0
 
     def readers(self) -> KeyTable:
-        """The keys that somebody has read, with the ID of the only reader, or the set of all."""
+        """Return the keys that were read, each with the ID of its only reader or the set of all."""
         return self._keys.table
 
     def remember_found(
@@ -383,13 +353,12 @@ class ClientTracking(Listener):
     ) -> None:
         """As ``remember``, of a key that ``reader_of`` has just found among those of a database.
 
-        Args:
-            readers: what ``readers`` is known to hold for it: not this reader alone.
+        ``readers`` are the key's readers so far: not this one alone.
         """
         self._keys.add_found(keys, key, readers, reader, self._trackers)
 
     def bound(self) -> None:
-        """Take keys out of the table, by chance, while there are too many."""
+        """Take random keys out of the table while there are too many."""
         most = self._config.tracking_table_max_keys
         if not most or self._keys.count() <= most:
             self._efforts = 0
@@ -403,11 +372,10 @@ class ClientTracking(Listener):
     # Changes
 
     def asks_for_events(self) -> bool:
-        """Return False: what the change was does not matter."""
         return False
 
     def heard(self, change: Change) -> None:
-        """Tell those who have read the key; those with prefixes follow at the end of the turn."""
+        """Notify the key's readers; clients with prefixes follow at the end of the turn."""
         event = change.event
         if event.touches:
             self._tell(change.key, None if event is EXPIRED or self.of_script else self.caller)
@@ -416,11 +384,6 @@ class ClientTracking(Listener):
         self._tell(key, self.caller)
 
     def _tell(self, key: bytes, by: Session | None) -> None:
-        """Tell of a key that has changed.
-
-        Args:
-            by: who is known to have changed it, for those with prefixes.
-        """
         if self._invalidate(key, by_caller=True):
             self._settle()
         if self.prefixes.count() and self.prefixes.note(key, by) and not self.is_told_at_end:
@@ -428,10 +391,10 @@ class ClientTracking(Listener):
             self._changes.turn.flush_soon()
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
-        """Nobody is told of that: see ``flushed``."""
+        """Do nothing: ``flushed`` reports that."""
 
     def flushed(self) -> None:
-        """Tell all who track that no key is what they have read."""
+        """Notify all clients that track that every key may have changed."""
         everything = Invalidation(None)
         for session in list(self._trackers.values()):
             if session is self.caller:
@@ -444,11 +407,7 @@ class ClientTracking(Listener):
         self._settle()
 
     def _invalidate(self, key: bytes, by_caller: bool) -> bool:
-        """Tell those who have read a key, and forget who they were; whether there were any.
-
-        Args:
-            by_caller: the current request has changed it, if there is one.
-        """
+        """Notify a key's readers and forget them; return whether there were any."""
         readers = self._keys.take(key)
         if not readers:
             return False
@@ -466,14 +425,14 @@ class ClientTracking(Listener):
     # The end of a request, and of a turn
 
     def end_request(self) -> None:
-        """Tell the caller what its own request has changed; the reply goes first."""
+        """Report to the caller the keys that its own request has changed; the reply goes first."""
         caller = self.caller
         if caller is not None:
             self.caller = None
             self.tell_held(caller)
 
     def tell_held(self, session: Session) -> None:
-        """Tell a client what its own request has changed, which is answered."""
+        """Report to a client, whose request is answered, the keys that this has changed."""
         tracking = session.tracking
         if tracking is not None and tracking.held:
             held = tracking.held
@@ -482,14 +441,13 @@ class ClientTracking(Listener):
                 Invalidation(None if key is None else [key]).tell(session, self._sessions)
 
     def end_turn(self) -> None:
-        """Tell those who have asked for prefixes."""
+        """Notify clients that have asked for prefixes."""
         if self.is_told_at_end:
             self.is_told_at_end = False
             self.prefixes.tell(self._sessions)
 
 
 def _counts(session: Session, tracking: Tracking) -> bool:
-    """Return whether what a client reads now is to be remembered."""
     if tracking.broadcast:
         return False
     if tracking.opt_in or tracking.opt_out:

@@ -1,14 +1,14 @@
-"""Clients that wait: the lines in which they stand at a key, until when, and who is served next.
+"""Blocked clients: their lines at each key, their deadlines, and which of them is served next.
 
-Clients that are woken are run again in order of arrival, which their tickets count. One that still
-cannot be served gets a new ticket and keeps its deadline.
+Clients that are woken are run again in order of arrival, which their tickets count. A client that
+still cannot be served gets a new ticket and keeps its deadline.
 
 **Waiting for an element of a collection.** Each element goes to one client. A type of collection
 has one ``ElementOf``, which all its blocking commands share. An empty collection leaves the
-keyspace, so a key that holds one has something to give, and the first in the line is run. A key
-without one, or with a value of another type, leaves them waiting. Who wants several elements at
-once has an ``ElementOf`` of its own. It keeps its place in the line while there are too few, and
-those behind it are served.
+keyspace, so a key that holds one has an element, and the first client in line is run. A key without
+a value, or with one of another type, leaves the clients waiting. A client that wants several
+elements at once has an ``ElementOf`` of its own. While there are too few it keeps its place in the
+line, and those behind it are served.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Parked:
 
     Args:
         keys: where to wait.
-        deadline_ms: the moment to give up, in milliseconds since 1970, and of ``monotonic_ms`` once
-            the client waits; 0 is never.
+        deadline_ms: when to give up, in milliseconds since 1970, and of ``monotonic_ms`` once the
+            client waits; 0 is never.
         argv: the request to run again, with what must not move (``$``) resolved.
-        timeout_reply: what the peer gets when the deadline comes.
-        interest: what is waited for at each of the keys; None where there are no keys.
+        timeout_reply: what the client gets at the deadline.
+        interest: what is waited for at each key; None where there are no keys.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class Parked:
 
 
 class Interest:
-    """What a client waits for at its keys. Each kind of waiting is a class of its own.
+    """The thing that a client waits for at its keys. Each kind of waiting is a class of its own.
 
     Args:
-        name: of the line to stand in at each key: the same for all who are served by one rule.
+        name: of its line at each key: the same for all clients that are served by one rule.
         needs_key: whether the wait ends with an error when the key goes away.
     """
 
@@ -61,16 +61,12 @@ class Interest:
 
     @abstractmethod
     def new_line(self, queue: Queue) -> Line:
-        """A line at a key where nobody waits for this yet."""
+        """Return a new line, for a key where no client waits for this yet."""
 
 
 @trait
 class Sleeper:
-    """A client, as far as waiting is concerned.
-
-    Attributes:
-        waiter: its wait; None while it does not wait.
-    """
+    """A client, as far as waiting is concerned; ``waiter`` is its wait, None while it has none."""
 
     waiter: Waiter | None
 
@@ -79,9 +75,8 @@ class Waiter:
     """A client that waits.
 
     Attributes:
-        lines: where it stands, one for each of its keys.
-        ticket: is lower for whoever came first; whoever was run again in vain has a new one.
-        active: whether it waits.
+        lines: its lines, one for each of its keys.
+        ticket: the lower, the earlier it came; new for a client that was run again in vain.
     """
 
     def __init__(self, client: Sleeper, db_index: int, parked: Parked, ticket: int) -> None:
@@ -95,12 +90,7 @@ class Waiter:
 
 
 class Line:
-    """Those who wait for one kind of thing at one key; one of the two classes below.
-
-    Args:
-        queue: the key's.
-        interest: of the first who waits here.
-    """
+    """The clients that wait for one kind of thing at one key; one of the two classes below."""
 
     def __init__(self, queue: Queue, interest: Interest) -> None:
         self.queue: Final = queue
@@ -109,74 +99,56 @@ class Line:
 
     @abstractmethod
     def add(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter stand at the end, for the key of this number among its keys.
+        """Add a waiter at the end, for the key of this number among its keys.
 
         It may stand here already, because it may name a key twice.
         """
 
     @abstractmethod
     def remove(self, waiter: Waiter, number: int) -> None:
-        """Let a waiter go, if it stands here."""
+        """Remove a waiter, if it stands here."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return whether nobody waits."""
+        """Return whether no client waits here."""
 
     @abstractmethod
     def waiters(self) -> list[Waiter]:
-        """All of them. Complexity: O(waiters)."""
+        """Return all of them. Complexity: O(waiters)."""
 
     def ripens(self) -> bool:
-        """Return whether time alone may let somebody be served: then alarms are asked for."""
+        """Return whether time alone may let a client be served: then ``new_alarms`` is called."""
         return False
 
     def new_alarms(self, value: object | None, now_ms: int) -> list[Alarm]:
-        """Alarms that are to be set, besides those that are.
-
-        Args:
-            value: what the key holds, or None.
-            now_ms: the time of day.
-        """
+        """Return the alarms that are to be set now, for a key with this value or None."""
         return []
 
     def rang(self, alarm: Alarm) -> None:
-        """One of the alarms has come, and is not set any more."""
+        """Note that one of the alarms has come, and is not set any more."""
 
 
 class SharedLine(Line):
-    """A line whose waiters may all be given the same."""
+    """A line whose waiters may all be served by the same change."""
 
     @abstractmethod
     def candidates(self, value: object | None) -> list[Waiter]:
-        """Return who may be served now, first come first.
+        """Return the waiters that may be served now, for this value or None; first come first.
 
-        Args:
-            value: what the key holds, or None.
-
-        Complexity: is to depend on those who are found, and not on those who wait.
+        Complexity: is to depend on the number found, and not on the number that wait.
         """
 
 
 class ExclusiveLine(Line):
-    """A line in which nobody is given what another is: its waiters are served one by one."""
+    """A line whose waiters are served one by one, because each takes something away."""
 
     @abstractmethod
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
-        """Return who is to be served next; None when what is there is used up.
-
-        Args:
-            value: what the key holds, or None.
-            now_ms: the time of day.
-        """
+        """Return the next waiter to serve; None when ``value`` has too little left for any."""
 
 
 class Alarm:
-    """A moment at which a line is to be looked at, though nothing happens to its key.
-
-    Args:
-        number: differs between the alarms of one line.
-        moment_ms: by the time of day, in milliseconds since 1970.
-    """
+    """A moment, by the time of day, to look at a line, though nothing happens to its key."""
 
     def __init__(self, line: Line, number: int, moment_ms: int) -> None:
         self.line: Final = line
@@ -186,11 +158,10 @@ class Alarm:
 
 
 class Queue:
-    """All who wait for one key.
+    """All clients that wait for one key.
 
     Attributes:
-        db_index: of the database that the key is in.
-        lines: in which they stand, by name; the line that began first is looked at first.
+        lines: by name; the line that began first is looked at first.
         key_needed_by: how many of the lines need the key.
         is_ready: whether they are to be looked at after the current command.
     """
@@ -203,7 +174,7 @@ class Queue:
         self.is_ready = False
 
     def waiters(self) -> list[Waiter]:
-        """All of them. Complexity: O(waiters)."""
+        """Return all of them. Complexity: O(waiters)."""
         found: list[Waiter] = []
         for line in self.lines.values():
             found += line.waiters()
@@ -214,19 +185,15 @@ SPARE_TICKETS: Final = 64
 
 
 class Arrivals:
-    """Waiters in order of arrival. Anybody may leave, and the first is found at little cost.
-
-    Attributes:
-        waiters: all of them, by ticket, first come first.
-    """
+    """Waiters by ticket, in order of arrival. Any may leave; the first is found at little cost."""
 
     def __init__(self) -> None:
         self.waiters: Final[dict[int, Waiter]] = {}
-        self._tickets: list[int] = []  # of all who came, or of those left after many had gone
+        self._tickets: list[int] = []  # all that came, or those left after many had gone
         self._gone = 0  # how many at the front of these are surely gone
 
     def add(self, waiter: Waiter) -> None:
-        """Let a waiter stand at the end; it may name the key twice."""
+        """Add a waiter at the end; it may name the key twice."""
         ticket = waiter.ticket
         if ticket in self.waiters:
             return
@@ -238,14 +205,14 @@ class Arrivals:
             self._gone = 0
 
     def remove(self, waiter: Waiter) -> bool:
-        """Let a waiter go; False when it does not stand here."""
+        """Remove a waiter; False when it does not stand here."""
         if waiter.ticket not in self.waiters:
             return False
         del self.waiters[waiter.ticket]
         return True
 
     def first(self) -> Waiter | None:
-        """Who came first. A look into ``waiters`` would have to pass the places of all who left."""
+        """Return the first waiter, without a walk past those that left, as in ``waiters``."""
         tickets = self._tickets
         while self._gone < len(tickets):
             waiter = self.waiters.get(tickets[self._gone])
@@ -264,10 +231,8 @@ class Blocking:
 
     Attributes:
         queues: of each database, by key.
-        key_count: keys that somebody waits for.
-        needed_key_count: keys that somebody waits for who needs the key.
-        client_count: clients that wait.
-        deadline_count: those of them that have a deadline.
+        key_count: keys with waiting clients; needed_key_count: those whose clients need the key.
+        client_count: clients that wait; deadline_count: those of them that have a deadline.
         ready: the keys to look at after the current command.
     """
 
@@ -282,9 +247,9 @@ class Blocking:
         self._deadlines: list[tuple[int, int, Waiter]] = []
         self._alarms: list[tuple[int, int, Alarm]] = []
         self._alarms_made = 0
-        self._alarms_bound = SPARE_ALARMS  # how long they may become before the stale ones go
+        self._alarms_bound = SPARE_ALARMS  # their greatest length before stale ones are removed
 
-    # Who waits
+    # Waiting clients
 
     def park(self, client: Sleeper, db_index: int, parked: Parked) -> Waiter:
         """Let a client of a database wait."""
@@ -307,10 +272,7 @@ class Blocking:
         self._stand(waiter)
 
     def unpark(self, client: Sleeper) -> None:
-        """End the wait of a client, if it waits.
-
-        Its deadline stays in the heap until it surfaces, or most of the heap is over.
-        """
+        """End the wait of a client, if any; its deadline is removed from the heap later."""
         waiter = client.waiter
         if waiter is None:
             return
@@ -326,7 +288,7 @@ class Blocking:
                 heapify(self._deadlines)
 
     def line(self, db_index: int, key: bytes, name: bytes) -> Line | None:
-        """The line of this name at a key, if anybody stands in it."""
+        """Return the line of this name at a key, if any client stands in it."""
         queue = self.queues[db_index].get(key)
         return None if queue is None else queue.lines.get(name)
 
@@ -403,7 +365,7 @@ class Blocking:
             self._alarms_bound = 2 * len(self._alarms) + SPARE_ALARMS
 
     def next_alarm_ms(self) -> int:
-        """The earliest moment to look at a line, or 0."""
+        """Return the earliest moment to look at a line, or 0."""
         alarms = self._alarms
         while alarms and not alarms[0][2].is_set:
             heappop(alarms)
@@ -422,14 +384,14 @@ class Blocking:
     # Deadlines
 
     def next_deadline_ms(self) -> int:
-        """The earliest deadline, or 0 when nobody has one."""
+        """Return the earliest deadline, or 0 when no client has one."""
         deadlines = self._deadlines
         while deadlines and not deadlines[0][2].active:
             heappop(deadlines)
         return deadlines[0][0] if deadlines else 0
 
     def due(self, now_ms: int) -> list[Waiter]:
-        """Waiters whose deadline has come; they are still parked."""
+        """Return the waiters whose deadline has come; they are still parked."""
         found: list[Waiter] = []
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now_ms:
@@ -440,12 +402,9 @@ class Blocking:
 
 
 class ElementOf(Interest):
-    """An element of a collection.
+    """An element of a collection, of class ``type_``; ``least``: how many are wanted at least.
 
-    Args:
-        name: of the line; that of the type.
-        type_: the class of its values.
-        least: how many elements are wanted at least.
+    ``name`` is that of the line, and of the type.
     """
 
     def __init__(self, name: bytes, type_: type[object], least: int = 1) -> None:
@@ -454,7 +413,7 @@ class ElementOf(Interest):
         self.least: Final = least
 
     def how_many(self, value: object) -> int:
-        """Return how many elements a collection has; asked where somebody wants more than one."""
+        """Return how many elements a collection has; called where a client wants more than one."""
         return 1
 
     def new_line(self, queue: Queue) -> Line:
@@ -462,8 +421,6 @@ class ElementOf(Interest):
 
 
 class _ElementLine(ExclusiveLine):
-    """Those who wait for an element of the collection at one key."""
-
     def __init__(self, queue: Queue, interest: ElementOf) -> None:
         super().__init__(queue, interest)
         self._interest: Final = interest
@@ -482,7 +439,6 @@ class _ElementLine(ExclusiveLine):
         return list(self._arrivals.waiters.values())
 
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
-        """Return who came first, of those for whom there is enough."""
         if not isinstance(value, self._interest.type):
             return None
         first = self._arrivals.first()

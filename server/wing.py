@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 def active_active() -> ActiveActive:
-    """Return what regions bring with them; all of it is registered when this returns."""
+    """Return the features of regions; all of them are registered when this returns."""
     from headrace.regions.wing import Wing
 
     return Wing()
 
 
 def add_regions_tool(tools: Tools) -> None:
-    """Let ``headrace regions`` be known."""
+    """Add ``headrace regions`` to the tools."""
     from headrace.regions.tools.cli import add_tool
 
     add_tool(tools)
 
 
 def run_regions_tool(arguments: argparse.Namespace) -> int:
-    """Run ``headrace regions``; the exit code."""
+    """Run ``headrace regions``; return the exit code."""
     from headrace.regions.tools.cli import run_tool
 
     return run_tool(arguments)

@@ -1,1 +1,1 @@
-"""The one door for changes, and who listens behind it, such as WATCH and keyspace notifications."""
+"""The one place for changes, and its listeners, such as WATCH and keyspace notifications."""

@@ -1,4 +1,4 @@
-"""The one door for changes: what a command did is reported here, and here it becomes known.
+"""The one place where commands report changes, and from which these become known.
 
 A report is an event, the record that repeats the change, and how many changes it counts for. From
 here it goes
@@ -6,16 +6,16 @@ here it goes
 - to the logs, such as the append-only file: at once, in the order of what happened;
 - to the count of changes that save points look at;
 - to the clients that wait for the key: they are looked at when the command is over;
-- to whoever listens, such as WATCH and keyspace notifications: when the command is over.
+- to the listeners, such as WATCH and keyspace notifications: when the command is over.
 
 Logs and listeners subscribe. A command never asks which there are; where a record costs something
 to make, it asks whether any is wanted (``recorded``).
 
-Keys that were found expired are reported before the change at hand, because they went before it.
+Keys that were found expired are reported before the present change, because they went before it.
 
-Runs of alike commands take a shorter way. Where nobody asks for events, each of them leaves a
-record and one change in the count (``record_alike``, ``count``), and listeners get to know which
-keys have changed (``touched_alike``).
+Runs of alike commands take a shorter way. Where no listener asks for events, each of them leaves a
+record and one change in the count (``record_alike``, ``count``), and listeners are notified of the
+keys (``touched_alike``).
 """
 
 from __future__ import annotations
@@ -36,11 +36,7 @@ NO_PARTS: Final[list[bytes]] = []
 
 
 class Change:
-    """One change of one key, for those who listen.
-
-    Attributes:
-        parts: of a hash, the fields that it concerns.
-    """
+    """One change of one key, for listeners; ``parts``: of a hash, the fields that it concerns."""
 
     def __init__(self, db: int, key: bytes, event: Event) -> None:
         self.db: Final = db
@@ -51,30 +47,30 @@ class Change:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
-    """Whoever wants to know of changes to keys."""
+    """A part of the server that is notified of changes to keys."""
 
     @abstractmethod
     def heard(self, change: Change) -> None:
-        """A command that is over has made this change."""
+        """Take a change that was made by a command, which is over."""
 
     @abstractmethod
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
-        """All keys of a database are about to go, or to be those of another one."""
+        """Prepare for all keys of a database to go, or to be replaced by those of another one."""
 
     def flushed(self) -> None:
-        """Somebody empties databases, even if nothing is in them."""
+        """Note that databases are being emptied, even if nothing is in them."""
 
     def asks_for_events(self) -> bool:
-        """Whether it is to hear of each change; if not, ``touched`` may stand for ``heard``."""
+        """Return whether it wants each change; if not, ``touched`` may stand for ``heard``."""
         return True
 
     def touched(self, db: int, key: bytes) -> None:
-        """A command that is over has changed a key in a way that touches it."""
+        """Note that a command, which is over, has changed a key in a way that touches it."""
         raise NotImplementedError
 
 
 class Expiries:
-    """What makes the records of keys that expired."""
+    """Makes the records of keys that expired."""
 
     def __init__(self) -> None:
         self.lazy = True  # they are recorded as unlinked
@@ -87,10 +83,10 @@ class Expiries:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Turn:
-    """What sees to it that records are written at the end of a turn of the event loop."""
+    """Arranges that records are written at the end of a turn of the event loop."""
 
     def flush_soon(self) -> None:
-        """Arrange it."""
+        """Arrange that."""
         raise NotImplementedError
 
 
@@ -100,16 +96,13 @@ class Changes:
     Args:
         expired: the keys that the databases find expired, as (database, key).
         waiting: the clients that wait for keys.
-        turn: what arranges that logs are written.
 
     Attributes:
-        dirty: changes since the data was last saved.
-        recorded: whether anybody takes records.
-        has_listeners: whether anybody listens, clients that wait for a key left out.
+        dirty: changes since the data was last saved; recorded: whether there is a log for records.
+        has_listeners: whether there are listeners besides clients that wait for a key.
         asks_for_events: whether one of them wants more than the keys that have changed.
         unfinished: the current command has left something that ``end_command`` makes known.
         expired_keys: how many keys have expired; expired_parts: how many parts of values.
-        expiries: what reports them.
     """
 
     def __init__(self, expired: list[tuple[int, bytes]], waiting: Blocking, turn: Turn) -> None:
@@ -123,11 +116,11 @@ class Changes:
         self.expiries = Expiries()
         self.turn = turn
         self.expired: Final = expired
-        self.pending: list[Change] = []  # that listeners are still to be notified of
+        self.pending: list[Change] = []  # that listeners have not been notified of
         self._waiting: Final = waiting
         self._log: Log | None = None  # mostly the only one: to walk a list of it costs more
         self._other_logs: list[Log] = []
-        self._held: list[Log] | None = None  # all logs, while some have nothing of a script's calls
+        self._held: list[Log] | None = None  # all logs, while some do not get a script's calls
         self._held_kinds = 0
         self._listeners: list[Listener] = []
 
@@ -153,9 +146,9 @@ class Changes:
         self.recorded = self._log is not None
 
     def hold_back(self, kinds: int) -> None:
-        """Let logs of some kinds, ``FILES`` and ``REPLICAS``, not have what is reported now.
+        """Withhold what is reported now from logs of some kinds, ``FILES`` and ``REPLICAS``.
 
-        0 lets all have it again.
+        0 lets all logs have reports again.
         """
         if kinds == self._held_kinds:
             return
@@ -168,11 +161,7 @@ class Changes:
         self.recorded = self._log is not None
 
     def listen(self, listener: Listener, on: bool, first: bool = False) -> None:
-        """Notify somebody of all changes from now on, or no longer.
-
-        Args:
-            first: before all others are.
-        """
+        """Notify a listener of all changes from now on, or no longer; ``first``: before others."""
         if on != (listener in self._listeners):
             if on:
                 others = self._listeners
@@ -192,7 +181,7 @@ class Changes:
 
         Args:
             record: the deterministic command that repeats it, which stays as it is from now on;
-                None when that of a change beside this one does.
+                None when the record of a change beside this one does.
             count: how many changes it counts for.
             wakes: clients that wait for the key may be served, whatever the event says.
         """
@@ -208,17 +197,14 @@ class Changes:
             self.pending.append(Change(db, key, event))
 
     def name_parts(self, parts: list[bytes]) -> None:
-        """Say which parts of the key the change concerns that was reported last.
-
-        Only where there are listeners; there need be no list for nobody.
-        """
+        """Name the parts of the key of the last report; only called where there are listeners."""
         self.pending[-1].parts = parts
 
     def record(self, db: int, record: list[bytes]) -> None:
         """Record in one command what several reports without a record have said.
 
-        It is called when all of that has happened: keys that were found expired on the way went
-        before, and their records have to stand before this one.
+        It is called at the end, because records of keys that expired on the way stand before this
+        one.
         """
         if self.expired:
             self.report_expired()
@@ -247,10 +233,9 @@ class Changes:
             listener.flushed()
 
     def report_expired(self, apart: bool = False) -> None:
-        """Report the keys that were found expired; logs have that in any case.
+        """Report the keys that were found expired; logs get them in any case.
 
-        Args:
-            apart: each is one unit by itself, and no part of what the command does.
+        ``apart``: each is one unit by itself, and no part of what the command does.
         """
         found = self.expired.copy()
         self.expired.clear()
@@ -294,9 +279,8 @@ class Changes:
     ) -> None:
         """Record several commands of one kind that are run at once, and did nothing else.
 
-        Args:
-            alone: each is one unit by itself, and no part of a transaction.
-            written: of whose commands they are; None where they are nobody's.
+        ``alone``: each is one unit, and not in a transaction. ``written``: of the client, if there
+        is one.
         """
         if not alone:
             for record in records:
@@ -311,7 +295,7 @@ class Changes:
     # The end of a command
 
     def notify_listeners(self) -> None:
-        """Notify listeners of what there is so far; the command may go on."""
+        """Notify listeners of the changes so far; the command may go on."""
         changes = self.pending
         if changes:
             self.pending = []
@@ -322,10 +306,9 @@ class Changes:
                     listener.heard(change)
 
     def end_command(self, written: Written | None = None) -> None:
-        """Report what the command under way has done, and end its records.
+        """Report what the present command has done, and end its records.
 
-        Args:
-            written: of the client whose command it is; None where it is nobody's.
+        ``written``: of the client whose command it is; None where there is none.
         """
         if self.unfinished:
             self.unfinished = False

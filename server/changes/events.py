@@ -1,4 +1,4 @@
-"""What can happen to a key, declared: commands report events, and an event says who hears of it.
+"""Declarations of the events of keys: commands report events, and an event says where they go.
 
 A family of commands declares its own events in its module ``events``. Those here are of several.
 """
@@ -46,4 +46,4 @@ DEADLINE_SET: Final = Event(b"expire", EVENT_GENERIC, touches=True)
 PERSISTED: Final = Event(b"persist", EVENT_GENERIC, touches=True)
 OVERWRITTEN: Final = Event(b"overwritten", EVENT_OVERWRITTEN)
 TYPE_CHANGED: Final = Event(b"type_changed", EVENT_TYPE_CHANGED, wakes=True)
-MISSED: Final = Event(b"keymiss", EVENT_KEY_MISS)  # no change, but whoever asks for it is shown it
+MISSED: Final = Event(b"keymiss", EVENT_KEY_MISS)  # no change, reported on request

@@ -23,11 +23,7 @@ _OF_PARTS: Final = (
 
 
 class KeyEvents(Listener):
-    """Publishes the events of keys; it listens while any are asked for.
-
-    Attributes:
-        flags: which classes, and on which channels: the bits of ``notify-keyspace-events``.
-    """
+    """Publishes the events of keys that ``flags`` asks for: bits of ``notify-keyspace-events``."""
 
     def __init__(self, changes: Changes, pubsub: PubSub) -> None:
         self.flags = 0
@@ -40,7 +36,6 @@ class KeyEvents(Listener):
         self._changes.listen(self, flags != 0)
 
     def heard(self, change: Change) -> None:
-        """Publish an event, where its class is asked for."""
         event = change.event
         if not self.flags & event.kind or not event.name:
             return
@@ -54,7 +49,6 @@ class KeyEvents(Listener):
             self._publish_parts(change)
 
     def _publish_parts(self, change: Change) -> None:
-        """Publish which fields of a hash an event concerns."""
         flags = self.flags
         name = change.event.name
         publish = self._pubsub.publish
@@ -71,7 +65,7 @@ class KeyEvents(Listener):
             publish(b"__subkeyspaceevent@%d__:%b|%b" % (change.db, name, change.key), parts)
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
-        """No event says that a database was emptied or swapped."""
+        pass
 
 
 class Watches(Listener):
@@ -119,7 +113,6 @@ class Watches(Listener):
         return False
 
     def asks_for_events(self) -> bool:
-        """Return False: what the change was does not matter."""
         return False
 
     def heard(self, change: Change) -> None:
@@ -135,7 +128,6 @@ class Watches(Listener):
                 session.watch_broken = True
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
-        """Let those fail who watch a key that goes, or becomes another one."""
         for place, sessions in self._watchers.items():
             if place[0] != db.index:
                 continue
@@ -145,7 +137,7 @@ class Watches(Listener):
             if found is None and key not in db:
                 continue
             for session in sessions:
-                # What had expired, or comes expired, is no key to its watcher.
+                # A key that had expired, or comes expired, does not exist for its watcher.
                 if session.watched[place] and (found is None or stale):
                     session.watched[place] = stale
                 elif stale and key not in db:

@@ -1,1 +1,1 @@
-"""What the server knows of its clients: sessions, subscriptions, monitors."""
+"""The server's state of its clients: sessions, subscriptions, monitors."""

@@ -1,10 +1,10 @@
 """The line that CLIENT LIST and CLIENT INFO write for a client.
 
-The fields are those of Redis. Where our buffers are of another kind, the figure that comes closest
-is shown: ``obl`` is what waits in the session, ``omem`` what the transport holds because the peer
-does not read; there is no static reply buffer, so ``rbs`` and ``rbp`` are 0. ``qbuf-free`` is the
-room for the rest of a large argument of which a part has come. The request that is being run counts
-as the calling client's ``qbuf`` and ``argv-mem``.
+The fields are those of Redis. Where our buffers are of another kind, the closest figure is shown:
+``obl`` is what waits in the session, ``omem`` what the transport holds because the peer does not
+read; there is no static reply buffer, so ``rbs`` and ``rbp`` are 0. ``qbuf-free`` is the room for
+the rest of a large argument of which a part has come. The request that is being run counts as the
+calling client's ``qbuf`` and ``argv-mem``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headrace.server.clients.session import (
 from headrace.server.clients.session import REPLICA as REPLICA_LINK
 from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, LIMIT_REPLICA
 
-CLIENT_BYTES: Final = 6_000  # what an idle client takes: measured with 5,000 of them
+CLIENT_BYTES: Final = 6_000  # of an idle client: measured with 5,000 of them
 _ARGUMENT_BYTES: Final = 8  # a reference to an argument
 
 NORMAL: Final = b"normal"
@@ -51,7 +51,7 @@ def is_subscriber(session: Session) -> bool:
 
 
 def client_type(session: Session) -> bytes:
-    """The class of a client, as the filter TYPE names it."""
+    """Return the class of a client, as the filter TYPE names it."""
     if session.special & REPLICA_LINK:
         return REPLICA
     if session.special & FROM_MASTER:
@@ -60,7 +60,7 @@ def client_type(session: Session) -> bytes:
 
 
 def limit_class(session: Session) -> int:
-    """Which of the limits of waiting output is that of a client."""
+    """Return the index of the limit of waiting output that a client has."""
     if session.special & REPLICA_LINK:
         return LIMIT_REPLICA
     return LIMIT_PUBSUB if is_subscriber(session) else LIMIT_NORMAL
@@ -72,13 +72,13 @@ def tracking_of(session: Session) -> Tracking | None:
 
 
 def redirect_of(session: Session) -> int:
-    """The ID of the client that gets its invalidations, 0 for itself; -1 where it gets none."""
+    """Return the ID of the client that gets its invalidations, 0 for itself; -1 for none."""
     tracking = tracking_of(session)
     return -1 if tracking is None else tracking.redirect
 
 
 def flags_of(session: Session) -> bytes:
-    """The letters that say what a client is doing."""
+    """Return the letters of CLIENT LIST for a client's state."""
     special = session.special
     flags = b""
     if special & REPLICA_LINK:
@@ -114,11 +114,7 @@ def flags_of(session: Session) -> bytes:
 
 
 class ClientMemory:
-    """How much a client's buffers hold, in bytes.
-
-    Args:
-        argv: the current request, for the client that is being served; None for all others.
-    """
+    """The bytes in a client's buffers; ``argv``: the request of the client that is being served."""
 
     def __init__(self, session: Session, argv: list[bytes] | None = None) -> None:
         self.input_bytes = session.peer.pending_input_bytes()

@@ -1,6 +1,6 @@
-"""All clients of one server: who listens to which channel, and who may do what.
+"""All clients of one server, their subscriptions and their rights.
 
-A message is written once for each version of the protocol, however many listen. It is not a reply:
+A message is encoded once for each version of the protocol, however many listen. It is not a reply:
 it leaves after the reply of the current request, which ``server.net.connection`` sees to, and
 CLIENT REPLY does not silence it.
 """
@@ -42,8 +42,8 @@ class Listeners:
 class PubSub:
     """Subscriptions by channel, by pattern and by shard channel.
 
-    Invariants: a name is in a table as long as somebody listens to it; whatever a session holds in
-    its own three tables is here too; its ``SUBSCRIBED`` bit is set as long as it holds anything.
+    Invariants: a name is in a table as long as a session listens to it; every subscription in a
+    session's own three tables is here too; its ``SUBSCRIBED`` bit is set as long as it has any.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class PubSub:
     # Messages
 
     def publish(self, channel: bytes, message: bytes) -> int:
-        """Hand ``message`` to every subscriber; the number of deliveries.
+        """Send ``message`` to every subscriber; return the number of deliveries.
 
         Complexity: O(subscribers of the channel + patterns).
         """
@@ -70,7 +70,7 @@ class PubSub:
         return count
 
     def publish_shard(self, channel: bytes, message: bytes) -> int:
-        """Hand ``message`` to the subscribers of a shard channel; the number of deliveries."""
+        """Hand ``message`` to a shard channel's subscribers; return the number of deliveries."""
         sessions = self.shard_channels.get(channel)
         if not sessions:
             return 0
@@ -80,13 +80,13 @@ class PubSub:
     # Subscriptions
 
     def subscribe(self, session: Session, channel: bytes) -> None:
-        """Listen to a channel; nothing changes when the session does already."""
+        """Subscribe to a channel; nothing changes when the session already is."""
         self.channels.setdefault(channel, {})[session] = None
         session.channels[channel] = None
         session.special |= SUBSCRIBED
 
     def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
-        """Listen to all channels that fit a pattern."""
+        """Subscribe to all channels that match a pattern."""
         listeners = self.patterns.get(pattern)
         if listeners is None:
             listeners = self.patterns[pattern] = Listeners(pattern)
@@ -95,20 +95,20 @@ class PubSub:
         session.special |= SUBSCRIBED
 
     def subscribe_shard(self, session: Session, channel: bytes) -> None:
-        """Listen to a shard channel."""
+        """Subscribe to a shard channel."""
         self.shard_channels.setdefault(channel, {})[session] = None
         session.shard_channels[channel] = None
         session.special |= SUBSCRIBED
 
     def unsubscribe(self, session: Session, channel: bytes) -> None:
-        """Listen to a channel no more; nothing changes when the session does not."""
+        """Unsubscribe from a channel; nothing changes when the session is not subscribed."""
         if channel in session.channels:
             del session.channels[channel]
             _leave(self.channels, channel, session)
             _settle(session)
 
     def unsubscribe_pattern(self, session: Session, pattern: bytes) -> None:
-        """Listen to a pattern no more."""
+        """Unsubscribe from a pattern."""
         if pattern in session.patterns:
             del session.patterns[pattern]
             sessions = self.patterns[pattern].sessions
@@ -118,7 +118,7 @@ class PubSub:
             _settle(session)
 
     def unsubscribe_shard(self, session: Session, channel: bytes) -> None:
-        """Listen to a shard channel no more."""
+        """Unsubscribe from a shard channel."""
         if channel in session.shard_channels:
             del session.shard_channels[channel]
             _leave(self.shard_channels, channel, session)
@@ -164,7 +164,7 @@ _INTEREST_BYTES: Final = 250  # of a watched key, a channel, a pattern or a pref
 
 
 def held_by(session: Session) -> int:
-    """What a client holds beside what any client takes, in bytes. The current request is not in it.
+    """Return the bytes that a client holds beyond any client's share, without the current request.
 
     Complexity: O(1), but for the current replies and the requests that wait.
     """
@@ -182,7 +182,7 @@ def held_by(session: Session) -> int:
 
 
 def size_of(words: list[bytes]) -> int:
-    """Return how many bytes they have together."""
+    """Return the sum of their lengths in bytes."""
     size = 0
     for word in words:
         size += len(word)
@@ -190,25 +190,21 @@ def size_of(words: list[bytes]) -> int:
 
 
 class Clients:
-    """The sessions, and who of them listens to what.
-
-    Args:
-        blocking: those that wait for keys.
+    """The sessions, and their subscriptions.
 
     Attributes:
         sessions: by ID, in order of arrival; next_id: the ID of the next one.
         master: stands for the master of this server while there is a link; no request of it is
             dispatched, so it is not among the sessions.
-        pubsub: who listens to which channel.
         monitors: those that called MONITOR.
         flushing: sessions with output to send at the end of this turn of the event loop.
         sender_id: of the session that had replies to send last.
         recent_max_input_bytes, recent_max_output_bytes: of any one client, as seen lately.
         pause_end_ms: when a pause ends, of ``monotonic_ms``; 0 while there is none.
         writes_held: why requests that write are held back beside that; 0: they are not.
-        held_bytes: what all of them hold, beside what any client takes, as it was seen last.
-        http_warned_ms: when the log last reported a client that speaks HTTP.
-        refused_ms: when it last reported that a region from some host was refused for some reason.
+        held_bytes: the sum of ``held_by``, as it was seen last.
+        http_warned_ms: when the log last reported a client that speaks HTTP; refused_ms: a refused
+            region, by host and reason.
     """
 
     def __init__(self, blocking: Blocking) -> None:
@@ -229,13 +225,13 @@ class Clients:
         self._blocking: Final = blocking
 
     def new_id(self) -> int:
-        """An ID that nobody has had."""
+        """Return an ID that no client has had."""
         number = self.next_id
         self.next_id += 1
         return number
 
     def everybody(self) -> list[Session]:
-        """All that CLIENT LIST shows, in order of arrival: the master, too."""
+        """Return all that CLIENT LIST shows, in order of arrival: the master, too."""
         if self.master is None:
             return list(self.sessions.values())
         everybody = {**self.sessions, self.master.id: self.master}
@@ -246,33 +242,33 @@ class Clients:
         return len([each for each in self.sessions.values() if each.special & special])
 
     def take_flushing(self) -> list[Session]:
-        """The sessions with output to send, which are no longer in ``flushing``."""
+        """Return the sessions with output to send, and remove them from ``flushing``."""
         sessions = self.flushing
         self.flushing = []
         return sessions
 
     def unread_bytes(self) -> int:
-        """Return what all of them have not read of their replies, replicas left out."""
+        """Return the bytes of replies that clients have not read, replicas left out."""
         clients = [each for each in self.sessions.values() if not each.special & REPLICA]
         return sum([session.peer.pending_output_bytes() for session in clients])
 
     def weigh(self, session: Session, argv_bytes: int = 0) -> None:
-        """Look at what a client holds now, and count its current request as so much.
+        """Update what a client holds, with a current request of so many bytes.
 
-        What waits for a replica does not count: it is made anew for each.
+        What waits for a replica does not count, because it is made anew for each.
         """
         held_bytes = 0 if session.special & REPLICA else held_by(session) + argv_bytes
         self.held_bytes += held_bytes - session.held_bytes
         session.held_bytes = held_bytes
 
     def weigh_these(self, sessions: list[Session]) -> None:
-        """Look at what some hold, who were there a moment ago."""
+        """Update what some clients hold; those that have left are passed over."""
         for session in sessions:
             if not session.closed:
                 self.weigh(session)
 
     def weigh_all(self) -> None:
-        """Look at what all of them hold."""
+        """Update what all of them hold."""
         for session in self.sessions.values():
             self.weigh(session)
 
@@ -305,21 +301,21 @@ class Clients:
 
 
 def welcome(session: Session, users: Users) -> None:
-    """Have a client that is new, or as good as new, be the default user."""
+    """Make a new client, or one that is reset, the default user."""
     session.user = users.default
     session.authenticated = not users.login_needed()
     settle(session, users)
 
 
 def log_in(session: Session, user: User, users: Users) -> None:
-    """Have a client that has the password be a user from now on."""
+    """Make a client that has the password this user from now on."""
     session.user = user
     session.authenticated = True
     settle(session, users)
 
 
 def settle(session: Session, users: Users) -> None:
-    """Have requests looked at, or not, as a client's user wants it now."""
+    """Set whether a client's requests are looked at before they run, as its user requires."""
     session.special &= ~(NEEDS_AUTH | LIMITED)
     if users.login_needed() and not session.authenticated:
         session.special |= NEEDS_AUTH
@@ -335,9 +331,9 @@ def settle_all(clients: Clients, users: Users) -> None:
 
 
 def put_out(session: Session, caller: Session, users: Users) -> bool:
-    """Take a client its user, and have it closed; False where the caller has to do that.
+    """Take a client's user away, and close it; False where the caller has to close it.
 
-    Whoever puts out itself gets the reply first.
+    A client that does that to itself gets the reply first.
     """
     session.user = users.default
     session.authenticated = False
@@ -348,7 +344,7 @@ def put_out(session: Session, caller: Session, users: Users) -> bool:
 
 
 def loses_channels(session: Session, channels: list[ChannelPattern]) -> bool:
-    """Return whether a client listens to anything that does not fit these."""
+    """Return whether a client is subscribed to anything that does not match these."""
     return (
         any(not fits_any(channels, pattern, True) for pattern in session.patterns)
         or any(not fits_any(channels, channel, False) for channel in session.channels)
@@ -357,7 +353,7 @@ def loses_channels(session: Session, channels: list[ChannelPattern]) -> bool:
 
 
 def channels_left(new: User, old: User) -> list[ChannelPattern] | None:
-    """The channels of a user as it will be; None if those that it has are among them."""
+    """Return a changed user's channels; None if its former ones are among them."""
     if any(each.all_channels for each in new.selectors):
         return None
     left = [pattern for each in new.selectors for pattern in each.channels]

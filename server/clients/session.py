@@ -1,4 +1,4 @@
-"""A session: what the server knows of one client, whatever carries its bytes."""
+"""A session: the server's state of one client, whatever carries its bytes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ from headrace.storage.keyspace import Keyspace
 
 
 class Tracking:
-    """How a client is notified of changes to what it has read, while its ``TRACKED`` bit is set.
-
-    Args:
-        client_id: whose it is; scripts read for their callers.
+    """The parameters and the state of one client's tracking, while its ``TRACKED`` bit is set.
 
     Attributes:
+        client_id: the client's; scripts read for their callers.
         redirect: the ID of the client that gets the messages; 0: this one.
         broadcast: it is notified of all keys that begin with one of its prefixes, read or not.
         opt_in: only what is read after CLIENT CACHING YES counts.
         opt_out: what is read after CLIENT CACHING NO does not.
-        no_loop: it is not notified of what it has changed itself.
+        no_loop: it is not notified of its own changes.
         broken: a message could not be sent, because the client that gets them has left.
-        prefixes: see ``broadcast``.
         held: keys that the request under way has changed, None for all; it is sent after the reply.
     """
 
@@ -71,13 +68,13 @@ CACHING: Final = 1 << 20  # CLIENT CACHING says something of its next request
 FROM_MASTER: Final = 1 << 21  # it stands for the master, whose commands run here
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
-# What stands in the way of running a session's next request.
+# Bits that prevent a session's next request from being run.
 HOLD: Final = BLOCKED | PAUSED | CLOSING | AT_WORK
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Peer:
-    """What carries a session's bytes; the base class carries nothing, for replay."""
+    """The carrier of a session's bytes; the base class carries nothing, for replay."""
 
     def flush_soon(self) -> None:
         """Send ``session.out`` at the end of this turn of the event loop."""
@@ -86,7 +83,7 @@ class Peer:
         """Send ``session.out`` now."""
 
     def may_show_data(self) -> bool:
-        """Whether ``session.out`` may say something of the data, and not of the session alone."""
+        """Return whether ``session.out`` may show data, and not the session alone."""
         return True
 
     def serve_now(self) -> None:
@@ -125,15 +122,15 @@ class Peer:
         """Refuse words of requests that are longer than ``max_bytes``."""
 
     def pending_output_bytes(self) -> int:
-        """Bytes handed to the transport that the peer has not taken yet."""
+        """Return the bytes handed to the transport that the peer has not taken yet."""
         return 0
 
     def pending_input_bytes(self) -> int:
-        """Bytes received that no request was made of yet."""
+        """Return the bytes received of which no request was made yet."""
         return 0
 
     def input_room_bytes(self) -> int:
-        """Bytes that were announced, and for which there is room already."""
+        """Return the bytes that were announced, and for which there is room already."""
         return 0
 
 
@@ -141,15 +138,14 @@ NOBODY: Final = Peer()
 
 
 class ReplicaFacts:
-    """What a client says of itself by REPLCONF before it becomes a replica.
+    """The facts that a client reports of itself by REPLCONF before it becomes a replica.
 
     Attributes:
         port, address: where it listens; no address is where the connection comes from.
         psync2: it can go on with data that has got another ID.
         knows_end: it can take a snapshot whose length is not known before its end.
-        rdb_only: it wants a snapshot and no more.
-        wants_keys, wants_functions: what the snapshot is to hold.
-        is_valkey: it says its version, as Valkey alone does.
+        rdb_only: it wants a snapshot and no more; wants_keys, wants_functions: what that holds.
+        is_valkey: it reports its version, as Valkey alone does.
     """
 
     def __init__(self) -> None:
@@ -163,7 +159,7 @@ class ReplicaFacts:
         self.is_valkey = False
 
     def kind(self) -> tuple[bool, bool, bool]:
-        """Return what its snapshot depends on."""
+        """Return the facts on which the form of its snapshot depends."""
         return self.wants_keys, self.wants_functions, self.is_valkey
 
 
@@ -183,8 +179,8 @@ class Transaction:
 class Session(Sleeper):
     """One client's state.
 
-    Invariant: ``special`` is non-zero exactly when a request of this session needs a look
-    before it runs.
+    Invariant: ``special`` is not 0 exactly while requests of this session are looked at before they
+    run.
     """
 
     def __init__(self, session_id: int, db: Keyspace, now_ms: int, peer: Peer) -> None:
@@ -197,7 +193,7 @@ class Session(Sleeper):
         self.lib_name = b""
         self.lib_version = b""
         self.user: User = UNLIMITED
-        self.authenticated = True  # it has logged in, or came when nobody had to
+        self.authenticated = True  # it has logged in, or came when no login was required
         self.address = b""
         self.local_address = b""
         self.unix_socket = False
@@ -233,13 +229,13 @@ class Session(Sleeper):
         self.closed = False
 
     def waits_for(self, parked: Parked | None) -> bool:
-        """Return whether it still waits for this: it was not answered, and is not gone."""
+        """Return whether it still waits for this: it was not answered, and has not left."""
         waiter = self.waiter
         return not self.closed and waiter is not None and waiter.parked is parked
 
     @property
     def subscriptions(self) -> int:
-        """Channels and patterns together, shard channels left out, as replies count them."""
+        """Return the number of channels and patterns, without shard channels, as replies do."""
         return len(self.channels) + len(self.patterns)
 
     def end_transaction(self) -> None:
@@ -248,7 +244,7 @@ class Session(Sleeper):
         self.special &= ~IN_MULTI
 
     def drop_transaction(self) -> None:
-        """End it without running what it queued, which then does not count as commands."""
+        """End it without running its queue, whose requests then do not count as commands."""
         if self.transaction is not None:
             self.commands -= len(self.transaction.requests)
         self.end_transaction()
@@ -256,9 +252,8 @@ class Session(Sleeper):
     def answer(self, reply: object, pieces: int = -1) -> None:
         """Queue the reply of a request, unless CLIENT REPLY silenced it.
 
-        Args:
-            pieces: how many there were in ``out`` before the request ran; what it has added since
-                is messages of its own making, which follow its reply. -1: it has added none.
+        ``pieces`` is the length of ``out`` before the request ran. What it has added since is
+        messages, which follow its reply; -1: there are none.
         """
         out = self.out
         messages: list[bytes] = []
@@ -275,13 +270,12 @@ class Session(Sleeper):
             self._pass_skip()
 
     def _pass_skip(self) -> None:
-        """CLIENT REPLY SKIP: no reply to it, nor to the request after it."""
         self.special &= ~REPLY_SKIP
         if self.special & REPLY_SKIP_NEXT:
             self.special ^= REPLY_SKIP_NEXT | REPLY_SKIP
 
     def deliver(self, reply: object) -> None:
-        """Queue a message that answers no request at hand, and see that it leaves."""
+        """Queue a message that is no reply to the current request, and send it."""
         if self.closed or reply is NO_REPLY:
             return
         if self.special & REPLY_OFF and not isinstance(reply, Push):
@@ -302,14 +296,14 @@ class Session(Sleeper):
 
 
 def session_of(waiter: Waiter) -> Session:
-    """Whose wait it is."""
+    """Return the session that waits."""
     session = waiter.client
     assert isinstance(session, Session)
     return session
 
 
 def allowed_by(setting: bytes, session: Session) -> bool:
-    """Return whether ``no``, ``yes`` or ``local`` (this machine only) allows it to a client."""
+    """Return whether ``no``, ``yes`` or ``local`` (this machine only) allows a client something."""
     if setting == b"local":
         return is_local(session)
     return setting == b"yes"
@@ -342,10 +336,7 @@ def _host_and_port(place: tuple[object, ...]) -> bytes:
 
 
 def source_address(config: Config) -> tuple[str, int] | None:
-    """Where links begin that this server opens, if ``bind-source-addr`` is an address it has.
-
-    As in Redis, any other begins where the system lets it begin.
-    """
+    """Return ``bind-source-addr`` if the machine has it; else the system chooses, as in Redis."""
     host = config.bind_source_addr.decode("utf-8", "replace")
     if not host:
         return None

@@ -1,18 +1,18 @@
-"""Group commit: what a turn of the event loop did is written once, then its replies leave.
+"""Group commit: the changes of one turn of the event loop are written once, then its replies leave.
 
-A reply is a promise. What the promise says depends on ``appendfsync``:
+A reply is a promise. What it promises depends on ``appendfsync``:
 
 ``always``
     No reply to anything executed after an unsynced write, reads included, leaves before the sync
-    that covers it. While syncs are short they run inline: the hop to a thread and back costs more
-    than the sync. When most of the last ones were slow, or while a snapshot or a base is written,
-    which keeps the disk at work, they run in a thread: commands go on executing, and replies are
-    held in two batches, those that the sync under way covers and those that need the next one. A
-    failed write or sync stops the process before a reply leaves.
+    that covers it. While syncs are short they run inline, because the hop to a thread and back
+    costs more than the sync. When most of the last ones were slow, or while a snapshot or a base is
+    written, which keeps the disk at work, they run in a thread: commands go on executing, and
+    replies are held in two batches, those that the sync under way covers and those that need the
+    next one. A failed write or sync stops the process before a reply leaves.
 ``everysec``
-    Written before the reply leaves, so that a crash of the process loses nothing; synced about
-    once a second in a thread, so that a crash of the machine loses about a second. Much data is
-    synced sooner, in pieces: a write that meets a sync waits for about as long as that takes.
+    Written before the reply leaves, so that a crash of the process loses nothing; synced about once
+    a second in a thread, so that a crash of the machine loses about a second. Much data is synced
+    sooner, in pieces, because a write that meets a sync waits for about as long as that takes.
 ``no``
     Written before the reply leaves; the system syncs when it likes.
 
@@ -24,15 +24,15 @@ for no longer than a part of what a sync takes.
 A write may have to wait for a sync of the same file. So while one is under way the other policies
 write in a second thread. Replies wait for it there, but not for long: after ``PATIENCE_S`` they
 leave all the same, as Redis's do while it postpones a write. When the disk has been stuck for two
-seconds the server waits for it, so that what is not written does not fill the memory; Redis does
-the same, and both count it in ``aof_delayed_fsync``.
+seconds the server waits for it, so that unwritten data does not fill the memory; Redis does the
+same, and both count it in ``aof_delayed_fsync``.
 
 The record of a request of very many words is written in that thread under every policy, and all
-replies wait for it. Those that show the connection alone, as PING's does, wait for no thread.
+replies wait for it, except those that show the connection alone, as PING's does.
 
 With the last two policies, records that cannot be written stay in memory, writes are refused
-(MISCONF) and the write is tried again until the disk is back. After a sync that failed nobody
-knows what is on the disk, whatever the next one says: then the files are written anew.
+(MISCONF) and the write is tried again until the disk is back. After a sync that failed, the
+contents of the disk are unknown, whatever the next sync reports: then the files are written anew.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ Held = tuple[Peer, bytes]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Committer:
-    """Writes and syncs the append-only file of one server, and lets replies go.
+    """Writes and syncs the append-only file of one server, and sends replies.
 
     A subclass may end turns in another way, such as without timers and threads.
 
     Attributes:
         failed: under ``always`` the disk failed: nothing leaves any more.
-        rewriter: what writes the files anew when nobody knows what is in them.
+        rewriter: writes the files anew when their contents are unknown.
     """
 
     def __init__(self, server: Server, files: Files) -> None:
@@ -116,7 +116,7 @@ class Committer:
     # A turn
 
     def end_turn(self) -> None:
-        """Write what the turn did, and send or hold its replies."""
+        """Write the changes of the turn, and send or hold its replies."""
         aof = self._files.aof
         if aof is None or self.failed:
             sessions = self._take_sessions()
@@ -129,9 +129,9 @@ class Committer:
             self._pass_on(aof, self._take_sessions())
 
     def send_waiting(self) -> None:
-        """Send what waits for the end of the turn, which is far: a script keeps all waiting.
+        """Send what waits for the end of the turn, which is far off, because a script runs.
 
-        What the script has written waits for its end. In a region the replies do, too.
+        The script's own writes wait for its end. In a region the replies do, too.
         """
         aof = self._files.aof
         if aof is None:
@@ -142,14 +142,14 @@ class Committer:
             aof.put_back()
 
     def _is_strict(self) -> bool:
-        """Whether replies wait for a sync; so do those behind others that were promised one."""
+        """Return whether replies wait for a sync, be it only behind others that do."""
         return self._promised or self._server.config.appendfsync == b"always"
 
     def _take_sessions(self) -> list[Session]:
-        """The sessions to send to, those that asked last first.
+        """Return the sessions to send to, those that asked last first.
 
-        Whoever is answered first asks first again, and would run away from the others. In this
-        order they stay together, and what they share, such as a part of a stream, stays in the
+        A client that is answered first asks first again, and would run away from the others. In
+        this order they stay together, and what they share, such as a part of a stream, stays in the
         processor.
         """
         sessions = self._server.clients.take_flushing()
@@ -180,7 +180,6 @@ class Committer:
     # Policy always
 
     def _gather(self, aof: AppendOnlyFile) -> bool:
-        """Return whether to draw the turn out, because more requests are on their way."""
         server = self._server
         count = len(server.clients.flushing) + len(self._covered)
         nothing = not aof.pending and aof.is_synced()
@@ -205,7 +204,6 @@ class Committer:
         return True
 
     def _commit(self, aof: AppendOnlyFile, sessions: list[Session]) -> None:
-        """Let replies go once everything executed before them is on the disk."""
         if self._sync.busy:
             # Nothing is written now: it might have to wait for the sync.
             later = bool(self._waiting) or aof.pending or self._writer.busy
@@ -242,13 +240,11 @@ class Committer:
         _flush(sessions)
 
     def _is_long_sync(self, aof: AppendOnlyFile) -> bool:
-        """Return whether a sync may take long, so that it is to run in the thread."""
         if self._threaded or self._files.job is not None:
             return True
         return aof.size_bytes - aof.synced_bytes >= LARGE_SYNC_BYTES
 
     def _hold_for_sync(self, sessions: list[Session]) -> None:
-        """Hold the replies of everything that has been executed for the sync that comes next."""
         self._covered += self._waiting
         self._waiting = []
         _hold(sessions, self._covered)
@@ -266,7 +262,7 @@ class Committer:
         return True
 
     def _measure(self, spent_ns: int) -> None:
-        """Choose where the next sync runs; one that is out of the ordinary changes nothing."""
+        """Choose where the next sync runs, by the median of the last ones."""
         self._server.statistics.note_latency(b"aof-fsync-always", spent_ns)
         times = self._sync_times_ns
         times.append(spent_ns)
@@ -283,7 +279,6 @@ class Committer:
         self._sync.start(aof)
 
     def _synced(self, failure: OSError | None, spent_ns: int) -> None:
-        """The sync under way has ended: send what it covers, start the next one."""
         self._after_sync(failure, spent_ns)
         self._tell_free()
 
@@ -312,7 +307,7 @@ class Committer:
         self._promised = bool(self._covered)
         _release(covered)
         if self._covered or aof.pending:
-            server.host.flush_soon()  # to commit them with what those send who have been answered
+            server.host.flush_soon()  # to commit them with the clients' next requests
 
     def _release_all(self) -> None:
         held = self._covered + self._waiting
@@ -322,14 +317,13 @@ class Committer:
         _release(held)
 
     def _may_sync(self) -> bool:
-        """False while a snapshot has the disk and ``no-appendfsync-on-rewrite`` says to wait."""
         server = self._server
         return self._files.job is None or not server.config.no_appendfsync_on_rewrite
 
     # Policies everysec and no
 
     def _pass_on(self, aof: AppendOnlyFile, sessions: list[Session]) -> None:
-        """Let replies go once everything executed before them is written, or the disk is stuck."""
+        """Send replies once everything executed before them is written, or the disk is stuck."""
         if aof.pending or self._writer.busy:
             sessions = _flush_free(sessions)
         if aof.pending and not self._files.write_error:
@@ -346,7 +340,6 @@ class Committer:
         self._sync_later(aof)
 
     def _write_beside(self, aof: AppendOnlyFile) -> None:
-        """Write while the disk is at work, in a thread of its own."""
         now_s = time.monotonic()
         if not self._postponed_since_s:
             self._postponed_since_s = now_s
@@ -371,7 +364,7 @@ class Committer:
             self._patience = asyncio.get_running_loop().call_later(PATIENCE_S, self._look_at_write)
 
     def _look_at_write(self) -> None:
-        """Where a sync holds the write under way up for too long, let replies go without it."""
+        """Send replies without the write under way, if a sync has held it up for too long."""
         self._patience = None
         if not self._writer.busy or not self._postponed:
             return
@@ -386,7 +379,6 @@ class Committer:
             self._release_all()
 
     def _await_writes(self) -> bool:
-        """Wait for the write under way, if there is one; False when it failed."""
         while self._writer.busy:
             started_ns = time.perf_counter_ns()
             failure = self._writer.wait()
@@ -396,7 +388,6 @@ class Committer:
         return True
 
     def _written(self, failure: OSError | None, spent_ns: int) -> None:
-        """The write under way has ended: send what it covers, write what came meanwhile."""
         self._after_write(failure, spent_ns)
         self._tell_free()
 
@@ -435,7 +426,6 @@ class Committer:
             self._arm(max(0.0, self._sync.started_s + SYNC_PERIOD_S - time.monotonic()))
 
     def _may_sync_piece(self) -> bool:
-        """Return whether a sync may begin before the period is over."""
         if self.busy or self._files.write_error or not self._may_sync():
             return False
         return time.monotonic() >= self._next_piece_s
@@ -445,7 +435,6 @@ class Committer:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
 
     def _on_timer(self) -> None:
-        """Try again what failed, sync what is due."""
         self._timer = None
         server = self._server
         aof = self._files.aof
@@ -518,7 +507,7 @@ class Committer:
         self._arm(RETRY_S)
 
     def show_trouble(self, reason: bytes) -> None:
-        """Refuse writes, or take them again when all is well."""
+        """Refuse writes for this reason, or take them again when it is empty."""
         server = self._server
         status = self._files.status
         if reason or status.lost:
@@ -528,7 +517,6 @@ class Committer:
         server.gate.set(WRITES_REFUSED, bool(self._files.write_error))
 
     def _fail(self, reason: str) -> None:
-        """Stop before any reply leaves that promises what the disk does not hold."""
         self.failed = True
         self._covered = []
         self._waiting = []
@@ -551,7 +539,7 @@ class Committer:
         return self._sync.busy or self._writer.busy
 
     def sync_soon(self) -> bool:
-        """Begin to sync in the thread what is not on the disk; False when there is nothing."""
+        """Begin a sync in the thread; False when everything is on the disk."""
         aof = self._files.aof
         if aof is None or self.busy or aof.is_synced():
             return False
@@ -559,7 +547,7 @@ class Committer:
         return True
 
     def when_free(self, call: Callable[[], None] | None) -> None:
-        """Call this once, in the event loop, when nothing is under way in a thread any more."""
+        """Call this once, in the event loop, when no thread is at work any more."""
         self._when_free = call
 
     def _tell_free(self) -> None:
@@ -569,13 +557,11 @@ class Committer:
             call()
 
     def hand_over(self, path: bytes) -> bool:
-        """Let records go to another file from here on; False when the present one has a fault.
+        """Send records to another file from here on; False when the present one has a fault.
 
-        What is not synced yet is synced in the thread, and nobody waits for that but those whose
-        replies would wait for a sync anyway. Before it has ended, nothing gets into the new file.
-
-        Raises:
-            OSError: they go where they went before.
+        What is not synced yet is synced in the thread. Only replies that would wait for a sync
+        anyway wait for that; before it ends, nothing gets into the new file. Raises OSError:
+        nothing has changed.
         """
         aof = self._files.aof
         assert aof is not None
@@ -595,7 +581,7 @@ class Committer:
         return True
 
     def settle(self) -> bool:
-        """Write and sync everything and let all held replies go, now; False when that fails."""
+        """Write and sync everything and send all held replies, now; False when that fails."""
         aof = self._files.aof
         if aof is None or self.failed:
             return not self.failed
@@ -664,7 +650,6 @@ def _flush(sessions: list[Session]) -> None:
 
 
 def _flush_free(sessions: list[Session]) -> list[Session]:
-    """Send the replies that show no data; return the sessions whose replies may."""
     of_data = []
     for session in sessions:
         if session.peer.may_show_data():
@@ -675,7 +660,6 @@ def _flush_free(sessions: list[Session]) -> list[Session]:
 
 
 def _hold(sessions: list[Session], batch: list[Held]) -> None:
-    """Take the replies of sessions out, so that later ones of the same session stay behind them."""
     for session in sessions:
         batch.append((session.peer, session.peer.take()))
 

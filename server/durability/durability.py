@@ -1,4 +1,4 @@
-"""What keeps the data of one server: the append-only file and the snapshot, up to its end."""
+"""The parts that keep the data of one server, the append-only file and the snapshot, to its end."""
 
 from __future__ import annotations
 
@@ -17,17 +17,10 @@ from headrace.server.state import Server
 
 
 class Durability:
-    """The parts of durability.
+    """The parts of durability: ``committer`` writes the append-only file, ``saving`` the snapshot.
 
-    Args:
-        files, committer: those that a process has, unless others are given.
-
-    Attributes:
-        files: what is open.
-        committer: writes the append-only file, and sends what waits for that.
-        saving: writes the snapshot.
-        rewriting: turns the append-only file on and off, and writes it anew.
-        is_on: what the configuration asks for is done; not before loading begins, and not in tools.
+    ``rewriting`` turns the append-only file on and off, and writes it anew. ``is_on``: the
+    configuration is followed; not before loading begins, and not in tools.
     """
 
     def __init__(
@@ -43,12 +36,12 @@ class Durability:
         self._server: Final = server
 
     def job(self) -> SnapshotJob | None:
-        """The snapshot or base that is being written."""
+        """Return the snapshot or base that is being written."""
         job = self.files.job
         return job if isinstance(job, SnapshotJob) else None
 
     def begin(self) -> None:
-        """Do from now on what the configuration asks for, and when that changes."""
+        """Follow the configuration from now on, and its changes."""
         hooks = self._server.config.on_change
         hooks["save"] = self.saving.settings_changed
         hooks["stop-writes-on-bgsave-error"] = self.saving.settings_changed
@@ -65,10 +58,8 @@ def ready_to_end(
 ) -> bool:
     """Save what is to be saved; False when the server has to stay, because data would be lost.
 
-    Args:
-        save: write a snapshot in any case; nosave: in none. Otherwise there is one where there
-            are save points.
-        force: say True whatever fails.
+    ``save``: with a snapshot in any case; ``nosave``: in none; neither: where there are save
+    points. ``force``: return True whatever fails.
     """
     saving = durability.saving
     rewriting = durability.rewriting
@@ -77,7 +68,7 @@ def ready_to_end(
     server.gate.finish_work()  # a snapshot would have a part of it
     saving.cancel()
     if not force:
-        rewriting.recovery.recover_if_needed()  # else files that have gone are overlooked
+        rewriting.recovery.recover_if_needed()  # else missing files are overlooked
     if rewriting.first_folder is not None or rewriting.recovery.directory is not None:
         if not force:
             log.warning("The first append-only file is being written: not ending now")
@@ -103,9 +94,9 @@ def ready_to_end(
 
 
 def _is_recorded(server: Server, committer: Committer) -> bool:
-    """Return whether all that was answered is in the append-only file, where there is one.
+    """Return whether all answered writes are in the append-only file, where there is one.
 
-    Under ``appendfsync always`` it is, or the server has failed.
+    Under ``appendfsync always`` they are, or the server has failed.
     """
     if server.config.appendfsync == b"always":
         return True
@@ -113,6 +104,6 @@ def _is_recorded(server: Server, committer: Committer) -> bool:
 
 
 def discard_unfinished(durability: Durability) -> None:
-    """Remove the snapshot under way: the process ends at once."""
+    """Remove the snapshot under way, because the process ends at once."""
     with contextlib.suppress(OSError):
         remove_file(durability.saving.temporary_path)

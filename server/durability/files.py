@@ -1,4 +1,4 @@
-"""The files of one server that are open, what is known of them, and who waits for them."""
+"""The open files of one server, their status, and the clients that wait for them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ class AofStatus:
         write_ok, sync_ok: how the last write and the last sync went.
         lost: why writes are refused until everything has been written anew; mostly empty.
         delayed_syncs: how often a sync was due while one had been running for two seconds.
-        syncing: a sync runs in the background.
-        rewriting: the data is being written anew.
+        syncing: a sync runs in the background; rewriting: the data is being written anew.
         rewrite_scheduled: a rewrite starts when nothing else is being written.
         rewrite_started_s: when the rewrite under way started, in seconds since 1970.
-        last_rewrite_s: how long the last rewrite took; -1 before the first one.
-        last_rewrite_ok: how it went.
+        last_rewrite_s: how long the last rewrite took, -1 before the first; last_rewrite_ok:
+            whether it succeeded.
         rewrites: rewrites started; failures_in_a_row: failed ones since the last good one.
-        last_copied_bytes: what was kept for the last one that changed meanwhile, about.
-        keys_loaded, keys_expired: keys of the last snapshot that was loaded, and those of it that
-            were left out because their time had come.
+        last_copied_bytes: the size of data kept for the last one that changed meanwhile, about.
+        keys_loaded: keys of the last snapshot that was loaded; keys_expired: those of it that were
+            left out because their time had come.
         loading_started_s: when loading started; total_bytes and loaded_bytes: how far it is.
     """
 
@@ -67,13 +66,10 @@ class AofStatus:
 
 
 class SyncWait:
-    """One client that waits until everything it has written so far is on the disk.
+    """One client that waits until all its writes so far, up to ``end`` in ``aof``, are on the disk.
 
-    Args:
-        aof: the file that records go to; None while the first one, whose base will hold everything
-            that was written before, is not open yet.
-        end: where that ends in the file.
-        with_replicas: what has the replicas answers it.
+    ``aof`` is None while the first file, whose base will hold these writes, is not open yet.
+    ``with_replicas``: the part that serves replicas answers it.
     """
 
     def __init__(
@@ -97,7 +93,7 @@ class SyncWait:
         return waiter is None or waiter.parked is not self.parked
 
     def is_synced(self, aof: AppendOnlyFile | None) -> bool:
-        """Return whether it is there.
+        """Return whether the writes are on the disk.
 
         If the file cannot be found any more, the base in front of the other one holds its records.
         """
@@ -115,11 +111,7 @@ class Job:
 
 
 class Rewriter:
-    """What writes the append-only folder anew.
-
-    Attributes:
-        first_folder: the folder, while the file is turned on and its first base is not there yet.
-    """
+    """Writes the append-only folder anew; ``first_folder``: it, until it has its first base."""
 
     def __init__(self) -> None:
         self.first_folder: AofDirectory | None = None
@@ -134,17 +126,14 @@ class Rewriter:
 
 
 class Files:
-    """What several parts of durability work with.
+    """The files that several parts of durability work with.
 
     Attributes:
-        aof: where records go; None when it is off.
-        directory: the folder that the file lies in.
-        log: of a region: what other regions are sent from.
-        status: what INFO shows of them.
+        aof: where records go; None when it is off; directory: the folder that it lies in.
+        log: of a region: the source of what other regions are sent.
         write_error: why writes are refused; mostly empty.
-        worker: for what takes time with files.
+        worker: for slow operations on files; sync_waits: clients of WAITAOF.
         job: a snapshot or a base being written; there is one at a time.
-        sync_waits: clients of WAITAOF.
         last_save_s: when the last snapshot was written, in seconds since 1970, or the start.
     """
 
@@ -162,7 +151,7 @@ class Files:
         self._recorded = 0  # bytes, in the files before ``aof``
 
     def record_to(self, aof: AppendOnlyFile | None) -> None:
-        """Let records go to this append-only file, and no more to the one before; None is none."""
+        """Send records to this append-only file, and no more to the one before; None is none."""
         if self.aof is not None:
             self._changes.remove_log(self.aof)
             self._recorded = self.aof.end

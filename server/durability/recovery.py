@@ -1,15 +1,14 @@
-"""What happens when the append-only folder vanishes or is replaced while the server runs.
+"""Recovery when the append-only folder vanishes or is replaced while the server runs.
 
-Somebody deletes the folder, moves it away, puts another one in its place, or does so with one of
-its files, or cuts one or adds to it. What is written from then on goes to a file that no start will
-ever read. So names and lengths are looked at in each tick of the cron, and before the server ends.
-Where one has gone or is another, everything is written anew from memory,
-as when the file is turned on: a base, and an incr file for what comes after it. Until both are in
-their place an acknowledgement could not be kept, so writes are refused, whatever the policy; reads
-go on. Where the folder cannot be made again it is tried again and again, and the server does not
-end by itself, because nobody else has the data.
+The folder, or one of its files, may be deleted, moved away or replaced, or a file cut or added to.
+Later records then go to a file that no start will ever read. So names and lengths are looked at in
+each tick of the cron, and before the server ends. Where one is missing or different, everything is
+written anew from memory, as when the file is turned on: a base, and an incr file for what comes
+after it. Until both are in their place an acknowledgement could not be kept, so writes are refused,
+whatever the policy; reads go on. Where the folder cannot be made again it is tried again and again,
+and the server does not end by itself, because it has the only copy of the data.
 
-What somebody else put into the folder stays there, and nothing of it is loaded.
+Files that others put into the folder stay there, and none of them is loaded.
 """
 
 from __future__ import annotations
@@ -34,11 +33,7 @@ REASON: Final = b"a file of the append-only folder was removed, replaced or chan
 
 
 class Recovery:
-    """Sees that what is written can be found again.
-
-    Attributes:
-        directory: the folder that is to be filled anew; None while all is well.
-    """
+    """Refills a folder that has vanished, ``directory``; None while all is well."""
 
     def __init__(
         self, server: Server, files: Files, committer: Committer, rewriter: Rewriter
@@ -50,10 +45,10 @@ class Recovery:
         self._rewriter: Final = rewriter
         self._left: AppendOnlyFile | None = None  # the file that was written to
         self._next_try_s = 0.0
-        self._asked_to_end = 0  # the signal that found it at work
+        self._asked_to_end = 0  # the signal that came while it was at work
 
     def recover_if_needed(self) -> bool:
-        """Begin to write everything anew if a file has gone, or try that again; whether it has."""
+        """Write everything anew if a file is missing, or try that again; return whether it is."""
         if self.directory is not None:
             self._try_again()
             return True
@@ -79,7 +74,6 @@ class Recovery:
         return True
 
     def _begin(self, directory: AofDirectory) -> None:
-        """Leave the files that there are, if there are any."""
         committer = self._committer
         rewriter = self._rewriter
         assert self._files.aof is not None
@@ -90,7 +84,7 @@ class Recovery:
         self.directory = directory
         self._left = self._files.aof
         self._next_try_s = 0.0
-        committer.settle()  # lets replies go; what cannot be written is in memory
+        committer.settle()  # sends replies; what cannot be written is in memory
         if not committer.failed:
             committer.close_files()
             self._try_again()
@@ -119,7 +113,7 @@ class Recovery:
         rewriter.rewrite_soon()
 
     def will_end(self, number: int) -> bool:
-        """Have a signal come again when all is in its place; False where nothing is under way.
+        """Send a signal again when all is in its place; False where nothing is under way.
 
         An attempt that fails drops it: the server does not end by itself some hours later.
         """
@@ -130,7 +124,7 @@ class Recovery:
         return True
 
     def done(self) -> None:
-        """Everything is in its place, or nobody wants it any more: take writes again."""
+        """Accept writes again, because all is in its place or no longer wanted."""
         if self.directory is not None:
             self.directory = None
             self._left = None

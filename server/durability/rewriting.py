@@ -12,8 +12,8 @@ files that together hold everything:
 4. In the worker thread it gets its name, the manifest names it, and older files are deleted.
 
 Turning the file on, or filling a folder that has vanished (``server.durability.recovery``), goes
-the same way, except that the records go to an incr file with a temporary name: what is in the
-folder belongs to another time; step 4 renames both. Until then nothing is promised, and where it
+the same way, except that the records go to an incr file with a temporary name, because the files in
+the folder belong to another time; step 4 renames both. Until then nothing is promised, and where it
 fails it is tried again.
 """
 
@@ -43,15 +43,11 @@ log: Final = logging.getLogger("headrace")
 RETRY_S: Final = 0.002  # between two looks whether something lengthy is still under way
 MANY_FAILURES: Final = 3  # in a row; from then on the next attempt waits
 MOST_DELAY_S: Final = 3600
-_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED  # what is in memory, while one of these is
+_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED  # the memory holds no whole state
 
 
 class Rewriting(Rewriter):
-    """What changes the append-only folder of one server at run time.
-
-    Attributes:
-        recovery: what fills a folder anew that has vanished.
-    """
+    """Changes the append-only folder at run time; ``recovery`` fills one anew that has vanished."""
 
     def __init__(self, server: Server, files: Files, committer: Committer) -> None:
         super().__init__()
@@ -74,7 +70,7 @@ class Rewriting(Rewriter):
     def appendonly_changed(self) -> str | None:
         """Turn the append-only file on, with all that is in memory, or off.
 
-        While data is being loaded, not all is in memory. What is wanted is done at its end.
+        While data is being loaded, not all is in memory. Then that is done at the end of loading.
         """
         server = self._server
         if server.config.appendonly == self.is_on or server.gate.reasons & LOADING_DATA:
@@ -85,14 +81,14 @@ class Rewriting(Rewriter):
         return None
 
     def timestamps_changed(self) -> str | None:
-        """Annotate what is written from now on, or no longer."""
+        """Annotate records with the time from now on, or no longer."""
         aof = self._files.aof
         if aof is not None:
             aof.annotate = self._server.config.aof_timestamp_enabled
         return None
 
     def turn_on(self) -> str | None:
-        """Begin to write all that is in memory, and to record; a text says why it cannot be."""
+        """Begin to write all that is in memory, and to record; return why it cannot be, or None."""
         server = self._server
         job = self._files.job
         if isinstance(job, RewriteJob):  # it keeps no record of what is written meanwhile
@@ -110,7 +106,7 @@ class Rewriting(Rewriter):
         return None
 
     def turn_off(self) -> None:
-        """Record no more; the files stay. Nothing where it is off."""
+        """Record no more; the files stay. Where the file is off, do nothing."""
         if not self.is_on:
             return
         committer = self._committer
@@ -154,11 +150,9 @@ class Rewriting(Rewriter):
         return True
 
     def begin(self) -> bool:
-        """Replace the files by a base of what is in memory and an empty incr file.
+        """Replace the files by a base and an empty incr file; False when that has not begun.
 
         With the append-only file off, only a base is written, as Redis does.
-
-        Returns: whether it has begun.
         """
         if self.first_folder is None and self.recovery.recover_if_needed():
             return self.is_running()
@@ -190,7 +184,7 @@ class Rewriting(Rewriter):
         return True
 
     def job_ended(self, job: RewriteJob, failure: str) -> None:
-        """A base is in its place, or is not."""
+        """Note the end of a base: it is in its place, or, with a failure, is not."""
         status = self._files.status
         status.rewriting = False
         status.last_rewrite_s = max(0, int(time.time()) - job.started_s)
@@ -208,7 +202,7 @@ class Rewriting(Rewriter):
         )
 
     def tick(self, now_s: int) -> bool:
-        """Begin a rewrite that is scheduled or due; there is no job. Whether one has begun."""
+        """Begin a rewrite that is scheduled or due, where there is no job; True if it has begun."""
         scheduled = self._files.status.rewrite_scheduled
         if not (scheduled or self._has_grown()) or self._is_limited(now_s):
             return False
@@ -229,7 +223,7 @@ class Rewriting(Rewriter):
         return aof.total_bytes * 100 // (aof.base_bytes or 1) - 100 >= percentage
 
     def _is_limited(self, now_s: int) -> bool:
-        """Whether so many attempts failed that the next one has to wait: 1, 2, 4 ... 60 minutes."""
+        """Return whether, after many failures, an attempt has to wait 1, 2, 4 ... 60 minutes."""
         if self._files.status.failures_in_a_row < MANY_FAILURES:
             self._delay_s = 0
             self._not_before_s = 0
@@ -249,7 +243,7 @@ class Rewriting(Rewriter):
 
 
 class RewriteJob(SnapshotJob):
-    """A base on its way to the disk, to follow those files that there are."""
+    """A base on its way to the disk, to follow the files that there are."""
 
     def __init__(
         self,
@@ -271,7 +265,7 @@ class RewriteJob(SnapshotJob):
         self._synced_ahead = False
 
     def prepare(self) -> None:
-        """Make ready; in the thread, as ``Task.run``."""
+        """Prepare the files; in the thread, as ``Task.run``."""
         self._incr_path = self.directory.add_incr()
 
     def prepared(self, failure: str) -> None:
@@ -297,9 +291,9 @@ class RewriteJob(SnapshotJob):
         self.begin()
 
     def _has_to_wait(self) -> bool:
-        """Return whether the thread has the file, so that a sync here would hold up everybody.
+        """Return whether the thread has the file, so that a sync here would hold up all clients.
 
-        What has not been synced for long is synced there first; then there is little left to do.
+        Data that has not been synced for long is synced there first; then little is left to do.
         """
         committer = self.committer
         if not self._synced_ahead and committer.sync_soon():
@@ -310,16 +304,12 @@ class RewriteJob(SnapshotJob):
         self.prepared("")
 
     def switch(self) -> None:
-        """Let records go to the file that follows the base.
-
-        Raises:
-            OSError, PersistenceError: they go where they went before.
-        """
+        """Send records to the file behind the base. Raises OSError, PersistenceError: no change."""
         if not self.committer.hand_over(self._incr_path):
             raise PersistenceError("the present file cannot be written")
 
     def encoder(self) -> Encoder:
-        """A snapshot or commands, as is configured now."""
+        """Return an encoder of a snapshot or of commands, as is configured now."""
         config = self.server.config
         if config.aof_use_rdb_preamble:
             self.suffix = SNAPSHOT_SUFFIX
@@ -327,7 +317,6 @@ class RewriteJob(SnapshotJob):
         return RewriteEncoder(begun_s=int(time.time()) if config.aof_timestamp_enabled else 0)
 
     def install(self) -> None:
-        """Name the base in the manifest, and no older file."""
         self.directory.adopt_base(self.file.path, self.suffix, 1)
 
     def ended(self, failure: str) -> None:
@@ -352,7 +341,6 @@ class FirstBaseJob(RewriteJob):
     """The base with which the append-only file is turned on."""
 
     def prepare(self) -> None:
-        """Clear away what another attempt left; in the thread."""
         self.directory.prepare_first()
 
     def switch(self) -> None:
@@ -366,7 +354,6 @@ class FirstBaseJob(RewriteJob):
         self.directory.adopt_first(self.file.path, self.suffix)
 
     def ended(self, failure: str) -> None:
-        """The file is on; or records go nowhere until the next attempt, which takes all anew."""
         server = self.server
         rewriting = self.rewriting
         super().ended(failure)
@@ -399,11 +386,10 @@ class LoneBaseJob(RewriteJob):
     """A base that nothing follows, because the append-only file is off."""
 
     def prepare(self) -> None:
-        """Take hold of the folder; in the thread."""
         self.directory.open()
 
     def switch(self) -> None:
-        """There are no records."""
+        pass
 
     def install(self) -> None:
         self.directory.adopt_base(self.file.path, self.suffix, 0)

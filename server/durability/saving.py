@@ -2,10 +2,10 @@
 
 The file is ``dbfilename`` in ``dir``; one that ends with .rdb is written in Redis's own form. It is
 written under a temporary name and takes the place of the one before when it is on the disk, whole.
-A snapshot in Redis's form is not overwritten by one in ours: it may be all there is to go back to.
+A snapshot in Redis's form is not overwritten by one in ours, because it may be the only way back.
 
-A region has more to keep than Redis's form has places for: where its ``dbfilename`` ends with .rdb,
-its snapshot is in our form and ends with .hrs.
+A region has more to keep than Redis's form can hold: where its ``dbfilename`` ends with .rdb, its
+snapshot is in our form and ends with .hrs.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ RETRY_S: Final = 5  # after a failure, before save points are looked at again
 
 
 class SaveStatus:
-    """What INFO shows of snapshots.
+    """The status of snapshots, for INFO.
 
     Attributes:
         saves: how many were begun; scheduled: one is to begin when it can.
         last_ok: how the last one went; failures_in_a_row: of those in the background.
-        last_duration_s: how long that took; -1 before the first.
-        last_copied_bytes: what was kept for it that changed meanwhile, about.
+        last_duration_s: its duration; -1 before the first.
+        last_copied_bytes: the size of data kept for it that changed meanwhile, about.
     """
 
     def __init__(self) -> None:
@@ -76,14 +76,14 @@ class Saving:
 
     @property
     def path(self) -> bytes:
-        """Return where the snapshot lies."""
+        """Return the path of the snapshot."""
         config = self._server.config
         path = os.path.join(os.path.abspath(config.dir), config.dbfilename)
         return path if self._server.data.region is None else in_own_form(path)
 
     @property
     def temporary_path(self) -> bytes:
-        """Return where a snapshot is written before it has its name."""
+        """Return the path of a snapshot before it has its name."""
         folder = os.path.abspath(self._server.config.dir)
         return os.path.join(folder, TEMPORARY_PREFIX + b"%d.hrs" % os.getpid())
 
@@ -94,7 +94,7 @@ class Saving:
     # At once
 
     def save_now(self) -> bool:
-        """Write the snapshot while everybody waits; False when it failed."""
+        """Write the snapshot while all clients wait; False when it failed."""
         server = self._server
         if self._is_half_joined():
             return False
@@ -115,16 +115,16 @@ class Saving:
         return True
 
     def flushed(self) -> bool:
-        """FLUSHALL has removed all keys; whether a snapshot says so already.
+        """Handle that FLUSHALL has removed all keys; return whether a snapshot says so already.
 
-        One that is being written would bring them back. Where there are save points, the one on
-        the disk would, too.
+        One that is being written would bring them back, and so would the last one, where there are
+        save points.
         """
         self.cancel()
         return bool(self._server.config.save) and self.save_now()
 
     def _is_half_joined(self) -> bool:
-        """Whether a snapshot would have some of another region's copy, and not all; says so."""
+        """Return whether another region's copy is loaded only in part, and log that."""
         if not self._server.gate.reasons & HALF_JOINED:
             return False
         log.warning("No snapshot is written while a copy of another region is being joined")
@@ -133,10 +133,7 @@ class Saving:
     # In the background
 
     def begin(self) -> bool:
-        """Start to write the snapshot while the server goes on; False when that fails.
-
-        There is no job yet.
-        """
+        """Start to write the snapshot in the background; no job runs yet. False if it fails."""
         status = self.status
         if self._is_half_joined():
             return False
@@ -149,7 +146,7 @@ class Saving:
         return job.begin()
 
     def job_ended(self, job: DumpJob, failure: str) -> None:
-        """A snapshot is in its place, or is not."""
+        """Note the end of a snapshot: it is in its place, or, with a failure, is not."""
         server = self._server
         status = self.status
         status.last_duration_s = max(0, int(time.time()) - job.started_s)
@@ -164,7 +161,7 @@ class Saving:
         self._saved(job.target, job.size_bytes, time.perf_counter_ns() - job.started_ns)
 
     def cancel(self) -> None:
-        """Stop writing in the background; the file on the disk stays what it was."""
+        """Stop writing in the background; the file on the disk does not change."""
         job = self._files.job
         if isinstance(job, DumpJob):
             log.warning("Background saving is given up")
@@ -173,8 +170,7 @@ class Saving:
     def is_due(self, now_s: int) -> bool:
         """Return whether a save point has come, or a snapshot has been asked for; there is no job.
 
-        Args:
-            now_s: of the clock that nobody sets, as all moments that are counted from here.
+        ``now_s`` is of the clock that is never set, as all moments that are counted from here.
         """
         server = self._server
         status = self.status
@@ -197,7 +193,7 @@ class Saving:
         log.info("Saved %s: %d bytes, %.3f seconds", os.fsdecode(path), size, spent_ns / 1e9)
 
     def settings_changed(self) -> str | None:
-        """Refuse writes after a failure where that is asked for, or take them again."""
+        """Refuse writes after a failure where that is configured, or take them again."""
         config = self._server.config
         refuse = config.stop_writes_on_bgsave_error and bool(config.save)
         self._server.gate.set(SAVE_FAILED, refuse and not self.status.last_ok)
@@ -228,14 +224,14 @@ class DumpJob(SnapshotJob):
 
 
 def in_own_form(path: bytes) -> bytes:
-    """The name of a snapshot in our form in the place of one in Redis's."""
+    """Return the name of a snapshot in our form in the place of one in Redis's."""
     if path.endswith(RDB_SUFFIX):
         return path.removesuffix(RDB_SUFFIX) + OWN_SUFFIX
     return path
 
 
 def dump_encoder(server: Server, path: bytes) -> Encoder:
-    """What makes a snapshot of the state of this moment, in the form that its name asks for."""
+    """Return an encoder of a snapshot of the present state, in the form that its name asks for."""
     if not path.endswith(RDB_SUFFIX):
         return snapshot_encoder(server, False)
     server.clock.refresh()
@@ -245,10 +241,9 @@ def dump_encoder(server: Server, path: bytes) -> Encoder:
 
 
 def rdb_notes(first: list[bytes], place: StreamPlace | None) -> list[bytes]:
-    """The notes on an RDB file: who writes it, when, and where in the stream of replication.
+    """Return the notes on an RDB file: the writer, the time, and the place in the stream.
 
-    Args:
-        first: the note on the version that the writer follows.
+    ``first`` is the note on the version that the writer follows.
     """
     return [
         *(*first, WRITER, VERSION.encode(), b"redis-bits", b"64"),
@@ -258,7 +253,7 @@ def rdb_notes(first: list[bytes], place: StreamPlace | None) -> list[bytes]:
 
 
 def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
-    """Return what makes a snapshot of the state of this moment."""
+    """Return an encoder of a snapshot of the present state."""
     now_ms = server.clock.refresh()
     data = server.data
     place = None if is_base else server.role.place()
@@ -290,15 +285,10 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
 
 
 def put_in_place(temporary: bytes, path: bytes, encoder: Encoder) -> None:
-    """Let a synced file be the snapshot.
+    """Let a synced file, made by an encoder, be the snapshot.
 
-    Args:
-        encoder: what has made it.
-
-    Raises:
-        PersistenceError: what is there is a snapshot of Redis or Valkey and this is none, or no
-            file.
-        OSError: it could not be renamed, or not surely.
+    Raises PersistenceError: the path holds a snapshot of Redis or Valkey, and this is none, or it
+    is no file; OSError: it could not be renamed, or not surely.
     """
     with contextlib.suppress(FileNotFoundError):
         head = read_head(path, HEAD_BYTES)

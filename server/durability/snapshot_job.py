@@ -2,12 +2,12 @@
 
 A job takes the databases as they are (``storage.freezing``), and then works in slices between the
 turns of the event loop: keys become bytes, which a thread writes (``server.durability.worker``).
-Where the disk is slower than that, the slices rest; while clients have something to do, they rest
-between each two, so that a client waits for one slice at most.
+Where the disk is slower than that, the slices rest. While clients have requests, there is a rest
+after each slice, so that a client waits for one slice at most.
 
-There is one job at a time, be it for a snapshot or for the base of the append-only file. Whatever
-goes wrong in any part of it ends it: the databases are thawed, the place for the next job is
-free, and ``ended`` gets the reason.
+There is one job at a time, for a snapshot or for the base of the append-only file. Any failure in
+any part of it ends it: the databases are thawed, the next job may begin, and ``ended`` gets the
+reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log: Final = logging.getLogger("headrace")
 
 SLICE_NS: Final = 1_500_000  # for how long a client may have to wait
 IDLE_SLICE_NS: Final = 5_000_000  # while no client has anything to do
-REST_S: Final = 0.004  # between two slices while clients have something to do
+REST_S: Final = 0.004  # between two slices while clients have requests
 KEYS_AT_ONCE: Final = 64
 BATCH_BYTES: Final = 1 << 18  # given to the thread at once
 QUEUED_MAX_BYTES: Final = 8 << 20  # waiting for the disk; then the slices rest
@@ -38,24 +38,18 @@ REPORT_NS: Final = 1_000_000_000
 
 
 class SnapshotJob(Job):
-    """One file on its way to the disk.
-
-    Subclasses say what is to be done before, what the file is, and what becomes of it.
+    """One file on its way to the disk. Subclasses prepare it, make it and put it in its place.
 
     Args:
-        path: the name under which it is written.
-        name: what it is, for the log.
+        path: the name under which it is written; name: what it is, for the log.
 
     Attributes:
         file: the file; the thread's alone.
         keys_total, keys_done: how many keys there are, and how many of them have been encoded.
-        size_bytes: how long the file is so far.
-        queued_bytes: how much of that waits to be written.
-        copied_bytes: what was kept for it that has changed or gone since, about.
-        started_s: when the job started, in seconds since 1970; started_ns: on the clock that only
-            measures.
-        cancelled: nobody wants it any more.
-        placed: the file has been put in its place.
+        size_bytes: its length so far; queued_bytes: how much of that waits to be written.
+        copied_bytes: the size of data kept for it that has changed or gone since, about.
+        started_s: the start, in seconds since 1970; started_ns: on the clock that only measures.
+        cancelled: the file is no longer wanted; placed: it has been put in its place.
     """
 
     def __init__(self, server: Server, files: Files, path: bytes, name: str) -> None:
@@ -88,25 +82,25 @@ class SnapshotJob(Job):
     # For subclasses
 
     def encoder(self) -> Encoder:
-        """Return what makes the file; called at the moment whose state is written."""
+        """Return the encoder of the file; called at the moment whose state is written."""
         raise NotImplementedError
 
     def keyspaces(self) -> list[Keyspace]:
-        """Return what is written."""
+        """Return the tables of keys to write."""
         return self.server.data.keyspaces()
 
     def libraries(self) -> list[bytes]:
-        """The libraries of functions that are."""
+        """Return the present libraries of functions."""
         return self.server.libraries()
 
     def hand_over(self, encoder: Encoder) -> None:
-        """Pass on what has been made: to the thread, which writes it."""
+        """Pass finished bytes to the thread, which writes them."""
         size = encoder.size_bytes
         self.made(size)
         self._worker.give(_Write(self, encoder.take(), size))
 
     def complete(self) -> None:
-        """All has been handed over."""
+        """Note that all has been handed over."""
         self._worker.give(_Install(self))
 
     def discard(self) -> None:
@@ -123,7 +117,7 @@ class SnapshotJob(Job):
         raise NotImplementedError
 
     def ended(self, failure: str) -> None:
-        """The file is in its place or, with a reason, it is not; not called when cancelled."""
+        """Note that the file is in its place or, with a reason, not; not called if cancelled."""
 
     # Life
 
@@ -152,7 +146,7 @@ class SnapshotJob(Job):
     def cancel(self) -> None:
         """Give up; when this returns nothing of the job runs any more and its file is gone.
 
-        What has been put in its place in this very moment stays: the job has ended, not cancelled.
+        A file that has just been put in its place stays: the job has ended, not cancelled.
         """
         self.cancelled = True
         self._worker.drain()
@@ -164,7 +158,7 @@ class SnapshotJob(Job):
         self._worker.drain()
 
     def break_off(self, error: Exception) -> None:
-        """Something went wrong; what nobody expected is logged with its traceback."""
+        """End with an error; one that was not expected is logged with its traceback."""
         self.fail(failure_text(error))
 
     def fail(self, reason: str) -> None:
@@ -176,7 +170,6 @@ class SnapshotJob(Job):
             self._report_end(reason)
 
     def _report_end(self, failure: str) -> None:
-        """Report the end."""
         try:
             self.ended(failure)
         except Exception:
@@ -184,7 +177,7 @@ class SnapshotJob(Job):
 
     @property
     def copied_bytes(self) -> int:
-        """Return what was kept that has changed or gone since, about."""
+        """Return the size of data kept that has changed or gone since, about."""
         freezing = self._freezing
         return 0 if freezing is None else freezing.copied_bytes()
 
@@ -195,7 +188,6 @@ class SnapshotJob(Job):
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._slice)
 
     def _stop(self) -> None:
-        """Do no more slices; the databases may change as they like."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -207,7 +199,6 @@ class SnapshotJob(Job):
         self._thaw()
 
     def _thaw(self) -> None:
-        """Let the databases change as they like."""
         freezing = self._freezing
         if freezing is not None:
             self.server.data.freeze(None)
@@ -261,7 +252,6 @@ class SnapshotJob(Job):
             self._soon()
 
     def _advance(self) -> bool:
-        """Do a small part of the work; False when there is none left."""
         encoder = self._encoder
         freezing = self._freezing
         assert encoder is not None
@@ -287,7 +277,7 @@ class SnapshotJob(Job):
         return True
 
     def made(self, size: int) -> None:
-        """So much has been made, and waits to be written; see ``written``."""
+        """Note that so many bytes have been made, and wait to be written; see ``written``."""
         self.queued_bytes += size
         self.size_bytes += size
 
@@ -318,10 +308,10 @@ class SnapshotJob(Job):
         """Return how many of the keys have been encoded, in per cent."""
         return 100.0 * self.keys_done / self.keys_total if self.keys_total else 0.0
 
-    # What is reported by the thread, or whoever takes what has been made
+    # Reports of the thread, or of the receiver of the bytes
 
     def written(self, size: int, failure: str) -> None:
-        """A batch has been written."""
+        """Note that a batch has been written."""
         self.queued_bytes -= size
         if self.cancelled or self._failure:
             return
@@ -332,7 +322,7 @@ class SnapshotJob(Job):
             self._soon()
 
     def installed(self, failure: str) -> None:
-        """The file is in its place, or could not be put there."""
+        """Note that the file is in its place, or could not be put there."""
         if self._failure or (self.cancelled and not self.placed):
             return
         self._stop()
@@ -343,23 +333,18 @@ class SnapshotJob(Job):
 
     @property
     def failed(self) -> bool:
-        """Return whether what is still to be done for the file can be left out."""
+        """Return whether the rest of the work for the file can be left out."""
         return self.cancelled or bool(self._failure)
 
 
 class JobTask(Task):
-    """A task of a job, which ends when it does not get through.
-
-    Attributes:
-        job: whose it is.
-    """
+    """A task of a job, which ends when the task fails."""
 
     def __init__(self, job: SnapshotJob) -> None:
         super().__init__()
         self.job: Final = job
 
     def done(self) -> None:
-        """Report, and end the job where that fails."""
         try:
             self.report()
         except Exception as error:

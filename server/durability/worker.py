@@ -1,11 +1,11 @@
-"""Threads for file operations that may take their time.
+"""Threads for slow operations on files.
 
-Tasks run one after another in the order in which they were given. What a task does in the thread
-touches files only: the keyspace and the server belong to the event loop, where ``done`` is called.
-Whatever a task raises, it has ended then, and whoever waits for it hears why.
+Tasks run one after another in the order in which they were given. In the thread a task touches
+files only: the keyspace and the server belong to the event loop, where ``done`` is called. Any
+exception in a task ends it, and its caller gets the reason.
 
 **The thread of the append-only file.** It does one thing at a time, and reports to the event loop.
-Whatever goes wrong in it is reported as an error of the file, because its work was not done.
+Any exception in it is reported as an error of the file, because its work was not done.
 """
 
 from __future__ import annotations
@@ -29,32 +29,22 @@ INTERNAL_ERROR: Final = "internal error"
 
 
 class Task:
-    """Something to do with files.
-
-    Attributes:
-        failure: why ``run`` failed; empty when it did not.
-        ended: ``run`` is over.
-    """
+    """Something to do with files; ``failure`` says why ``run`` failed, else it is empty."""
 
     def __init__(self) -> None:
         self.failure = ""
         self.ended = False
 
     def run(self) -> None:
-        """Do it, in the thread; whatever is raised makes it a failure."""
+        """Do it, in the thread; any exception makes it a failure."""
         raise NotImplementedError
 
     def done(self) -> None:
-        """It has ended, well or not; called in the event loop."""
+        """Note that it has ended, well or not; called in the event loop."""
 
 
 class ThreadCall(Task):
-    """A function that runs in the thread.
-
-    Args:
-        done: is called with what that has returned, and why it failed; an empty text where it has
-            not.
-    """
+    """A function for the thread; ``done`` gets its result, and its failure, mostly empty."""
 
     def __init__(
         self, function: Callable[[], object], done: Callable[[object, str], None] | None = None
@@ -82,8 +72,7 @@ class Worker:
     def give(self, task: Task) -> None:
         """Run a task after all that were given before.
 
-        Raises:
-            RuntimeError: the system has no room for a thread; the task is not run.
+        Raises RuntimeError: the system has no room for a thread; the task is not run.
         """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, "headrace-files")
@@ -97,7 +86,7 @@ class Worker:
         self._given.append((task, future))
 
     def drain(self) -> None:
-        """Wait until all tasks have run, and see them done."""
+        """Wait until all tasks have run, and call their ``done``."""
         while self._given:
             self._given[0][1].result()
             self._report()
@@ -112,7 +101,7 @@ class Worker:
     def _run(self, task: Task, loop: asyncio.AbstractEventLoop) -> None:
         try:
             task.run()
-        except BaseException as error:  # in a thread there is nobody else to hear of it
+        except BaseException as error:  # in a thread, no caller would see it
             task.failure = INTERNAL_ERROR
             task.failure = failure_text(error)
         finally:
@@ -125,7 +114,7 @@ class Worker:
 
 
 def failure_text(error: BaseException) -> str:
-    """What went wrong, with which file; what nobody expected goes to the log with its traceback."""
+    """Return what failed, with which file; an unexpected error is logged with its traceback."""
     if isinstance(error, PersistenceError):
         return str(error)
     if not isinstance(error, OSError):
@@ -141,11 +130,8 @@ def failure_text(error: BaseException) -> str:
 class AofWorker:
     """One kind of work on the file, at most once at a time, beside the event loop.
 
-    Args:
-        name: of the thread.
-        work: what is done in the thread; it touches nothing but the file.
-        done: called in the event loop when that has ended, with the error that it ended with, or
-            None, and how long it took.
+    ``work`` runs in the thread, and touches nothing but the file. ``done`` is called in the event
+    loop at the end, with an error or None, and the duration.
     """
 
     def __init__(
@@ -176,7 +162,7 @@ class AofWorker:
         loop = asyncio.get_running_loop()
         try:
             self._running = self._pool.submit(self._run, aof, loop, self._ticket)
-        except RuntimeError:  # the system has no room for a thread: everybody waits instead
+        except RuntimeError:  # the system has no room for a thread: all clients wait instead
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
             running: Future[OSError | None] = Future()
@@ -190,7 +176,7 @@ class AofWorker:
         started_ns = time.perf_counter_ns()
         try:
             self._work(aof)
-        except BaseException as error:  # in a thread there is nobody else to hear of it
+        except BaseException as error:  # in a thread, no caller would see it
             failure = as_os_error(error)
         spent_ns = time.perf_counter_ns() - started_ns
         loop.call_soon_threadsafe(self._ended, ticket, failure, spent_ns)
@@ -202,10 +188,7 @@ class AofWorker:
             self._done(failure, spent_ns)
 
     def wait(self) -> OSError | None:
-        """Wait for the end of the work, if it is under way; the error that it ended with.
-
-        ``done`` is not called then.
-        """
+        """Wait for the end of the work, if any, without a call of ``done``; return its error."""
         running = self._running
         self._running = None
         return None if running is None else running.result()
@@ -218,7 +201,7 @@ class AofWorker:
 
 
 def as_os_error(error: BaseException) -> OSError:
-    """Return what went wrong, as an error of the file; the traceback of anything else is logged."""
+    """Return an error as one of the file; the traceback of any other kind is logged."""
     if isinstance(error, OSError):
         return error
     log.error("Internal error while the append-only file is written", exc_info=error)

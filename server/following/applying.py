@@ -1,8 +1,8 @@
 """The stream of a master: its commands are run here as they were there.
 
 A transaction is kept back until its EXEC has come, and runs as one unit. An offset counts the bytes
-of what has been run. So after a break the master is asked for the next byte, and nothing is run
-twice or left out, wherever the link was cut.
+that have been run. So after a break the master is asked for the next byte, and nothing is run twice
+or left out, wherever the link was cut.
 """
 
 from __future__ import annotations
@@ -38,19 +38,13 @@ _LOGGED: Final = 10  # commands that fail, in full
 
 
 class Applier:
-    """Runs the commands of a stream.
-
-    Args:
-        relay: gets the bytes of what has been run.
-        peer: closes the link.
-        db: the number of the database that the stream is in.
+    """Runs the commands of a stream; ``relay`` gets their bytes, ``peer`` closes the link.
 
     Attributes:
         session: stands for the master in CLIENT LIST.
-        asked: the master asks how far we are.
+        asked: the master asks for our offset.
         lacks_scripts: the master has called a script that is not known here.
-        held_bytes: how much has come of the stream and is not run yet.
-        failed: how many commands have failed.
+        held_bytes: how many received bytes are not run yet; failed: how many commands have failed.
     """
 
     def __init__(self, dispatcher: Dispatcher, relay: Relay, db: int, peer: Peer) -> None:
@@ -79,15 +73,11 @@ class Applier:
 
     @property
     def db(self) -> int:
-        """The number of the database that the stream is in."""
+        """Return the number of the database that the stream is in."""
         return self.session.db.index
 
     def take(self, data: bytes) -> None:
-        """Run what has come, now or before, up to what is held back: see CLIENT PAUSE.
-
-        Raises:
-            ProtocolError: it is no stream of commands.
-        """
+        """Run received commands up to those that CLIENT PAUSE holds back. Raises ProtocolError."""
         data_of = self._server.data
         self._parser.feed(data)
         session = self.session
@@ -121,7 +111,6 @@ class Applier:
         return True
 
     def _holds(self, name: bytes) -> bool:
-        """Return whether the stream stops before a command, as a client does that is paused."""
         reasons = self._server.gate.reasons
         if reasons & PAUSED_ALL:
             return True
@@ -158,7 +147,6 @@ class Applier:
             self._queued.append(wire)
 
     def _pass_on(self, wire: bytes) -> None:
-        """Relay what has been run."""
         self.held_bytes -= len(wire)
         self._relay.relay(wire)
 
@@ -194,13 +182,12 @@ class Applier:
             show_monitors(server, self.session, row, argv)
 
     def _note_passed(self, row: Command) -> None:
-        """A command of the master is not run here."""
         if row.name not in self._passed:
             self._passed.add(row.name)
             log.warning("The master sends %r, which acts on a server: it is not run here", row.name)
 
     def _note_failure(self, name: bytes, line: bytes) -> None:
-        """A command of the master fails here: the data may differ from now on."""
+        """Note that a command of the master fails here: the data may differ from now on."""
         self.failed += 1
         if self.failed <= _LOGGED:
             if self._server.config.hide_user_data_from_log:

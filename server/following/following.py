@@ -33,20 +33,15 @@ _MAY_FAIL: Final = (b"REPLCONF",)
 
 
 class Refused(Exception):
-    """The master does not want us; the text says why."""
+    """The master refuses this server; the text says why."""
 
 
 class Handshake:
     """The requests of one connection, up to PSYNC, each of which waits for the answer to the last.
 
-    A master that does not know an option says so, and is followed all the same; one that lets
-    nobody in is asked again later.
-
-    Args:
-        config: who we are.
-        data_id: of the data that we have; empty for none.
-        offset: of the first byte of the stream that we lack.
-        takes_over: the other one is to become a master by this.
+    A master that does not know an option says so, and is followed all the same; one that refuses us
+    is asked again later. ``data_id`` is that of our data, empty for none, ``offset`` that of the
+    first byte that we lack. ``takes_over``: the other one is to become a master by this.
     """
 
     def __init__(self, config: Config, data_id: bytes, offset: int, takes_over: bool) -> None:
@@ -65,7 +60,7 @@ class Handshake:
         self._requests: Final = requests
 
     def next(self) -> list[bytes]:
-        """The next request."""
+        """Return the next request."""
         self._sent = self._requests.pop(0)
         return self._sent
 
@@ -104,12 +99,7 @@ _LONGEST_LINE: Final = 1 << 16
 
 
 class MasterFollowing(Following, LinkUser):
-    """What a server does as a replica.
-
-    Args:
-        relay: the stream of this server.
-        new_link: opens a connection to a host and port, for whoever talks over it.
-    """
+    """The replica's side of replication; ``relay`` is our stream, ``new_link`` opens links."""
 
     def __init__(
         self, dispatcher: Dispatcher, relay: Relay, new_link: Callable[[LinkUser, bytes, int], Link]
@@ -122,7 +112,7 @@ class MasterFollowing(Following, LinkUser):
         self._state = LOST
         self._link: Link | None = None
         self._handshake: Handshake | None = None
-        self._lines = b""  # what has come of them and is not used yet
+        self._lines = b""  # received and not used yet
         self._payload: Payload | None = None
         self._loading: SyncLoading | None = None
         self._applier: Applier | None = None
@@ -182,7 +172,6 @@ class MasterFollowing(Following, LinkUser):
         self._close()
 
     def _unblock_all(self) -> None:
-        """Nobody is served any more by a write of another client."""
         server = self._server
         for session in list(server.clients.sessions.values()):
             if session.waiter is not None:
@@ -221,12 +210,10 @@ class MasterFollowing(Following, LinkUser):
             self._give_up()
 
     def _give_up(self) -> None:
-        """Try again in a while."""
         self._close()
         self._server.gate.set(LINK_DOWN, True)
 
     def _close(self) -> None:
-        """Have nothing to do with the present link any more."""
         link = self._link
         self._link = None
         if link is not None:
@@ -249,7 +236,7 @@ class MasterFollowing(Following, LinkUser):
         self._handshake = None
         self._state = LOST
 
-    # What comes
+    # The received stream
 
     def received(self, link: Link, data: bytes) -> None:
         if link is not self._link:
@@ -333,7 +320,6 @@ class MasterFollowing(Following, LinkUser):
             raise Refused(f"PSYNC: {_text(line)}")
 
     def _end_failover(self, failure: str) -> None:
-        """The one that is to be the master has answered."""
         failover = self._server.role.failover_job
         if failover is not None and self._server.role.failover == FAILOVER_UNDER_WAY:
             if failure:
@@ -405,7 +391,6 @@ class MasterFollowing(Following, LinkUser):
         self._acknowledge(link)
 
     def _acknowledge(self, link: Link) -> None:
-        """Report to the master how far we are."""
         self._acked_ms = self._server.clock.monotonic_ms()
         offset = self._server.role.offset()
         words = [b"REPLCONF", b"ACK", b"%d" % offset]
@@ -419,7 +404,7 @@ class MasterFollowing(Following, LinkUser):
             self._applier.session.bytes_out += len(wire)
         link.send(wire)
 
-    # From time to time
+    # Periodic work
 
     def tick(self, now_ms: int) -> None:
         if not self.is_on:
@@ -440,14 +425,14 @@ class MasterFollowing(Following, LinkUser):
                 self._acked_ms = now_ms
                 link.send(_SIGN_OF_LIFE)
 
-    # What there is to know
+    # Figures
 
     def _is_held(self) -> bool:
         """Return whether the stream is not read on, because of CLIENT PAUSE."""
         return self._applier is not None and bool(self._applier.session.special & PAUSED)
 
     def held_bytes(self) -> int:
-        """Return how much has come of the stream and is not run yet."""
+        """Return how many received bytes of the stream are not run yet."""
         return 0 if self._applier is None else self._applier.held_bytes
 
     def link_is_up(self) -> bool:
@@ -500,7 +485,6 @@ class MasterFollowing(Following, LinkUser):
         return lines
 
     def _transfer(self, now_ms: int) -> list[bytes]:
-        """Return how far a full copy has come; how long it is may not be known."""
         payload = self._payload
         received = 0 if payload is None else payload.received_bytes
         total = 0 if payload is None else payload.total_bytes

@@ -1,4 +1,4 @@
-"""The snapshot of a master is received into a file, and takes the place of all data, in slices.
+"""A master's snapshot is received into a file, and replaces all data, in slices.
 
 It comes with its length before it, or, if the master does not know that, ends with 40 bytes that it
 has named before.
@@ -38,15 +38,11 @@ class Payload:
 
     Args:
         head: the line in front of it, such as ``$1234`` or ``$EOF:`` and the mark.
-        folder: where its file may lie.
+        folder: where its file, ``path``, may lie.
 
     Raises:
         PersistenceError: that is no such line.
         OSError: from any method, when the file cannot be written.
-
-    Attributes:
-        path: the file; received_bytes: how much has come.
-        total_bytes: how much there is; 0 where that is not known.
     """
 
     def __init__(self, head: bytes, folder: bytes) -> None:
@@ -67,7 +63,7 @@ class Payload:
         self._fd = create_file(self.path)
 
     def take(self, data: bytes) -> bytes | None:
-        """Take what has come; what follows the snapshot when it is complete, else None."""
+        """Take received bytes; return those behind the snapshot when it is complete, else None."""
         if self._mark:
             write_all(self._fd, data)
             self.received_bytes += len(data)
@@ -96,18 +92,11 @@ class Payload:
 
 
 class SyncLoading:
-    """Loads one snapshot.
+    """Loads one snapshot, of ``loaded_bytes`` so far; its stream goes on in database ``db``.
 
-    The append-only file is off meanwhile, and then begins anew with what has been loaded. A crash
-    before that leaves the data on the disk that was there before.
-
-    Args:
-        path: the snapshot.
-        done: is called at the end, with the reason where it failed; then there is no data.
-
-    Attributes:
-        db: the number of the database that the stream goes on in.
-        loaded_bytes: how much has been read.
+    The append-only file is off meanwhile, and then begins anew with the loaded data. A crash before
+    that leaves the former data on the disk. ``done`` is called at the end, with the reason where it
+    failed; then there is no data.
     """
 
     def __init__(self, dispatcher: Dispatcher, path: bytes, done: Callable[[str], None]) -> None:
@@ -203,7 +192,7 @@ class SyncLoading:
         self._done(reason)
 
     def cancel(self) -> None:
-        """Nobody wants it any more: there is no data."""
+        """Stop loading, because the snapshot is no longer wanted: there is no data."""
         if self._handle is not None:
             self._handle.cancel()
             empty(self._server)

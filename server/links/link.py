@@ -1,4 +1,4 @@
-"""A connection to another server, and who talks over it."""
+"""A connection to another server, and its user."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr, trait
 
-# Makes the protocol of an encrypted connection: of the one inside, the host, and what is called
-# with the reason where there is none.
+# Makes the protocol of an encrypted connection, of the one inside, the host, and a function that
+# gets the reason if there is no connection.
 Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
 
 LOST: Final = "the connection was lost"  # at the beginning of such a reason
@@ -33,22 +33,22 @@ class Link:
         raise NotImplementedError
 
     def transport(self) -> asyncio.Transport | None:
-        """Return what carries it; None while there is no connection."""
+        """Return its transport; None while there is no connection."""
         return None
 
 
 @trait
 class LinkUser:
-    """Who talks over a link."""
+    """The user of a link."""
 
     @abstractmethod
     def connected(self, link: Link) -> None:
-        """There is a connection."""
+        """Note that there is a connection."""
 
     @abstractmethod
     def received(self, link: Link, data: bytes) -> None:
-        """Something has come."""
+        """Take received bytes."""
 
     @abstractmethod
     def lost(self, link: Link, reason: str) -> None:
-        """There is none any more, or there never was."""
+        """Note that there is no connection any more, or never was."""

@@ -12,11 +12,7 @@ from headrace.server.links.link import LOST, Encrypt, Link, LinkUser
 
 
 class TcpLink(Link, asyncio.Protocol):
-    """A connection to a host, which is opened at once.
-
-    Args:
-        encrypt: makes what encrypts it; None for a plain one.
-    """
+    """A connection to a host, opened at once; ``encrypt`` is None for one without encryption."""
 
     def __init__(
         self, user: LinkUser, config: Config, host: bytes, port: int, encrypt: Encrypt | None
@@ -57,7 +53,7 @@ class TcpLink(Link, asyncio.Protocol):
             self._user.received(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other side has closed, or the network has failed."""
+        """Report that the other side has closed, or the network has failed."""
         self._transport = None
         self._lose(f"{LOST}: {exc.strerror or exc}" if isinstance(exc, OSError) else LOST)
 

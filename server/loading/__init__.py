@@ -1,1 +1,1 @@
-"""What is on the disk is brought into memory: files read, recorded commands run again."""
+"""Loading from the disk into memory: files are read, recorded commands run again."""

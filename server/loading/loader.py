@@ -1,22 +1,18 @@
 """Loading: snapshots are read, and recorded commands run again.
 
-The files of a region, as they are loaded: what of them goes another way than commands do.
-
-What other regions have, too, is numbered in these files, and is applied as it is when it comes from
-another region. The wing of regions does that.
-
 The append-only folder consists of a base, which is a snapshot or commands, and of files of
 commands. Without it there is the snapshot that SAVE writes. A snapshot is put into the databases as
 it is; commands are run. The first bytes of a file say what it is, and its name has to agree.
 
-Loading comes in slices, so that clients meanwhile hear ``-LOADING`` and get an answer to PING and
-INFO. Expiry rests: the files themselves say when a key was removed. A transaction is kept back
-until its EXEC has been read. So one that the end of the file cuts off is not run.
+Loading comes in slices, so that clients meanwhile get ``-LOADING``, and answers to PING and INFO.
+Keys do not expire meanwhile, because the files themselves say when a key was removed. A transaction
+is kept back until its EXEC has been read. So one that the end of the file cuts off is not run.
 
-A command of the files that fails is no small matter: the data would silently differ from what it
-was. So it is refused, with file and offset, like any other damage.
+A command of the files that fails is refused with file and offset, like any other damage, because
+the data would silently differ from what it was.
 
-The records of a region's files that other regions have, too, go another way; see ``region_files``.
+Records that several regions have are numbered in a region's files. They are not run as commands but
+applied as when they come from another region; see ``region_files``.
 """
 
 from __future__ import annotations
@@ -59,11 +55,7 @@ _LOGGED: Final = 10  # scripts that fail
 
 
 class Replayer:
-    """Runs recorded commands.
-
-    Attributes:
-        passed: how many were not run, by name, because they act on the server and not on its data.
-    """
+    """Runs recorded commands; ``passed`` counts those left out, which act on no data."""
 
     def __init__(self, server: Server, durability: Durability) -> None:
         session = Session(0, server.data.dbs[0], server.clock.now_ns // 1_000_000, Peer())
@@ -82,10 +74,9 @@ class Replayer:
         self._session.db = self._server.data.dbs[0]
 
     def run(self, argv: list[bytes], stamp_s: int = 0) -> bytes:
-        """Run one command; the line of the error it failed with, else empty.
+        """Run one command; return the line of the error it failed with, else empty.
 
-        Args:
-            stamp_s: the second in which it ran first; 0 where the file does not say.
+        ``stamp_s`` is the second in which it ran first; 0 where the file does not say.
         """
         server = self._server
         call = self._call
@@ -118,7 +109,6 @@ class Replayer:
         return 0 if scripting is None else scripting.runs
 
     def _note_failure(self, line: bytes) -> None:
-        """A script has ended with an error; it was recorded for what it wrote before."""
         self._failed += 1
         if self._failed <= _LOGGED:
             if self._server.config.hide_user_data_from_log:
@@ -129,11 +119,9 @@ class Replayer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RegionFiles:
-    """The files of a region.
+    """The files of the region ``member``.
 
-    Attributes:
-        member: whose files they are.
-        wants_base: a base is to be written before anything else: the files are a single server's.
+    ``wants_base``: they are a single server's, and a base is to be written before anything else.
     """
 
     def __init__(self, member: Member) -> None:
@@ -142,26 +130,18 @@ class RegionFiles:
 
     @abstractmethod
     def begin_folder(self, config: Config, durability: Durability, directory: AofDirectory) -> None:
-        """A folder is about to be loaded, and is to be written to then.
-
-        Raises:
-            PersistenceError: a file cannot be read.
-        """
+        """Prepare to load and write a folder. Raises PersistenceError if it is unreadable."""
 
     @abstractmethod
     def begin_file(self, path: bytes) -> None:
-        """A file of commands follows."""
+        """Note that a file of commands follows."""
 
     @abstractmethod
     def take(self, name: bytes, words: list[bytes], offset: int) -> bool:
-        """Take a command, if it is one of a region's; False where it goes the usual way.
+        """Take a command of file ``name`` if it is a region's; False where it is to be run.
 
-        Args:
-            name: of the file.
-            offset: where it stands, or the transaction that it is in.
-
-        Raises:
-            PersistenceError: it is another region's, or does not fit to what came before.
+        ``offset`` is that of the command, or of its transaction. Raises PersistenceError: it is
+        another region's, or does not fit to what came before.
         """
 
     @abstractmethod
@@ -170,15 +150,14 @@ class RegionFiles:
 
     @abstractmethod
     async def end_folder(self, durability: Durability) -> None:
-        """All is loaded, and nothing is written yet: decide who the region is from now on.
+        """Decide which region this is from now on: all is loaded, and nothing is written yet.
 
-        Raises:
-            PersistenceError: the region must not start with these files.
+        Raises PersistenceError: the region must not start with these files.
         """
 
 
 def foreign(name: bytes, words: list[bytes], reason: str) -> PersistenceError:
-    """Says that a file belongs to a region, and not to this server."""
+    """Return the error for a file that belongs to a region, and not to this server."""
     whose = "a region"
     if words[1:2] == [FILE] and len(words) > 4:
         whose = f"region {shown(words[4])} of {shown(words[3])}"
@@ -197,8 +176,7 @@ class Loader:
     """Loads files one after another.
 
     Args:
-        paths: the files; all except the first hold commands.
-        size_bytes: how long they are together.
+        paths: the files, of ``size_bytes`` together; all except the first hold commands.
         is_dump: the file is a snapshot alone. No commands follow that would say themselves what
             expired, so keys whose deadline has come are left out.
         of_region: the same files, as those of a region; None without regions.
@@ -206,7 +184,7 @@ class Loader:
     Attributes:
         mends: a torn end is cut off the last file; otherwise it is passed over, and stays.
         start: where to begin in the first file, when it holds commands.
-        stream_place: where a snapshot is in the stream of replication; None where none says that.
+        stream_place: the snapshot's place in the stream of replication; None where it has none.
     """
 
     def __init__(
@@ -237,7 +215,7 @@ class Loader:
         self._transaction_offset = 0
         self._damaged = False  # the file being read has a damaged end, which is left out
         self._stamp_s = 0  # of the next command, or of the transaction under way
-        self._done_bytes = 0  # in the files before the one at hand
+        self._done_bytes = 0  # in the files before the present one
         self._started_ns = time.perf_counter_ns()
         self._reported_ns = self._started_ns
         self.commands = 0
@@ -247,11 +225,7 @@ class Loader:
         status.loaded_bytes = 0
 
     def load_slice(self, budget_ns: int) -> bool:
-        """Load for about ``budget_ns``; False when everything is loaded.
-
-        Raises:
-            PersistenceError: a file cannot be read or trusted.
-        """
+        """Load for about ``budget_ns``; False at the end. Raises PersistenceError: unreadable."""
         self._server.clock.refresh()
         stop_ns = time.perf_counter_ns() + budget_ns
         while self._file < len(self._files):
@@ -262,7 +236,6 @@ class Loader:
         return self._file < len(self._files)
 
     def _load_part(self) -> None:
-        """Load a part of the current file."""
         status = self._status
         if self._reader is None and self._snapshot is None and self._rdb is None:
             self._open(self._files[self._file])
@@ -291,7 +264,6 @@ class Loader:
             self._file += 1
 
     def _load_keys(self, rdb: RdbReader) -> None:
-        """Load some of a snapshot of Redis."""
         status = self._status
         going_on = rdb.steps()
         status.loaded_bytes = rdb.loaded_bytes
@@ -320,7 +292,6 @@ class Loader:
         self._file += 1
 
     def _open(self, path: bytes) -> None:
-        """Find out what a file holds, and begin to load it."""
         if not self._file and not self.start and self._of_region is None and is_rdb_file(path):
             config = self._server.config
             now_ms = self._server.clock.now_ns // 1_000_000
@@ -351,7 +322,6 @@ class Loader:
             self._of_region.begin_file(path)
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
-        """Return what puts the keys of a snapshot into the databases."""
         data = self._server.data
         if self._of_region is None:
             return Decoder(data.dbs, now_ms, drop_before_ms)
@@ -360,7 +330,6 @@ class Loader:
         return decoder
 
     def _load_some(self, reader: AofReader) -> bool:
-        """Run the next commands of a file; False at its end."""
         count = 0
         while count < SLICE_COMMANDS:
             offset = reader.offset
@@ -392,10 +361,9 @@ class Loader:
         return True
 
     def _next(self, reader: AofReader) -> list[bytes] | None:
-        """The next command; None at the end of the file, or of what is to be loaded of it.
+        """Return the next command; None at the end of the file, or of the part to be loaded.
 
-        Raises:
-            CorruptAOF: the file is damaged, and more than aof-load-corrupt-tail-max-size allows.
+        Raises CorruptAOF: more of it is damaged than aof-load-corrupt-tail-max-size allows.
         """
         try:
             return reader.next()
@@ -415,7 +383,6 @@ class Loader:
             return None
 
     def _good_bytes(self, reader: AofReader) -> int:
-        """Return how much of a file is whole; the rest is half done, or damaged."""
         return reader.offset if self._transaction is None else self._transaction_offset
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
@@ -426,11 +393,7 @@ class Loader:
             self._refuse(reader, argv, offset, line)
 
     def _take_numbered(self, reader: AofReader, argv: list[bytes], offset: int) -> bool:
-        """Return whether a command is one of a region's files, and taken.
-
-        Raises:
-            PersistenceError: it is, and this server is not that region.
-        """
+        """Take a command if it is a region's. Raises PersistenceError: this is not that region."""
         if self._of_region is not None:
             return self._of_region.take(reader.name, argv, offset)
         if argv[0] == AA:
@@ -438,7 +401,6 @@ class Loader:
         return False
 
     def _refuse(self, reader: AofReader, argv: list[bytes], offset: int, line: bytes) -> NoReturn:
-        """A command failed: the data would not be what it was."""
         if argv[0].lower() == _SELECT and line == errors.DB_OUT_OF_RANGE:
             raise self._other_database(reader, argv[1], offset)
         if self._server.config.hide_user_data_from_log:  # it may quote arguments
@@ -449,7 +411,6 @@ class Loader:
         )
 
     def _other_database(self, reader: AofReader, index: bytes, offset: int) -> PersistenceError:
-        """A file is whole, and is about a database that is not there."""
         count = len(self._server.data.dbs)
         why = f"there are only {count}: raise `databases`"
         if self._of_region is not None:
@@ -481,7 +442,6 @@ class Loader:
         self._file += 1
 
     def _note_passed(self, reader: AofReader) -> None:
-        """Say which commands were not run."""
         passed = self._replayer.passed
         if passed:
             counts = [f"{count} x {shown(name).upper()}" for name, count in sorted(passed.items())]
@@ -493,7 +453,7 @@ class Loader:
             self._replayer.passed = {}
 
     def _mend(self, reader: AofReader, good_bytes: int) -> None:
-        """Cut off what the last write left half done, where that is allowed."""
+        """Cut off what the last write left unfinished, where that is allowed."""
         name = os.fsdecode(reader.name)
         what = "a transaction" if self._transaction is not None else "a command"
         lost = reader.size_bytes - good_bytes
@@ -511,7 +471,6 @@ class Loader:
         self._cut(reader, good_bytes)
 
     def _cut(self, reader: AofReader, good_bytes: int) -> None:
-        """Go on without the end of a file."""
         name = os.fsdecode(reader.name)
         lost = reader.size_bytes - good_bytes
         if not self.mends:
@@ -552,7 +511,7 @@ class Loader:
         )
 
     def finish(self) -> None:
-        """Say what was loaded."""
+        """Log what was loaded."""
         if not self._files:
             log.info("Found no files to load: the keyspace is empty")
             return
@@ -571,11 +530,7 @@ class Loader:
 
 
 def refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
-    """Refuse a snapshot of Redis whose keys are not all known here.
-
-    Raises:
-        PersistenceError: keys would be missing.
-    """
+    """Raise PersistenceError if a snapshot of Redis holds keys that are not all known here."""
     if left:
         counts = [f"{found.count} x {name}" for name, found in sorted(left.items())]
         raise PersistenceError(
@@ -585,13 +540,9 @@ def refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
 
 
 def take_back(server: Server, path: bytes, codes: list[bytes], replaces: bool = True) -> None:
-    """Have the libraries of functions of a snapshot.
+    """Load the libraries of a snapshot, in the place of the present ones if ``replaces`` is set.
 
-    Args:
-        replaces: they take the place of those that are there; otherwise that is an error.
-
-    Raises:
-        PersistenceError: one is none any more.
+    Raises PersistenceError: one cannot be loaded, or is there already and ``replaces`` is not set.
     """
     if not codes:
         return
@@ -602,7 +553,7 @@ def take_back(server: Server, path: bytes, codes: list[bytes], replaces: bool = 
 
 
 def broken_library(path: bytes, refusal: bytes) -> PersistenceError:
-    """A snapshot holds a library of functions that is none, for a reason in an error line."""
+    """Return the error for a snapshot with an invalid library; ``refusal`` is an error line."""
     reason = refusal.removeprefix(b"ERR ").decode("utf-8", "backslashreplace")
     return PersistenceError(
         f"{os.fsdecode(path)} holds a library of functions that cannot be loaded: {reason}. To "

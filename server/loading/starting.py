@@ -1,4 +1,4 @@
-"""What is on the disk is loaded when the server starts, or takes the place of what is in memory."""
+"""Loading from the disk, when the server starts or in the place of the data in memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BOTH: Final = (
 
 
 def load_users(server: Server) -> None:
-    """Bring in the users, before the first client comes. Raises: UsersError."""
+    """Load the users, before the first client comes. Raises: UsersError."""
     config = server.config
     if config.aclfile:
         if config.users:
@@ -66,7 +66,7 @@ def gives_all_channels(config: Config) -> bool:
 
 
 def users_of_file(config: Config) -> dict[bytes, User]:
-    """The users in the file that ``aclfile`` names, by name. Raises: UsersError."""
+    """Return the users in the file that ``aclfile`` names, by name. Raises: UsersError."""
     path = config.aclfile.decode("utf-8", "surrogateescape")
     try:
         with open(path, "rb") as file:
@@ -78,7 +78,7 @@ def users_of_file(config: Config) -> dict[bytes, User]:
 
 
 def _declare(users: Users, words: list[bytes], all_channels: bool) -> None:
-    """Add a user of the configuration, or let the default user be what is said of it."""
+    """Add a user of the configuration, or change the default user."""
     name = words[0]
     shown = name.decode("utf-8", "backslashreplace")
     if has_spaces(name):
@@ -100,9 +100,9 @@ def _declare(users: Users, words: list[bytes], all_channels: bool) -> None:
 
 
 def user_lines(server: Server) -> list[bytes]:
-    """The users that the configuration file has to have; none where they have a file of their own.
+    """Return the users that the configuration file has to list; none where ``aclfile`` is set.
 
-    The default user is left out as long as ``requirepass`` says all there is to it.
+    The default user is left out as long as ``requirepass`` says everything about it.
     """
     config = server.config
     if config.aclfile:
@@ -119,15 +119,11 @@ REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configu
 async def start_persistence(
     server: Server, durability: Durability, of_region: RegionFiles | None = None
 ) -> None:
-    """Load what is on the disk and open the append-only file, as configured.
+    """Load the data from the disk and open the append-only file, as configured.
 
-    Clients may configure another thing meanwhile. That decides whether the file is on at the end.
-
-    Args:
-        of_region: those files, as those of a region; None without regions.
-
-    Raises:
-        PersistenceError: the server must not start.
+    A client may configure ``appendonly`` meanwhile. That decides whether the file is on at the end.
+    ``of_region``: those files, as those of a region. Raises PersistenceError: the server must not
+    start.
     """
     durability.begin()
     if server.config.appendonly:
@@ -147,8 +143,7 @@ async def load_folder(
 ) -> None:
     """Load the append-only folder, and go on in its last file; a region goes on in a new one.
 
-    Raises:
-        PersistenceError: it cannot be read or trusted, or not be written.
+    Raises PersistenceError: it cannot be read or trusted, or not be written.
     """
     files = durability.files
     config = server.config
@@ -181,7 +176,7 @@ async def load_folder(
 
 
 async def write_base(server: Server, durability: Durability) -> None:
-    """Write the files anew, and go on when that is done. Raises: PersistenceError; it cannot be."""
+    """Write the files anew, and wait for that. Raises: PersistenceError; it has failed."""
     durability.rewriting.rewrite_soon()
     while True:
         if durability.files.job is None or server.stopping:
@@ -192,13 +187,9 @@ async def write_base(server: Server, durability: Durability) -> None:
 
 
 def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
-    """Begin an append-only folder with what SAVE wrote: turning it on must not lose that.
+    """Begin an append-only folder with the file of SAVE, if there is one, so that its data is kept.
 
-    Args:
-        dump: where the snapshot lies, if there is one.
-
-    Raises:
-        PersistenceError: the snapshot cannot be read.
+    Raises PersistenceError: the snapshot cannot be read.
     """
     if not directory.holds_no_data():
         return
@@ -216,8 +207,7 @@ def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
 async def load_dump(server: Server, durability: Durability) -> bool:
     """Load the snapshot that SAVE writes, if there is one; False when the server is to stop.
 
-    Raises:
-        PersistenceError: it cannot be read or trusted.
+    Raises PersistenceError: it cannot be read or trusted.
     """
     own = durability.saving.path
     path = dump_to_load(server.config, own)
@@ -242,11 +232,7 @@ async def load_dump(server: Server, durability: Durability) -> bool:
 
 
 def dump_to_load(config: Config, own: bytes) -> bytes:
-    """The snapshot to start with: ``own``, or the one in the other form where that has the data.
-
-    Args:
-        own: what SAVE writes.
-    """
+    """Return the snapshot to load: SAVE's, ``own``, or the other form's if that has the data."""
     is_rdb_wanted = own.endswith(RDB_SUFFIX)
     other = in_own_form(own) if is_rdb_wanted else redis_dump(config)
     if file_size(own) < 0:
@@ -273,7 +259,7 @@ def is_newer(path: bytes, other: bytes) -> bool:
 
 
 def warn_of_rdb(config: Config) -> None:
-    """Say so where Redis's own snapshot lies beside an append-only folder that is empty."""
+    """Warn if Redis's own snapshot lies beside an append-only folder that is empty."""
     path = redis_dump(config)
     with contextlib.suppress(OSError, PersistenceError):
         head = read_head(path, HEAD_BYTES)
@@ -282,11 +268,7 @@ def warn_of_rdb(config: Config) -> None:
 
 
 def file_size(path: bytes) -> int:
-    """The length of a file; -1 when there is none.
-
-    Raises:
-        PersistenceError: it cannot be looked at.
-    """
+    """Return a file's length; -1 when there is none. Raises PersistenceError: it is unreadable."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:
@@ -301,7 +283,7 @@ def directory_loader(
     directory: AofDirectory,
     of_region: RegionFiles | None = None,
 ) -> Loader:
-    """Return what loads an append-only folder."""
+    """Return a loader of an append-only folder."""
     files = directory.manifest.to_load()
     paths = [directory.file_path(file) for file in files]
     return Loader(server, durability, paths, directory.size_of(files), False, of_region)
@@ -330,10 +312,8 @@ ONLY_AT_START: Final = "a region loads its files when it starts, and only then"
 def reload_aof(server: Server, durability: Durability) -> None:
     """Empty the keyspace and load the append-only folder again, at once (DEBUG LOADAOF).
 
-    With the append-only file off, what a rewrite has left in the folder is loaded.
-
-    Raises:
-        PersistenceError: the files cannot be written or trusted; the keyspace may be half loaded.
+    With the append-only file off, the last rewrite's files are loaded. Raises PersistenceError: the
+    files cannot be written or trusted; the keyspace may be half loaded.
     """
     files = durability.files
     aof = files.aof
@@ -363,7 +343,6 @@ def reload_aof(server: Server, durability: Durability) -> None:
 
 
 def _load_anew(server: Server, durability: Durability, directory: AofDirectory) -> None:
-    """Let the keyspace be what a folder says, and keep no record of how that came."""
     files = durability.files
     aof = files.aof
     loader = directory_loader(server, durability, directory)
@@ -381,14 +360,10 @@ def _load_anew(server: Server, durability: Durability, directory: AofDirectory) 
 
 
 def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> None:
-    """Load a snapshot at once (DEBUG RELOAD).
+    """Load a snapshot at once (DEBUG RELOAD), after a flush if ``flush`` is set.
 
-    Args:
-        flush: empty the keyspace before.
-        merge: let keys of the snapshot replace those that are there; otherwise that is an error.
-
-    Raises:
-        PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
+    Keys that are there are replaced if ``merge`` is set; otherwise they are an error. Raises
+    PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
     """
     if server.data.region is not None:
         raise PersistenceError(ONLY_AT_START)

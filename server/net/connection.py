@@ -1,15 +1,15 @@
 """A TCP or Unix-socket client: bytes in, requests run, replies out in one write.
 
 Everything that arrived in one read is parsed and run at once, and leaves in one write. With an
-append-only file that waits until what was executed has been written (and under ``appendfsync
-always`` synced): a reply is a promise. That is at the end of the loop's turn, or at once for a
-client that is alone.
+append-only file, replies wait until what was executed has been written (and under ``appendfsync
+always`` synced), because a reply is a promise. That is at the end of the loop's turn, or at once
+for a client that is alone.
 
 Running stops early when a command blocks, when CLIENT PAUSE holds it back, when the replies pile up
 because the peer does not read them, or when it has taken long: then others have a turn of the loop
-first. What is left of the requests waits in ``_queue``, and bytes that still arrive wait in the
-parser. They are read all the same: a peer may send all it has before it reads the first reply, and
-would wait for us while we wait for it. How much may wait is up to ``client-query-buffer-limit``.
+first. The requests that are left wait in ``_queue``, and bytes that still arrive wait in the
+parser. They are read all the same, because a peer may send all it has before it reads the first
+reply. ``client-query-buffer-limit`` bounds how much may wait.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ FULL_READ_BYTES: Final = 128 * 1024  # a read as long is followed by another one
 MOST_REGIONS: Final = 256  # connections of other regions
 PIECE: Final = 512  # requests that are run between two looks at the time
 TURN_NS: Final = 4_000_000  # after which running makes way for others
-STRANGERS_OUTPUT_BYTES: Final = 1024  # of unread replies to who has to log in, as in Redis
+STRANGERS_OUTPUT_BYTES: Final = 1024  # of unread replies before a login, as in Redis
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
@@ -74,9 +74,8 @@ _one_socket: Final = select.poll()  # made once, and empty between two looks
 class Connection(Peer):
     """The asyncio protocol of one client, and its session's peer.
 
-    Args:
-        of_region: the client is another region, which may call little, and has a secret instead of
-            a password.
+    ``of_region``: the client is another region, with few commands, and a secret instead of a
+    password.
     """
 
     def __init__(self, dispatcher: Dispatcher, of_region: bool = False) -> None:
@@ -94,7 +93,7 @@ class Connection(Peer):
         self._resuming = False
         self._pausing = False  # the current replies are to be sent before more is run
         self._asked_once = False  # it sent one request, or one transaction, and no pipeline
-        self._waits_alone = False  # for the answer to that, and nobody else is at work
+        self._waits_alone = False  # for the answer to that, and no other client is at work
         self._ended = False  # the peer sends no more: close once it has its replies
         self._on_drained: Callable[[], None] | None = None
         self._held = 0  # pieces of output taken out and not sent yet
@@ -147,8 +146,8 @@ class Connection(Peer):
     def _is_one_too_many(self) -> bool:
         """Return whether there is no room for it. Clients leave other regions theirs.
 
-        Who has not shown yet that it has the secret makes room for the next one: whoever reaches
-        the port could keep the other regions out else.
+        A caller that has not yet shown the secret makes room for the next one. Otherwise anyone who
+        reaches the port could keep the other regions out.
         """
         sessions = self._server.clients.sessions
         if not self._of_region:
@@ -188,7 +187,7 @@ class Connection(Peer):
                 self._read_no_more_in_this_turn()
 
     def _refuse_encrypted(self) -> None:
-        """Say why, and close: a region calls encrypted where nothing is."""
+        """Say why, and close, because a region calls encrypted where nothing is."""
         host = self.session.address.decode("utf-8", "replace").rpartition(":")[0]
         neighbours = self._server.neighbours
         if neighbours is not None:
@@ -200,7 +199,7 @@ class Connection(Peer):
         self.session.special |= CLOSING
 
     def _read_no_more_in_this_turn(self) -> None:
-        """Let others have theirs: libuv reads up to eight megabytes of a client in one go."""
+        """Leave time for other clients, because libuv reads up to 8 MiB of one at once."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.pause_reading()
@@ -212,7 +211,7 @@ class Connection(Peer):
             transport.resume_reading()
 
     def eof_received(self) -> bool:
-        """The peer will send no more: close once it has its replies, which may be on hold."""
+        """Close once the peer, which will send no more, has its replies; they may be on hold."""
         if self._transport is None or self.session.closed:
             return False
         self._ended = True
@@ -229,11 +228,9 @@ class Connection(Peer):
         self._transport = None
 
     def pause_writing(self) -> None:
-        """The transport holds more than the peer takes."""
         self._stalled = True
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
         self._stalled = False
         self.session.soft_limit_since_ms = 0
         self._tell_drained()
@@ -255,7 +252,6 @@ class Connection(Peer):
             asyncio.get_running_loop().call_soon(call)
 
     def _is_full(self) -> bool:
-        """Return whether so much waits for the peer to read that nothing more is run."""
         return self._stalled and self.pending_output_bytes() >= OUTPUT_AHEAD_BYTES
 
     # Peer
@@ -286,10 +282,7 @@ class Connection(Peer):
             self.bound_output()
 
     def serve_now(self) -> None:
-        """Read, run and answer, because the event loop is kept from it.
-
-        Not where an answer is still to be sent: it may wait for the append-only file.
-        """
+        """Read, run and answer, unless an answer is still to be sent: it may wait for the AOF."""
         session = self.session
         transport = self._transport
         if transport is None or session.flush_pending or self._held or self._queue:
@@ -311,7 +304,7 @@ class Connection(Peer):
             close_now(transport)
 
     def may_show_data(self) -> bool:
-        """Whether more is pending than the answer to one command of ``@connection``, as PING is."""
+        """Return whether more is pending than a reply of ``@connection``, such as PING's."""
         session = self.session
         row = session.last_row
         if row is None or not row.of_connection or not self._asked_once:
@@ -383,10 +376,9 @@ class Connection(Peer):
             abort_now(self._transport)
 
     def has_left(self) -> bool:
-        """Whether the connection is closing, or its end is known to the kernel, if not to us.
+        """Return whether the connection is closing, or the kernel knows of its end.
 
-        The event loop reports an end when it has come to it, or in its next turn. Until then
-        others are served.
+        The event loop reports an end in a later turn. Until then others are served.
         """
         transport = self._transport
         if transport is None or transport.is_closing() or self.session.special & CLOSING:
@@ -408,7 +400,7 @@ class Connection(Peer):
         return self._parser.room_bytes
 
     def _queued_bytes(self) -> int:
-        """Bytes of the requests that are parsed and not run; counted once where none is."""
+        """Return the bytes of parsed requests that are not run; counted once while none is run."""
         if not self._queue:
             return 0
         if self._counted_at != self._queue_at:
@@ -444,7 +436,6 @@ class Connection(Peer):
         self._leave_now()
 
     def _leave_now(self) -> None:
-        """Close, and be forgotten before the event loop reports it in its next turn."""
         self.abort()
         self._server.session_closed(self.session)
 
@@ -460,7 +451,6 @@ class Connection(Peer):
         self._run()
 
     def _run(self) -> None:
-        """Run all that can be run now, then send the replies."""
         session = self.session
         parser = self._parser
         started_ns = self._server.clock.now_ns
@@ -519,7 +509,7 @@ class Connection(Peer):
         session.special |= CLOSING
 
     def _run_batch(self, requests: list[list[bytes]], at: int) -> bool:
-        """Run requests from a place on, in order; False when more must not be run now."""
+        """Run requests from an index on, in order; False when more must not be run now."""
         session = self.session
         size = len(requests)
         is_long = len(requests[size - 1]) >= LENGTHY_WORDS
@@ -541,7 +531,7 @@ class Connection(Peer):
         return not (self._pausing or session.special & HOLD)
 
     def _run_pieces(self, requests: list[list[bytes]], at: int) -> int:
-        """Run many requests from a place on until others are to have their turn; where it ended."""
+        """Run requests from an index on until others have their turn; return where it ended."""
         server = self._server
         session = self.session
         until_ns = server.clock.now_ns + TURN_NS
@@ -558,11 +548,10 @@ class Connection(Peer):
         return at
 
     def _send(self) -> None:
-        """Send the replies, at the end of the turn where other clients are at work, too.
+        """Send the replies, at the end of the turn if other clients are at work.
 
         Clients of one process are woken by the first of their replies. The others find it awake if
-        they follow at once, which is much less work for the kernel. A client that is alone need not
-        wait: what it has changed is written at once, too.
+        they follow at once, which saves the kernel work. A client that is alone need not wait.
         """
         session = self.session
         if session.flush_pending or not (session.out or session.special & CLOSING):
@@ -596,7 +585,7 @@ class Connection(Peer):
 
 
 def _are_a_transaction(requests: list[list[bytes]]) -> bool:
-    """Whether these are MULTI, EXEC and what stands between them, as clients send it at once."""
+    """Return whether these are MULTI, EXEC and their requests, as clients send them at once."""
     if len(requests[0][0]) != len(_MULTI) or requests[0][0].lower() != _MULTI:
         return False
     for number, words in enumerate(requests):
@@ -606,7 +595,7 @@ def _are_a_transaction(requests: list[list[bytes]]) -> bool:
 
 
 def refuse(transport: asyncio.Transport, reason: bytes) -> None:
-    """Say why a client is not served, and close."""
+    """Tell a client why it is not served, and close."""
     cork(transport)
     transport.write(encode(ErrorReply(reason)))
     close_now(transport)

@@ -1,4 +1,4 @@
-"""Encryption, as long as nobody asks for it: OpenSSL takes 4 MiB and is imported late."""
+"""Encryption, before it is configured: OpenSSL takes 4 MiB and is imported late."""
 
 from __future__ import annotations
 
@@ -54,16 +54,12 @@ class Encryption:
         hooks["tls-auth-clients"] = self._change_client_rule
 
     def start(self) -> None:
-        """Be ready for connections, if the configuration asks for that.
-
-        Raises:
-            OSError: it cannot be had; the log says why.
-        """
+        """Prepare for encrypted connections, if configured. Raises OSError; the log says why."""
         if self._is_wanted() and not self.get_ready():
             raise OSError(NOT_CONFIGURED)
 
     def get_ready(self) -> bool:
-        """Be ready for connections; False where the configuration cannot be used."""
+        """Prepare for encrypted connections; False where the configuration cannot be used."""
         if self._factory is not None:
             return True
         from headrace.server.net.tls.contexts import TlsError
@@ -77,18 +73,18 @@ class Encryption:
         return True
 
     def connect(self) -> asyncio.Protocol:
-        """The protocol of a client's connection."""
+        """Return the protocol of a client's connection."""
         factory = self._factory
         assert factory is not None
         self._dispatcher.server.gate.set(NEWCOMERS, True)
         return factory.for_client(Connection(self._dispatcher))  # type: ignore[return-value]  # a protocol by its methods
 
     def shaking(self) -> list[Any]:
-        """The protocols of clients whose handshake is under way."""
+        """Return the protocols of clients whose handshake is under way."""
         return [] if self._factory is None else list(self._factory.shaking())
 
     def connect_region(self) -> asyncio.Protocol:
-        """The protocol of the connection of another region, which calls here."""
+        """Return the protocol of the connection of another region, which calls here."""
         factory = self._factory
         assert factory is not None
         return factory.for_region(Connection(self._dispatcher, True))  # type: ignore[return-value]
@@ -96,11 +92,7 @@ class Encryption:
     def call(
         self, link: asyncio.Protocol, host: str, failed: Callable[[str], None]
     ) -> asyncio.Protocol:
-        """The protocol of a connection to another server, which carries that of ``link``.
-
-        Args:
-            failed: called with the reason why there will be no connection.
-        """
+        """Return an outgoing connection's protocol around ``link``; ``failed`` gets a reason."""
         factory = self._factory
         assert factory is not None
         return factory.for_call(link, host, failed)  # type: ignore[return-value]
@@ -112,7 +104,7 @@ class Encryption:
     def _change_rules(self) -> str | None:
         factory = self._factory
         if not self._is_wanted():
-            self._factory = None  # what is there is no longer what the configuration says
+            self._factory = None  # the present one no longer follows the configuration
             return None
         if factory is None:
             return None if self.get_ready() else NOT_UPDATED

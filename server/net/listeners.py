@@ -1,7 +1,7 @@
-"""The sockets at which clients are awaited: opened at start, changed by CONFIG SET, closed at last.
+"""The sockets that accept clients: opened at start, changed by CONFIG SET, closed at the end.
 
-Sockets are bound and set to listen at once, so that a CONFIG SET that cannot be had is refused;
-the event loop takes them over right after.
+Sockets are bound and set to listen at once, so that CONFIG SET can refuse an address that is not
+available; the event loop takes them over right after.
 """
 
 from __future__ import annotations
@@ -39,11 +39,7 @@ _ABSENT: Final = (
 
 
 class Port:
-    """The sockets at one port of all addresses that ``bind`` has.
-
-    Args:
-        connect: makes the protocol of a new connection.
-    """
+    """The sockets at one port of all addresses of ``bind``; ``connect`` makes protocols."""
 
     def __init__(self, config: Config, connect: Callable[[], asyncio.Protocol]) -> None:
         self.connect: Final = connect
@@ -55,13 +51,12 @@ class Port:
     def bind(self, port: int) -> None:
         """Open the sockets; none for port 0.
 
-        Raises:
-            OSError: naming the address that cannot be had; then none is open.
+        Raises OSError, with the address; none is open then.
         """
         self.take(bind_all(self._config, port, self._config.bind))
 
     def take(self, opened: list[socket.socket]) -> None:
-        """Await clients at sockets that listen already."""
+        """Accept clients at sockets that listen already."""
         self.sockets = opened
         self._waiting = list(opened)
 
@@ -79,7 +74,7 @@ class Port:
                 server.close()  # the configuration changed again meanwhile
 
     def hold(self) -> list[socket.socket]:
-        """Take no more clients: whoever comes waits at the sockets that are returned."""
+        """Accept no more clients, and return the sockets, at which those that come wait."""
         held = [each.dup() for each in self.sockets]
         for server in self._servers:
             server.close()
@@ -88,7 +83,7 @@ class Port:
         return held
 
     def close(self) -> None:
-        """Await no more clients here."""
+        """Close the sockets."""
         for waiting in self._waiting:
             waiting.close()
         for server in self._servers:
@@ -106,8 +101,7 @@ class Listeners:
     """All sockets of one server.
 
     Args:
-        connect: makes the protocol of a new connection.
-        connect_region: the same for another region.
+        connect: makes the protocol of a client; connect_region: of another region.
         encryption: makes those of encrypted connections.
     """
 
@@ -129,11 +123,7 @@ class Listeners:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Open every socket that the configuration asks for.
-
-        Raises:
-            OSError: naming the address, when one that is not optional cannot be opened.
-        """
+        """Open all configured sockets. Raises OSError, with the address, if one is not optional."""
         config = self._config
         self._encryption.start()
         inherited = inherited_sockets()
@@ -155,27 +145,26 @@ class Listeners:
         config.on_change["bind"] = self._change_bind
 
     def hold(self) -> list[socket.socket]:
-        """Take no more clients; those that come wait at the sockets that are returned."""
+        """Accept no more clients, and return the sockets, at which those that come wait."""
         return self._plain.hold() + self._encrypted.hold()
 
     async def resume(self, held: list[socket.socket]) -> None:
-        """Take clients from sockets that were held."""
+        """Accept clients from sockets that were held."""
         self._take(held)
         await self.serve()
 
     async def serve(self) -> None:
-        """Take clients from all sockets that are open."""
+        """Accept clients from all sockets that are open."""
         await self._plain.serve()
         await self._encrypted.serve()
 
     def _take(self, listening: list[socket.socket]) -> None:
-        """Have sockets that listen already: encrypted clients come to ``tls-port`` alone."""
         encrypted = [each for each in listening if each.getsockname()[1] == self._config.tls_port]
         self._plain.take([each for each in listening if each not in encrypted])
         self._encrypted.take(encrypted)
 
     def close(self) -> None:
-        """Await no more clients; those that are connected stay."""
+        """Accept no more clients; those that are connected stay."""
         self._plain.close()
         self._encrypted.close()
         for server in self._region_servers:
@@ -187,7 +176,7 @@ class Listeners:
                 os.unlink(self._config.unixsocket)
 
     def awaited(self) -> list[tuple[int, Callable[[], asyncio.Protocol]]]:
-        """The sockets at which clients are awaited, and what makes the protocols of each."""
+        """Return the sockets that accept clients, each with the maker of its protocols."""
         found: list[tuple[int, Callable[[], asyncio.Protocol]]] = []
         for port in (self._plain, self._encrypted):
             found += [(each.fileno(), port.connect) for each in port.sockets]
@@ -198,7 +187,7 @@ class Listeners:
         return found
 
     def shaking(self) -> list[Any]:
-        """The protocols of clients that are connected, and have no session yet."""
+        """Return the protocols of clients that are connected, and have no session yet."""
         return self._encryption.shaking()
 
     async def _open_region_port(self) -> None:
@@ -233,7 +222,7 @@ class Listeners:
         return self._reopen(ports, BAD_BIND)
 
     def _reopen(self, ports: list[tuple[Port, int]], refusal: str) -> str | None:
-        """Listen at what the configuration says now; a text when that cannot be had."""
+        """Listen at the configured addresses; return a text when one is not available."""
         # First close: the new addresses may hold some of the old ones.
         for port, _ in ports:
             port.close()
@@ -253,11 +242,7 @@ class Listeners:
 
 
 def bind_or_abort(port: Port, number: int, kind: str) -> None:
-    """Open the sockets of a port at the start.
-
-    Raises:
-        OSError: they cannot be had; the log says why.
-    """
+    """Open the sockets of a port at the start. Raises OSError; the log says why."""
     try:
         port.bind(number)
     except OSError as error:
@@ -266,10 +251,9 @@ def bind_or_abort(port: Port, number: int, kind: str) -> None:
 
 
 def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.socket]:
-    """Sockets that listen at a port of all these addresses; none for port 0.
+    """Return sockets that listen at a port of all these addresses; none for port 0.
 
-    Raises:
-        OSError: naming the address that cannot be had; then none is open.
+    Raises OSError, naming the address that is not available; then none is open.
     """
     opened: list[socket.socket] = []
     if not port:
@@ -297,13 +281,9 @@ def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.s
 
 
 def bind_unix(path: bytes, mode: int, backlog: int) -> socket.socket:
-    """A socket that listens at a path, in the place of whatever file is there.
+    """Return a socket that listens at a path, in the place of whatever file is there.
 
-    Args:
-        mode: who may connect; 0 is up to the umask.
-
-    Raises:
-        OSError: it cannot be had.
+    ``mode`` is that of the file; 0 is up to the umask. Raises OSError: the path is not available.
     """
     with contextlib.suppress(OSError):
         os.unlink(path)
@@ -324,7 +304,7 @@ def bind_unix(path: bytes, mode: int, backlog: int) -> socket.socket:
 
 
 def loopback_of(addresses: list[bytes]) -> list[bytes]:
-    """Those of some addresses that nobody else reaches; with ``*``, the one of its family."""
+    """Return those addresses that only this machine reaches; with ``*``, the one of its family."""
     found: list[bytes] = []
     for address in addresses:
         host = address.removeprefix(b"-")
@@ -338,7 +318,7 @@ def loopback_of(addresses: list[bytes]) -> list[bytes]:
 
 
 def _mark(opened: socket.socket, mark: int) -> None:
-    """Mark a socket and all connections that it takes, for the rules of a firewall."""
+    """Mark a socket and all connections that it accepts, for the rules of a firewall."""
     try:
         opened.setsockopt(socket.SOL_SOCKET, SO_MARK, mark)
     except OSError as error:

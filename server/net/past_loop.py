@@ -1,17 +1,16 @@
-"""What is done to a connection's socket at once, and not when the event loop comes round to it.
+"""Operations on a connection's socket that do not wait for the event loop.
 
 A socket is read from and written to while the event loop is kept from it. And it is ended behind
 its last reply: the loop closes a socket in its next turn only, and a client that has its reply
 would take the connection for one to be used again.
 
-**Busy polling.** A client that waits for each answer before it asks again leaves the server with
-nothing to do for some ten microseconds at a time. Going to sleep for that long and being woken
-takes longer than the command. So after the answer to a lone client the event loop goes on looking
-for ``busy-poll-us``, each time giving way to whoever shares the processor.
+**Busy polling.** A client that waits for each answer before it asks again leaves the server idle
+for some ten microseconds at a time. To sleep for that long and be woken takes longer than the
+command. So after the answer to a lone client the event loop goes on looking for ``busy-poll-us``,
+each time giving way to other threads on its processor.
 
-That is worth something only while requests do come that soon. So after a look in vain, some answers
-pass before the next look, and more of them each time. A client that asks now and then costs nothing
-worth mentioning.
+That pays only while requests do come that soon. So after a look in vain, some answers pass before
+the next look, and more of them each time. A client that asks now and then costs next to nothing.
 """
 
 from __future__ import annotations
@@ -25,15 +24,11 @@ from typing import Final
 
 from headrace.server.config.config import Config
 
-MOST_PASSED: Final = 1024  # answers after which nobody looks, when it was in vain so often
+MOST_PASSED: Final = 1024  # the most answers without a look, after many looks in vain
 
 
 class BusyPoll:
-    """Keeps the event loop of one server from sleeping after the answer to a lone client.
-
-    Attributes:
-        polling: whether it is looking now.
-    """
+    """Keeps the event loop awake after the answer to a lone client; ``polling``: it does so now."""
 
     def __init__(self, config: Config) -> None:
         self.polling = False
@@ -43,7 +38,7 @@ class BusyPoll:
         self._passed = 1  # after the next look in vain so many of them will have
 
     def answered(self) -> None:
-        """A lone client has been given its answer."""
+        """Note that a lone client has been given its answer."""
         if self.polling:  # it asked in time
             self._passed = 1
         elif self._passing:
@@ -58,7 +53,6 @@ class BusyPoll:
             asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
-        """Come again in the loop's next turn, which does not sleep then."""
         if time.perf_counter_ns() < self._until_ns:
             os.sched_yield()
             asyncio.get_running_loop().call_soon(self._look)
@@ -73,10 +67,7 @@ _CORK: Final = getattr(socket, "TCP_CORK", 0)
 
 
 def read_now(transport: asyncio.Transport, fd: int) -> bytes:
-    """What the peer has sent; nothing where that is nothing, and where the connection has ended.
-
-    The event loop will see what became of the connection.
-    """
+    """Return what the peer has sent; empty, too, after an end, which the loop will notice."""
     secured = transport.get_extra_info("tls")
     if secured is not None:
         decrypted: bytes = secured.read_now(fd)
@@ -88,7 +79,7 @@ def read_now(transport: asyncio.Transport, fd: int) -> bytes:
 
 
 def write_now(transport: asyncio.Transport, fd: int, wire: bytes) -> None:
-    """Send some bytes; what does not go now waits for the event loop."""
+    """Send some bytes; the event loop sends later what does not go now."""
     secured = transport.get_extra_info("tls")
     if secured is not None:
         secured.write_now(fd, wire)
@@ -102,7 +93,7 @@ def write_now(transport: asyncio.Transport, fd: int, wire: bytes) -> None:
 
 
 def cork(transport: asyncio.Transport) -> None:
-    """Let what is written from here on leave together with the end of the connection."""
+    """Let everything that is written from now on leave together with the end of the connection."""
     known = transport.get_extra_info("socket")
     if _CORK and known is not None:
         with contextlib.suppress(OSError):  # a Unix socket has no packets
@@ -110,19 +101,19 @@ def cork(transport: asyncio.Transport) -> None:
 
 
 def close_now(transport: asyncio.Transport) -> None:
-    """Close a connection behind what was written to it."""
+    """Close a connection behind the last bytes that were written to it."""
     transport.close()
     end_if_sent(transport)
 
 
 def abort_now(transport: asyncio.Transport) -> None:
-    """Close a connection, and forget what waits to be sent."""
+    """Close a connection, and drop the bytes that wait to be sent."""
     transport.abort()
     _end(transport)
 
 
 def end_if_sent(transport: asyncio.Transport) -> None:
-    """Let the peer of a closed connection know of it, if nothing waits to be sent."""
+    """Report a closed connection to its peer at once, if nothing waits to be sent."""
     if not transport.get_write_buffer_size():
         _end(transport)
 

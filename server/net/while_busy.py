@@ -1,8 +1,8 @@
 """Clients are served while a script keeps the event loop waiting.
 
-The script looks up from its work now and then. Then whatever has arrived at the sockets is read,
-run and answered here, past the event loop. Most of it is answered BUSY. The event loop gets back
-all connections when the script has ended, those too that came meanwhile.
+The script calls this now and then. Then everything that has arrived at the sockets is read, run and
+answered here, past the event loop. Most of it is answered BUSY. The event loop gets back all
+connections when the script has ended, those too that came meanwhile.
 """
 
 from __future__ import annotations
@@ -29,12 +29,7 @@ log: Final = logging.getLogger("headrace")
 
 
 class WhileBusy(Serving):
-    """Serves clients past the event loop.
-
-    Args:
-        busy: the script that runs.
-        send_waiting: sends the replies that wait for the end of the turn.
-    """
+    """Serves clients past the event loop, while the script ``busy`` runs."""
 
     def __init__(
         self, server: Server, busy: Busy, listeners: Listeners, send_waiting: Callable[[], None]
@@ -105,7 +100,6 @@ class WhileBusy(Serving):
             self._shake(fd)  # by what has come already
 
     def _shake(self, fd: int) -> None:
-        """Take the handshake of an encrypted connection further; then it has a session."""
         before = self._server.clients.next_id
         self._newcomers[fd].shake_now(fd)
         if self._server.clients.next_id != before:
@@ -116,7 +110,7 @@ class WhileBusy(Serving):
                 session.peer.serve_now()  # by what came with the end of the handshake
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
-        """Somebody wants the end: the script goes first, if it has not written."""
+        """Stop the script, if it has not written, because a signal asks for the end."""
         run = self._busy.run
         if run is None or run.wrote:
             self._server.host.leave()
@@ -154,7 +148,7 @@ class WhileBusy(Serving):
 class _SocketTransport(asyncio.Transport):
     """Carries the bytes of a connection that the event loop has not seen yet.
 
-    What the peer does not take at once is lost; the answers here are short.
+    Bytes that the peer does not take at once are lost; the answers here are short.
     """
 
     def __init__(self, opened: socket.socket) -> None:
@@ -170,7 +164,7 @@ class _SocketTransport(asyncio.Transport):
         return 0
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Nothing waits to be written."""
+        pass
 
     def is_closing(self) -> bool:
         return self._socket.fileno() < 0
@@ -182,7 +176,7 @@ class _SocketTransport(asyncio.Transport):
         self._socket.close()
 
     def pause_reading(self) -> None:
-        """Nothing is read by itself."""
+        pass
 
     def resume_reading(self) -> None:
-        """Nothing is read by itself."""
+        pass

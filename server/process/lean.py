@@ -1,14 +1,13 @@
-"""Our libraries, imported without what they import for features that nobody uses here.
+"""Our libraries, imported without modules that only their unused features need.
 
-asyncio and uvloop import ``ssl`` for encrypted connections: OpenSSL takes 3 ms of the start and
-4 MiB. asyncio copes with a Python that has no ``ssl``. uvloop needs a module from which it takes
+asyncio and uvloop import ``ssl`` for encrypted connections: OpenSSL takes 3 ms of the start and 4
+MiB. asyncio copes with a Python that has no ``ssl``. uvloop needs a module from which it takes
 names, and uses these for such connections only. Both also import ``subprocess`` to run other
 programs, and ``inspect``, which brings the parser of Python's own text: 1 MiB, of which two
 functions and three numbers are used. asyncio's own protocol for encrypted connections is not used:
-``net.tls`` has ours. msgspec takes the types of values that no block holds, and a
-module that tells of types. So they get modules that hold what is used, and whoever imports these
-modules later gets the true ones. msgspec copes without ``typing_extensions``, which is only there
-if a tool has brought it.
+``net.tls`` has ours. msgspec takes the types of values that no block holds, and a module that
+describes types. So they get modules that hold only the used names, and later imports get the real
+modules. msgspec copes without ``typing_extensions``, which is only there if a tool has brought it.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from typing import ClassVar, Final
 
 
 class Nothing(Exception):
-    """No value is of this type, and nobody raises it."""
+    """No value is of this type, and it is never raised."""
 
     unknown: ClassVar[None] = None  # as a member of ``uuid.SafeUUID``
 
 
 def is_generator(thing: object) -> bool:
-    """As ``inspect.isgenerator``."""
+    """Return the same as ``inspect.isgenerator``."""
     return isinstance(thing, GeneratorType)
 
 
 def is_coroutine_function(thing: object) -> bool:
-    """As ``inspect.iscoroutinefunction``, of functions and methods."""
+    """Return the same as ``inspect.iscoroutinefunction``, for functions and methods."""
     function = thing.__func__ if isinstance(thing, MethodType) else thing
     if not isinstance(function, FunctionType):
         return False
@@ -42,7 +41,7 @@ def is_coroutine_function(thing: object) -> bool:
 
 _CO_COROUTINE: Final = 0x80
 
-# What is taken while a library is imported.
+# Names that are taken while a library is imported.
 _INSPECT: Final[dict[str, object]] = {
     "isgenerator": is_generator,
     "iscoroutinefunction": is_coroutine_function,
@@ -75,7 +74,7 @@ _DECIMAL: Final[dict[str, object]] = {"Decimal": Nothing}
 
 
 def import_libraries() -> None:
-    """Import the event loop and what packs blocks, before anybody else does."""
+    """Import the event loop and the packer of blocks, before any other module does."""
     _import_with("asyncio", {"asyncio.sslproto": {}, "ssl": None, **_PROGRAMS})
     with contextlib.suppress(ImportError):  # where it is missing, asyncio has a loop of its own
         _import_with("uvloop", {"asyncio.sslproto": {}, "ssl": _SSL, **_PROGRAMS})
@@ -95,8 +94,7 @@ def import_libraries() -> None:
 def _import_with(library: str, needless: Mapping[str, Mapping[str, object] | None]) -> None:
     """Import a library while other modules hold a few names only, or are not there at all.
 
-    Args:
-        needless: the modules, with their names; None for what the library does without.
+    ``needless`` has these modules, with their names; None for those that are not there.
     """
     modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None counts
     kept_out = [name for name in needless if name not in modules]
@@ -111,7 +109,7 @@ def _import_with(library: str, needless: Mapping[str, Mapping[str, object] | Non
 
 
 def _stand_in(module: str, names: Mapping[str, object]) -> ModuleType:
-    """A module of these names; another name, of another version's, is that of the true module."""
+    """Return a module of these names; any other name is looked up in the real module."""
 
     def from_the_true_one(name: str) -> object:
         if sys.modules.get(module) is not made:  # the library has been imported

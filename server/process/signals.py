@@ -1,4 +1,4 @@
-"""What each signal does to the server: the same as to Redis.
+"""The reaction of the server to each signal: the same as Redis's.
 
 SIGTERM and SIGINT ask for the end, with all that is to be saved. A SIGINT that follows, while that
 is being done, ends the process at once. SIGHUP, SIGPIPE and SIGUSR2 do nothing, SIGALRM logs where
@@ -29,9 +29,8 @@ IGNORED: Final = (signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR2)
 class Signals:
     """The signal handlers of one process.
 
-    Args:
-        asked: called in the event loop with the number of a signal that asks for the end.
-        leave: what to clear away before the process ends at once.
+    ``asked`` is called in the event loop with the number of a signal that asks for the end.
+    ``leave`` cleans up before the process ends at once.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class Signals:
         self._crash_log = -1  # a file's descriptor
 
     def install(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take over, whatever the process has inherited."""
+        """Install all handlers, whatever the process has inherited."""
         for number in IGNORED:
             signal.signal(number, signal.SIG_IGN)
         for number in ENDING:
@@ -53,7 +52,7 @@ class Signals:
         self._config.on_change["crash-log-enabled"] = self._crash_log_changed
 
     def let_insist(self) -> Callable[[], None]:
-        """Let the next SIGINT end the process at once; returns what undoes that."""
+        """Let the next SIGINT end the process at once; return a call that undoes that."""
         before = signal.signal(signal.SIGINT, self._insist)
 
         def undo() -> None:
@@ -75,7 +74,6 @@ class Signals:
     # Crashes
 
     def _watch_crashes(self) -> None:
-        """Write to the log where each thread is, at SIGALRM and when the interpreter crashes."""
         path = self._config.logfile
         self._crash_log = os.open(path, os.O_WRONLY | os.O_APPEND) if path else STANDARD_OUTPUT
         faulthandler.register(signal.SIGALRM, self._crash_log)
@@ -90,5 +88,5 @@ class Signals:
 
 
 def heed_signals() -> None:
-    """Let the handlers of signals that have come run, which a long piece of work keeps waiting."""
+    """Run the handlers of signals that have come, which a long piece of work keeps waiting."""
     signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -1,14 +1,14 @@
-"""What the process asks of the system: file limit, pid file, spare files, memory, supervisor.
+"""The process and the system: file limit, pid file, spare files, memory, supervisor.
 
-Passwords of the command line do not stay in the list of processes. Anybody on the machine may read
+Passwords of the command line do not stay in the list of processes. Any user of the machine may read
 the words that a process was started with. The kernel shows them from the process's own memory, so
-what is written there is what is seen from then on.
+they are overwritten there.
 
-Spare descriptors are kept for what is opened late, because clients may have taken all others. What
-few servers need is imported when it is first asked for, and Lua's libraries are read with the first
-script. An import looks for files before it opens them, and so it is known when one begins: the
-finder of this module is asked first, finds nothing, and lets go of what it holds. That is held
-again as soon as the event loop goes on.
+Spare descriptors are kept for files that are opened late, because clients may have taken all
+others. Modules that few servers need are imported when first needed, and Lua's libraries are read
+with the first script. An import looks for files before it opens them: the finder of this module is
+asked first, finds nothing, and frees the spare descriptors. They are taken again as soon as the
+event loop goes on.
 
 Of the supervisors of a process systemd gets messages and hands sockets over, upstart gets a stop.
 Source: sd_notify(3), sd_listen_fds(3); upstart's ``expect stop``.
@@ -42,18 +42,14 @@ FIRST_INHERITED: Final = 3  # descriptor
 
 
 class Supervision:
-    """What ``supervised`` comes to in this process.
-
-    Attributes:
-        kind: ``no``, ``systemd`` or ``upstart``, as INFO shows it.
-    """
+    """The supervision that ``supervised`` asks for; ``kind``: its name, as INFO shows it."""
 
     def __init__(self, asked: bytes) -> None:
         self.kind: Final = _kind(asked)
         self._address = os.environ.get(_SOCKET, "") if self.kind == b"systemd" else ""
 
     def announce(self) -> None:
-        """Say which it is, and what it lacks."""
+        """Log the kind, and what it lacks."""
         if self.kind == b"systemd":
             if self._address:
                 log.info("Supervised by systemd")
@@ -63,14 +59,14 @@ class Supervision:
             log.info("Supervised by upstart, the process will stop when it is ready")
 
     def ready(self) -> None:
-        """Clients are served from now on."""
+        """Report that clients are served from now on."""
         self.notify("STATUS=Ready to accept connections\nREADY=1\n")
         if self.kind == b"upstart":
             os.environ.pop(_JOB, None)
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def notify(self, lines: str) -> None:
-        """Send systemd a message; that it cannot be sent is logged and no more."""
+        """Send systemd a message; a failure to send it is logged and no more."""
         if not self._address:
             return
         address = self._address
@@ -84,7 +80,6 @@ class Supervision:
 
 
 def _kind(asked: bytes) -> bytes:
-    """Return who supervises, where ``asked`` is the value of ``supervised``."""
     if asked in (b"auto", b"upstart") and os.environ.get(_JOB):
         return b"upstart"
     if asked == b"systemd" or (asked == b"auto" and os.environ.get(_SOCKET)):
@@ -93,12 +88,12 @@ def _kind(asked: bytes) -> bytes:
 
 
 def is_supervised(asked: bytes) -> bool:
-    """Return whether somebody supervises: then the process stays in the foreground."""
+    """Return whether there is a supervisor: then the process stays in the foreground."""
     return _kind(asked) != b"no"
 
 
 def inherited_sockets() -> list[socket.socket]:
-    """The listening sockets that the process was started with; each is handed out once."""
+    """Return the listening sockets that the process was started with; each is returned once."""
     meant = os.environ.pop(INHERITOR, "") == str(os.getpid())
     count = int(os.environ.pop(INHERITED, "0"))
     found = []
@@ -115,7 +110,7 @@ _ARG_END: Final = 46
 
 
 def masked(words: list[bytes]) -> list[bytes]:
-    """The words of a command line with ``*`` in the place of each password."""
+    """Return the words of a command line with ``*`` in the place of each password."""
     shown: list[bytes] = []
     secret = False  # what follows is a password, until another option does
     value = False  # the next word is a value, whatever it looks like
@@ -135,7 +130,7 @@ def masked(words: list[bytes]) -> list[bytes]:
 
 
 def hide_passwords(words: list[bytes]) -> None:
-    """Let the system show the process's own words, which are ``words``, without passwords."""
+    """Let the system show this process's command line, ``words``, without passwords."""
     shown = masked(words)
     if shown == words:
         return
@@ -146,7 +141,6 @@ def hide_passwords(words: list[bytes]) -> None:
 
 
 def _write(words: list[bytes], shown: list[bytes]) -> None:
-    """Put ``shown`` where the last words of the command line stand in memory."""
     with open("/proc/self/stat", "rb") as stat:
         fields = stat.read().rpartition(b")")[2].split()
     start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
@@ -164,7 +158,7 @@ RESERVED_FILES: Final = 32  # for listeners, the log and the data files
 
 
 def clients_possible(wanted: int) -> int:
-    """Raise the limit as far as ``wanted`` clients need it; how many of them can be served."""
+    """Raise the limit for ``wanted`` clients as far as possible; return how many can be served."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = wanted + RESERVED_FILES
     if soft == resource.RLIM_INFINITY or soft >= files:
@@ -252,7 +246,7 @@ def disable_huge_pages() -> None:
 
 
 def write_pid_file(config: Config) -> None:
-    """Leave the process ID where ``pidfile`` says; a failure is logged and no more."""
+    """Write the process ID where ``pidfile`` says; a failure is logged and no more."""
     if not config.pidfile:
         return
     try:
@@ -263,7 +257,7 @@ def write_pid_file(config: Config) -> None:
 
 
 def remove_pid_file(config: Config) -> None:
-    """Take the file of ``write_pid_file`` away again, unless it is another server's by now."""
+    """Remove the file of ``write_pid_file``, unless it is another server's by now."""
     if not config.pidfile:
         return
     with contextlib.suppress(OSError):
@@ -282,11 +276,7 @@ RETRY_S: Final = 1.0
 
 
 class SpareFiles:
-    """Holds descriptors while a server runs.
-
-    Args:
-        loop: runs what is to be done later.
-    """
+    """Holds descriptors while a server runs; ``loop`` runs what is to be done later."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop: Final = loop
@@ -305,7 +295,7 @@ class SpareFiles:
         self._let_go()
 
     def lend(self) -> None:
-        """Let go of all for this turn of the event loop: files are about to be opened."""
+        """Free all for this turn of the event loop, because files are about to be opened."""
         if self._held:
             self._let_go()
             self._loop.call_soon_threadsafe(self._hold)
@@ -313,12 +303,12 @@ class SpareFiles:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find nothing; others will, and open its file."""
+        """Find nothing; other finders will, and open its file."""
         self.lend()
         return None
 
     def _hold(self) -> None:
-        """Hold as many as are lacking; those that are not to be had are asked for again."""
+        """Open as many as are lacking, and try again later where that fails."""
         try:
             while self._is_open and len(self._held) < COUNT:
                 self._held.append(os.open(os.devnull, os.O_RDONLY))

@@ -1,7 +1,7 @@
-"""Full copies: the snapshot with which a replica begins, for whom it is made, and who shares one.
+"""Full copies: the snapshots with which replicas begin, and which replicas share one.
 
-It is an RDB file, made as any snapshot is, without a pause. ``SocketSyncJob`` sends it straight to
-the replicas that can take it so. ``FileSyncJob`` writes it to a file that nobody finds in the
+A copy is an RDB file, made as any snapshot is, without a pause. ``SocketSyncJob`` sends it straight
+to the replicas that can take it so. ``FileSyncJob`` writes it to a file that has no name in the
 folder afterwards, and it is sent from the disk. A slow replica then costs no memory, except for the
 changes that come behind it.
 """
@@ -36,30 +36,23 @@ from headrace.storage.keyspace import Keyspace
 
 @trait
 class SyncWaiters:
-    """Those for whom a snapshot is written."""
+    """The replicas for which a snapshot is written."""
 
     @abstractmethod
     def begun(self, job: SyncJob) -> None:
-        """The snapshot holds the state of this moment."""
+        """Note that the snapshot holds the state of this moment."""
 
     @abstractmethod
     def take(self, job: SocketSyncJob, piece: bytes) -> None:
-        """Pass on what comes next of it."""
+        """Pass on the next piece of it."""
 
     @abstractmethod
     def ended(self, job: SyncJob, failure: str) -> None:
-        """It can be sent, or has been; or, with a reason, it cannot."""
+        """Note that it can be sent, or has been; or, with a reason, that it cannot."""
 
 
 class SyncJob(SnapshotJob):
-    """A snapshot for replicas.
-
-    Args:
-        facts: what the replicas have in common.
-
-    Attributes:
-        rdb: what makes it.
-    """
+    """A snapshot for replicas with common ``facts``; ``rdb``: its encoder."""
 
     def __init__(
         self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts
@@ -72,22 +65,22 @@ class SyncJob(SnapshotJob):
         self.rdb: RisingRdbEncoder | None = None
 
     def is_for(self, facts: ReplicaFacts) -> bool:
-        """Return whether it is what such a replica wants."""
+        """Return whether such a replica can take it."""
         return facts.kind() == self.facts.kind()
 
     def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
-        """Return what makes the bytes; see ``RisingRdbEncoder``."""
+        """Return the encoder; see ``RisingRdbEncoder``."""
         raise NotImplementedError
 
     def keyspaces(self) -> list[Keyspace]:
-        """All databases, unless the replica wants none of their keys."""
+        """Return all databases; none if the replica wants no keys."""
         return super().keyspaces() if self.facts.wants_keys else []
 
     def libraries(self) -> list[bytes]:
         return super().libraries() if self.facts.wants_functions else []
 
     def encoder(self) -> Encoder:
-        """Return what makes an RDB file of the present moment."""
+        """Return an encoder of an RDB file of the present moment."""
         self.waiters.begun(self)
         first = [b"redis-ver", REDIS_VERSION.encode()]
         version = 0
@@ -105,11 +98,7 @@ class SyncJob(SnapshotJob):
 
 
 class FileSyncJob(SyncJob):
-    """One that goes to the disk first.
-
-    Attributes:
-        descriptor: the finished file, which has no name any more.
-    """
+    """One that goes to the disk first; ``descriptor``: the finished file, without a name."""
 
     def __init__(
         self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts
@@ -118,11 +107,11 @@ class FileSyncJob(SyncJob):
         self.descriptor = -1
 
     def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
-        """An RDB file of the lowest version that holds all there is."""
+        """Return an encoder of the lowest version that holds all there is."""
         return RisingRdbEncoder(version, notes)
 
     def install(self) -> None:
-        """Keep it open, and let nobody else find it."""
+        """Keep the file open, and remove its name."""
         rdb = self.rdb
         assert rdb is not None
         path = self.file.path
@@ -133,16 +122,10 @@ class FileSyncJob(SyncJob):
 
 
 class SocketSyncJob(SyncJob):
-    """One that goes to the replicas while it is being made.
+    """One that goes to the replicas while it is being made; ``mark``: the 40 bytes behind the end.
 
     The version of its form is sent before all keys have been seen. Where a value needs a newer one,
-    the job fails, and the next one can begin with that.
-
-    Args:
-        version: of Redis's form, to begin with; 0 is the lowest.
-
-    Attributes:
-        mark: the 40 bytes behind the end.
+    the job fails, and the next one can begin with that ``version``; 0 is the lowest.
     """
 
     def __init__(
@@ -156,7 +139,7 @@ class SocketSyncJob(SyncJob):
         return facts.knows_end and super().is_for(facts)
 
     def form(self, version: int, notes: list[bytes]) -> RisingRdbEncoder:
-        """An RDB file whose version does not change any more."""
+        """Return an encoder whose version does not change any more."""
         return SteadyRdbEncoder(version or self._version, notes)
 
     def hand_over(self, encoder: Encoder) -> None:
@@ -165,14 +148,14 @@ class SocketSyncJob(SyncJob):
         self.waiters.take(self, piece)
 
     def taken(self) -> None:
-        """The replicas have read most of what was passed on."""
+        """Note that the replicas have read most of what was passed on."""
         self.written(self.queued_bytes, "")
 
     def complete(self) -> None:
         self.installed("")
 
     def discard(self) -> None:
-        """There is no file."""
+        """Do nothing, because there is no file."""
 
 
 log: Final = logging.getLogger("headrace")
@@ -181,12 +164,7 @@ _OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED | LOADING_DATA | SCRIPT_AT_
 
 
 class Copies(SyncWaiters):
-    """The full copies of one server.
-
-    Args:
-        replicas: all that there are.
-        stream: what follows a copy.
-    """
+    """The full copies of one server; ``stream`` follows a copy."""
 
     def __init__(
         self, server: Server, files: Files, replicas: dict[Session, Replica], stream: CommandStream
@@ -199,7 +177,7 @@ class Copies(SyncWaiters):
         self._version = 0  # of the form that the next copy begins with; 0 is the lowest
 
     def joined(self, replica: Replica) -> bool:
-        """Return whether a snapshot that is being written for another replica will do."""
+        """Join a snapshot that is being written for another replica; False if none will do."""
         job = self._files.job
         if not isinstance(job, FileSyncJob) or not job.is_for(replica.facts):
             return False
@@ -214,7 +192,7 @@ class Copies(SyncWaiters):
         return encode(Status(b"FULLRESYNC %b %d" % (self._server.role.id, offset)))
 
     def begin_if_wanted(self) -> None:
-        """Begin with a snapshot, if one is wanted and can be written now."""
+        """Begin a snapshot, if one is wanted and can be written now."""
         server = self._server
         files = self._files
         if files.job is not None or server.gate.reasons & _OF_NO_MOMENT or server.stopping:
@@ -238,7 +216,7 @@ class Copies(SyncWaiters):
         job.begin()
 
     def _are_enough(self, facts: ReplicaFacts) -> bool:
-        """Whether a snapshot is sent now to replicas of a kind, or others may come to share it."""
+        """Return whether to send a snapshot now, without a wait for replicas to share it."""
         config = self._server.config
         kind = facts.kind()
         now_ms = self._server.clock.monotonic_ms()
@@ -264,7 +242,6 @@ class Copies(SyncWaiters):
                     replica.begin(greeting)
 
     def _those(self, job: SyncJob) -> list[Replica]:
-        """The replicas for which a snapshot is being made."""
         state = STREAMING if isinstance(job, SocketSyncJob) else WRITING
         return [
             replica

@@ -22,7 +22,7 @@ log: Final = logging.getLogger("headrace")
 
 
 class ReplicaFailover(Failover):
-    """At most one at a time."""
+    """Changes the roles of this server and one replica; one failover at a time."""
 
     def __init__(self, server: Server, replicas: AllReplicas) -> None:
         self._server: Final = server
@@ -91,7 +91,6 @@ class ReplicaFailover(Failover):
                 self.abort("Replica never caught up before timeout")
 
     def _any(self) -> Replica | None:
-        """One that has all."""
         for replica in self._replicas.all():
             if self._replicas.has_all(replica):
                 return replica

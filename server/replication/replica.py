@@ -1,4 +1,4 @@
-"""One replica: what it has been sent, and what it has acknowledged."""
+"""One replica: the data that it has been sent, and how much it has acknowledged."""
 
 from __future__ import annotations
 
@@ -26,12 +26,7 @@ SILENT: Final = -1
 
 
 class SyncFile:
-    """A snapshot that is read while it is sent.
-
-    Attributes:
-        size_bytes: how long it is.
-        readers: how many replicas are still being sent it.
-    """
+    """A snapshot of ``size_bytes`` that is read while it is sent to so many ``readers``."""
 
     def __init__(self, descriptor: int, size_bytes: int, clock: Clock) -> None:
         self.descriptor = descriptor
@@ -40,7 +35,7 @@ class SyncFile:
         self.clock: Final = clock
 
     def close_if_unread(self) -> None:
-        """Close it when nobody needs it any more."""
+        """Close it when no replica is being sent it any more."""
         if not self.readers and self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -50,10 +45,9 @@ class Replica:
     """A client that copies the data.
 
     Args:
-        facts: what it has said of itself.
-        counters: of what leaves.
+        facts: its own reports; counters: of the output; on_online: is called when it gets the
+            stream.
         acknowledges: it reports how far it is; one that came with SYNC need not.
-        on_online: is called when it gets the stream.
         now_ms: of ``monotonic_ms``, as all moments here.
 
     Attributes:
@@ -96,7 +90,7 @@ class Replica:
     # The stream
 
     def feed(self, piece: bytes) -> None:
-        """Take what comes next of the stream."""
+        """Send the next piece of the stream, or keep it for later."""
         session = self.session
         if self.state == ONLINE and not self.waiting:
             self._deliver(piece)
@@ -106,7 +100,7 @@ class Replica:
             session.peer.bound_output()
 
     def go_online(self, pieces: list[bytes], now_ms: int) -> None:
-        """Get the stream from now on, behind these pieces of it."""
+        """Send the stream from now on, behind these pieces of it."""
         self.state = ONLINE
         self.acked_ms = now_ms
         self.waiting = pieces
@@ -115,7 +109,6 @@ class Replica:
         self._on_online()
 
     def _send_waiting(self) -> None:
-        """Send some of what waits, and more when most of that has been read."""
         session = self.session
         if session.closed:
             return
@@ -134,13 +127,13 @@ class Replica:
     # The snapshot
 
     def begin(self, greeting: bytes) -> None:
-        """A snapshot of this moment is being written; what follows it is kept."""
+        """Note that a snapshot of this moment is being written; what follows it is kept."""
         self.state = WRITING
         if greeting:
             self._deliver(greeting)
 
     def join(self, other: Replica, greeting: bytes) -> None:
-        """Have the snapshot that is being written for another one."""
+        """Share the snapshot that is being written for another one."""
         self.begin(greeting)
         self.waiting = other.waiting.copy()
         self.session.waiting_bytes = other.session.waiting_bytes
@@ -160,7 +153,7 @@ class Replica:
             return
         if self._sent_bytes < file.size_bytes:
             piece = os.pread(file.descriptor, CHUNK_BYTES, self._sent_bytes)
-            if not piece:  # somebody has cut the file
+            if not piece:  # the file has been cut
                 session.peer.abort()
                 return
             self._sent_bytes += len(piece)
@@ -182,18 +175,18 @@ class Replica:
         self._deliver(greeting + marked_head(mark))
 
     def take(self, piece: bytes, on_read: Callable[[Replica], None]) -> None:
-        """Be sent what comes next of it; the call comes when it has read most of that."""
+        """Send the next piece of the snapshot; ``on_read`` is called when most of that is read."""
         self.is_behind = True
         self._deliver(piece)
         self.session.peer.when_drained(lambda: on_read(self))
 
     def has_read(self, now_ms: int) -> None:
-        """It has read most of what it was sent, which is a sign of life."""
+        """Note that it has read most of what it was sent, which is a sign of life."""
         self.is_behind = False
         self._read_ms = now_ms
 
     def end_stream(self, mark: bytes, now_ms: int) -> None:
-        """The snapshot is complete."""
+        """Note that the snapshot is complete."""
         self.state = COPIED
         self._read_ms = now_ms
         self._deliver(mark)
@@ -212,16 +205,16 @@ class Replica:
             file.readers -= 1
             file.close_if_unread()
 
-    # What it reports
+    # Its reports
 
     def acknowledge(self, offset: int, on_disk: int, now_ms: int) -> None:
-        """It has so much of the stream; ``on_disk`` is below 0 where it does not say that."""
+        """Note how far it is; ``on_disk`` is below 0 where it does not report that."""
         self.acked = max(self.acked, offset)
         self.on_disk = max(self.on_disk, on_disk)
         self.acked_ms = now_ms
 
     def address(self) -> bytes:
-        """Return where it is, as far as it is known."""
+        """Return its address, as far as it is known."""
         return self.facts.address or self.session.address.rpartition(b":")[0].strip(b"[]")
 
     def heard_ms(self) -> int:
@@ -229,12 +222,12 @@ class Replica:
         return max(self.acked_ms, self._read_ms)
 
     def note_life(self, now_ms: int) -> None:
-        """Look whether it has said anything of late, be it a line without words."""
+        """Note a sign of life, if it has sent anything of late, even a line without words."""
         reads = int(self.session.reads)
         if reads != self._reads:
             self._reads = reads
             self._read_ms = now_ms
 
     def lag_s(self, now_ms: int) -> int:
-        """Return how long it has reported nothing."""
+        """Return for how many seconds it has reported nothing."""
         return max(0, now_ms - self.acked_ms) // 1000

@@ -1,8 +1,8 @@
-"""All replicas of a server: who begins how, what they are sent, and who waits for them.
+"""All replicas of a server: how they begin, what they are sent, and the clients that wait for them.
 
 A replica that was away for a short while goes on where it stood, if the backlog has what it lacks.
 Any other is sent a snapshot of one moment, and then the stream from that moment on. Those that come
-while a snapshot is being written for another one of their kind have the same.
+while a snapshot is being written for another one of their kind share it.
 
 The stream is made from the first replica on. When there has been none for ``repl-backlog-ttl``
 seconds it ends, and the data gets another ID.
@@ -38,13 +38,10 @@ from headrace.server.waiting import Parked, Sleeper
 
 
 class _Wait:
-    """One client that waits.
+    """One client that waits until ``wanted`` replicas have the stream up to ``offset``.
 
-    Attributes:
-        wanted: how many replicas are to have it.
-        local: whether this server's disk is to have it, too: 1 or 0; below 0 for WAIT.
-        offset: up to where they have to have the stream.
-        synced: this server's disk has it.
+    ``local`` is 1 if it waits for this server's disk, too, below 0 for WAIT; ``synced``: the disk
+    has it.
     """
 
     def __init__(
@@ -59,7 +56,7 @@ class _Wait:
 
 
 class ReplicaWaits:
-    """All of them."""
+    """The clients that wait for replicas."""
 
     def __init__(self, server: Server, replicas: Replicas) -> None:
         self._server: Final = server
@@ -67,21 +64,21 @@ class ReplicaWaits:
         self._waits: list[_Wait] = []
 
     def add(self, client: Sleeper, parked: Parked, wanted: int, local: int, offset: int) -> None:
-        """Answer a client when that has come true."""
+        """Answer a client when so many replicas, and the disk if asked for, have its writes."""
         assert isinstance(client, Session)
         first = parked.timeout_reply
         synced = first[0] if isinstance(first, list) else 0
         self._waits.append(_Wait(client, parked, wanted, local, offset, synced))
 
     def synced(self, client: Sleeper) -> None:
-        """What a client waits for is on this server's disk."""
+        """Note that a client has its writes on this server's disk."""
         for wait in self._waits:
             if wait.session is client and client.waits_for(wait.parked):
                 wait.synced = 1
         self.look()
 
     def look(self) -> None:
-        """Answer those for whom it has come true, and note what the others get at the end."""
+        """Answer the clients whose wait is over, and note what the others get at the end."""
         still: list[_Wait] = []
         for wait in self._waits:
             if not wait.session.waits_for(wait.parked):
@@ -120,7 +117,7 @@ class AllReplicas(Replicas, Relay):
         self._second_ms = 0  # when what is done once a second was done
         self._alone_since_ms = server.clock.monotonic_ms()
 
-    # Who there is
+    # All replicas
 
     def end_offset(self) -> int:
         return self.stream.end
@@ -139,11 +136,11 @@ class AllReplicas(Replicas, Relay):
         return len(found)
 
     def all(self) -> list[Replica]:
-        """Each of them, in order of arrival."""
+        """Return each of them, in order of arrival."""
         return list(self._replicas.values())
 
     def at(self, host: bytes, port: int) -> Replica | None:
-        """The one that listens there."""
+        """Return the one that listens there."""
         for replica in self._replicas.values():
             if replica.facts.port == port and replica.address().lower() == host.lower():
                 return replica
@@ -200,7 +197,6 @@ class AllReplicas(Replicas, Relay):
         self.stream.flush()
 
     def _feed(self, piece: bytes) -> None:
-        """The stream has become longer."""
         backlog = self._backlog
         if backlog is not None:
             backlog.add(piece, self._server.config.repl_backlog_size)
@@ -208,7 +204,7 @@ class AllReplicas(Replicas, Relay):
             replica.feed(piece)
 
     def _begin_stream(self) -> None:
-        """Record from now on; what changed before is not in the stream, so the data is other."""
+        """Record from now on; the data gets a new ID, as the stream lacks its past."""
         if self._backlog is None:
             self._role.change_id()
             self._backlog = Backlog(self.stream.offset + 1)
@@ -223,7 +219,6 @@ class AllReplicas(Replicas, Relay):
         log.info("Replication backlog freed after %d seconds without replicas", self._ttl_s())
 
     def _record(self, on: bool) -> None:
-        """Take records, or take no more."""
         if on != self._records:
             self._records = on
             self.stream.flush()
@@ -244,7 +239,7 @@ class AllReplicas(Replicas, Relay):
     def go_on(self, data_id: bytes) -> None:
         if data_id != self._role.id:
             self._role.renamed(data_id, self.stream.offset + 1)
-            self.disconnect_all()  # they ask again, and hear of the other name
+            self.disconnect_all()  # they ask again, and get the new ID
 
     def stop_relaying(self) -> None:
         self._backlog = None
@@ -285,7 +280,7 @@ class AllReplicas(Replicas, Relay):
     # Beginning
 
     def attach(self, session: Session, data_id: bytes, offset: int) -> None:
-        """A client asks to be a replica.
+        """Handle a client's request to be a replica.
 
         Args:
             data_id: of the data that it has; empty for one that came with SYNC.
@@ -327,7 +322,6 @@ class AllReplicas(Replicas, Relay):
             asyncio.get_running_loop().call_soon(self._copies.begin_if_wanted)
 
     def _lacking(self, data_id: bytes, offset: int) -> list[bytes] | None:
-        """Return what a replica lacks of the stream; None when that is not known any more."""
         role = self._role
         backlog = self._backlog
         if backlog is None or not backlog.holds(offset):
@@ -338,7 +332,6 @@ class AllReplicas(Replicas, Relay):
         return backlog.since(offset) if is_known else None
 
     def _gone(self, session: Session) -> None:
-        """A replica has left."""
         replica = self._replicas.pop(session, None)
         if replica is None:
             return
@@ -350,12 +343,12 @@ class AllReplicas(Replicas, Relay):
         self.settings_changed()
 
     def disconnect_all(self) -> None:
-        """Have all begin anew, because the stream is another one."""
+        """Disconnect all, because the stream is another one: they begin anew."""
         for session in list(self._replicas):
             session.peer.abort()
             self._server.session_closed(session)
 
-    # What replicas report
+    # Reports of replicas
 
     def acknowledge(self, session: Session, offset: int, on_disk: int) -> None:
         replica = self._replicas.get(session)
@@ -395,7 +388,7 @@ class AllReplicas(Replicas, Relay):
         if self._replicas and not self._role.follows and self._role.failover == NO_FAILOVER:
             self.stream.say(_GET_ACK)
 
-    # From time to time
+    # Periodic work
 
     def tick(self, now_ms: int) -> None:
         self._copies.begin_if_wanted()
@@ -421,7 +414,6 @@ class AllReplicas(Replicas, Relay):
         self.stream.say([b"PING"])
 
     def _look_at_all(self, now_ms: int) -> None:
-        """Show those that wait a sign of life, and close those that give none."""
         longest_ms = self._server.config.repl_timeout * 1000
         for session, replica in list(self._replicas.items()):
             if replica.state in (WAITS, WRITING):

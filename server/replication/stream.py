@@ -1,10 +1,9 @@
 """The stream of changes that replicas get, and its latest part, the backlog.
 
-It consists of the records of commands, as the append-only file does. What one command did is one
-unit: where it left several records they stand between MULTI and EXEC. What Redis has no command for
-is left out: XGROUP SETMODE. SELECT stands where the database changes. Bytes are collected, and
-leave in one piece when the event loop has its next turn, which is after the replies of the present
-one.
+It consists of the records of commands, as the append-only file does. The changes of one command are
+one unit: several records stand between MULTI and EXEC. XGROUP SETMODE is left out, because Redis
+does not have it. SELECT stands where the database changes. Bytes are collected, and leave in one
+piece when the event loop has its next turn, which is after the replies of the present one.
 """
 
 from __future__ import annotations
@@ -20,13 +19,9 @@ from headrace.protocol.client import request
 
 
 class Backlog:
-    """Pieces of the stream that follow each other.
+    """Pieces of the stream that follow each other; the first byte of a stream has offset 1.
 
-    Args:
-        offset: of what comes next; the first byte of a stream has offset 1.
-
-    Attributes:
-        first: the offset of the first byte that is kept; end: that of the byte that comes next.
+    ``first`` is the offset of the first byte that is kept, ``end`` that of the next byte to come.
     """
 
     def __init__(self, offset: int) -> None:
@@ -40,23 +35,23 @@ class Backlog:
         return self.end - self.first
 
     def add(self, piece: bytes, most_bytes: int) -> None:
-        """Add what comes next, and forget old pieces without which there is still enough."""
+        """Add the next piece, and drop old pieces without which there is still enough."""
         self._pieces.append(piece)
         self.end += len(piece)
         self.trim(most_bytes)
 
     def trim(self, most_bytes: int) -> None:
-        """Forget old pieces without which ``most_bytes`` are kept."""
+        """Drop old pieces without which ``most_bytes`` are kept."""
         pieces = self._pieces
         while pieces and self.size - len(pieces[0]) >= most_bytes:
             self.first += len(pieces.popleft())
 
     def holds(self, offset: int) -> bool:
-        """Whether all is kept from an offset on, which may be that of the byte that comes next."""
+        """Return whether all is kept from an offset on, which may be that of the next byte."""
         return self.first <= offset <= self.end
 
     def since(self, offset: int) -> list[bytes]:
-        """The bytes from an offset on that is kept."""
+        """Return the bytes from an offset on that is kept."""
         found: list[bytes] = []
         at = self.end
         for piece in reversed(self._pieces):
@@ -72,14 +67,7 @@ _NO_DATABASE: Final = -1
 
 
 class CommandStream(Log):
-    """Makes the stream out of records.
-
-    Args:
-        on_piece: gets what comes next.
-
-    Attributes:
-        offset: how long the stream was when the last piece left.
-    """
+    """Makes the stream of records; ``offset``: its length when ``on_piece`` got the last piece."""
 
     def __init__(self, on_piece: Callable[[bytes], None]) -> None:
         self.offset = 0
@@ -94,11 +82,11 @@ class CommandStream(Log):
 
     @property
     def end(self) -> int:
-        """Return how long the stream is, with what has not left yet."""
+        """Return the length of the stream, with the bytes that have not left yet."""
         return self.offset + self._out_bytes
 
     def select_again(self) -> None:
-        """Say in which database the next record is, because somebody begins to read there."""
+        """Write SELECT before the next record, because a replica begins to read there."""
         self._db = _NO_DATABASE
 
     def is_of_replicas(self) -> bool:
@@ -144,10 +132,10 @@ class CommandStream(Log):
         written.stream_end = self.offset + self._out_bytes
 
     def stamp_next(self) -> None:
-        """See ``Log``; a replica has the time from its own clock."""
+        pass
 
     def say(self, words: list[bytes]) -> None:
-        """Add what is of no database, between two commands."""
+        """Add words that concern no database, between two commands."""
         self._add(request(words))
         self._leave_soon()
 
@@ -175,7 +163,7 @@ class CommandStream(Log):
         self.flush()
 
     def flush(self) -> None:
-        """Let all leave that is there."""
+        """Send all that is there."""
         out = self._out
         if out:
             self._out = []
@@ -189,5 +177,4 @@ class CommandStream(Log):
 
 
 def _is_ours(record: list[bytes]) -> bool:
-    """Return whether Redis has no such command."""
     return len(record) == 6 and record[0].lower() == b"xgroup" and record[1].lower() == b"setmode"

@@ -1,1 +1,1 @@
-"""What the server counts and measures while it runs."""
+"""The counters and measurements of the running server."""

@@ -1,18 +1,18 @@
 """HOTKEYS: which keys take most of the processor's time, and most of the network.
 
-A request counts where it is run and names keys. Each of its keys is given an equal share of what it
-took. Requests that a script makes count as the script's, whose keys are those it was called with.
+A request counts where it is run and names keys. Each of its keys is given an equal share of its
+cost. Requests that a script makes count as the script's, whose keys are those it was called with.
 Where only a sample is looked at, it is chosen request by request.
 
 Space-Saving (Metwally, Agrawal and El Abbadi, 2005), with many keys dropped at once. The table has
 a weight for each of some keys. When it is full, the lighter half is dropped, and the heaviest
 weight among these becomes the ``floor``: no key that is not in the table can weigh more than that.
 So a key that comes, or comes again, begins at the floor, and never weighs less here than in truth.
-What it was given unseen is remembered and subtracted from what is shown, which never is more than
-the truth.
+What it was given unseen is remembered and subtracted from the shown weight, which never is more
+than the truth.
 
-With room for N keys, each key that has more than an N-th of all weight is in the table. While
-there were never more keys than have room, all is exact.
+With room for N keys, each key that has more than an N-th of all weight is in the table. While there
+were never more keys than have room, all is exact.
 """
 
 from __future__ import annotations
@@ -28,13 +28,9 @@ from headrace.server.cluster import slot_of
 
 
 class HeavyKeys:
-    """The keys that weigh most.
+    """The keys that weigh most; ``total`` is all weight that was added.
 
-    Args:
-        room: how many keys stay when it is full, which it is with twice as many.
-
-    Attributes:
-        total: all weight that was added.
+    ``room`` is how many keys stay when it is full, which it is with twice as many.
     """
 
     def __init__(self, room: int) -> None:
@@ -66,7 +62,7 @@ class HeavyKeys:
             self._unseen.pop(key, None)
 
     def heaviest(self, count: int) -> list[tuple[bytes, int]]:
-        """At most so many keys, and what they weigh at least; the heaviest first."""
+        """Return at most so many keys, and their least possible weights; the heaviest first."""
         found = [(key, self._weights[key] - self._unseen.get(key, 0)) for key in self._weights]
         found.sort(key=lambda pair: -pair[1])
         return found[:count]
@@ -76,12 +72,7 @@ _ROOM: Final = 10  # keys that are kept for each that is shown: what is shown is
 
 
 class Totals:
-    """What requests took together, whichever keys they had.
-
-    Attributes:
-        ns: nanoseconds of the processor.
-        wire_bytes: of requests and replies.
-    """
+    """The sums over all requests: nanoseconds of the processor, and bytes in and out."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -94,10 +85,10 @@ class Totals:
 
 
 class Search:
-    """What somebody wants to know.
+    """The parameters of one search.
 
     Attributes:
-        by_time, by_bytes: what keys are looked at for.
+        by_time, by_bytes: the costs by which keys are looked for.
         count: how many keys are shown.
         duration_s: for how long it goes on; 0 is until it is stopped.
         ratio: one of so many requests is looked at, by chance.
@@ -114,17 +105,17 @@ class Search:
 
 
 class HotKeys:
-    """What was found out since the search began.
+    """The findings since the search began.
 
     Args:
-        now_ms: the time of day; monotonic_ms: the same moment on a clock that nobody sets.
+        now_ms: the time of day; monotonic_ms: the same moment on a clock that is never set.
 
     Attributes:
         by_time, by_bytes: the keys, by nanoseconds and by bytes; None where that is not asked for.
-        all: what all requests with keys took.
+        all: the costs of all requests with keys.
         selected: those of them whose slot is looked at; sampled: those that were chosen of these.
-        note_ns: what it took to find all that out.
-        user_s, system_s: of the process, when it began.
+        note_ns: the time that the search itself took.
+        user_s, system_s: of the process, when the search began.
     """
 
     def __init__(self, search: Search, now_ms: int, monotonic_ms: int) -> None:
@@ -153,20 +144,16 @@ class HotKeys:
         self._took_ms = monotonic_ms - self._began_at_ms
 
     def is_over(self, monotonic_ms: int) -> bool:
-        """Return whether it has gone on for as long as it was to."""
+        """Return whether it has gone on for its whole duration."""
         duration_ms = self.search.duration_s * 1000
         return 0 < duration_ms <= monotonic_ms - self._began_at_ms
 
     def took_ms(self, monotonic_ms: int) -> int:
-        """For how long it has gone on."""
+        """Return for how many milliseconds it has gone on."""
         return monotonic_ms - self._began_at_ms if self._took_ms < 0 else self._took_ms
 
     def note(self, keys: list[bytes], ns: int, wire_bytes: int) -> None:
-        """Look at a request that has been run.
-
-        Args:
-            keys: one at least, all of one slot where slots were named.
-        """
+        """Count a request; ``keys``: at least one, all of one slot if slots are named."""
         self.all.add(ns, wire_bytes)
         if self._slots and slot_of(keys[0]) not in self._slots:
             return
@@ -182,7 +169,6 @@ class HotKeys:
 
 
 def _share(table: HeavyKeys | None, keys: list[bytes], weight: int) -> None:
-    """Give each key its share of what is not divided further."""
     if table is not None:
         each = weight // len(keys)
         for key in keys:

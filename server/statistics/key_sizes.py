@@ -1,8 +1,8 @@
-"""How many keys have values of which size, by powers of two: what INFO keysizes shows.
+"""How many keys have values of which size, by powers of two, for INFO keysizes.
 
-Nothing is counted while keys change, because that would cost every write. Sizes are looked at when
-somebody asks for them: at once where there are few keys. Of many keys some are looked at between
-requests, and what is shown is what the last round has found, while the next one is under way.
+Nothing is counted while keys change, because that would cost every write. Sizes are looked at on
+request: at once where there are few keys. Of many keys some are looked at between requests, and the
+result of the last round is shown while the next one is under way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace
 
-AT_ONCE: Final = 20_000  # keys that are looked at when somebody asks
+AT_ONCE: Final = 20_000  # keys that are looked at on request
 STEP_KEYS: Final = 500
 _BINS: Final = 66  # for empty values and each length in bits
 _SAMPLES: Final = 5  # parts of a value by which its memory is judged
@@ -24,7 +24,6 @@ class Sizes:
     """The sizes of the keys of one database.
 
     Attributes:
-        db: its number.
         by_type: by the name of a type, how many values have a size of so many bits.
         memory: the same of the bytes of memory that values take; empty unless that is asked for.
     """
@@ -52,8 +51,6 @@ def _count(by_type: dict[bytes, list[int]], name: bytes, size: int) -> None:
 
 
 class _Round:
-    """A look at all keys of all databases."""
-
     def __init__(self, dbs: list[Keyspace], with_memory: bool) -> None:
         self.found: Final = [Sizes(db.index) for db in dbs]
         self._dbs: Final = dbs
@@ -62,7 +59,7 @@ class _Round:
         self._slot: i64 = 0  # within it, the next key
 
     def step(self, most: int) -> bool:
-        """Look at some more; False where no more are left."""
+        """Look at so many more keys; False where no more are left."""
         while self._at < len(self._dbs):
             table = self._dbs[self._at].table
             sizes = self.found[self._at]
@@ -78,18 +75,14 @@ class _Round:
 
 
 class KeySizes:
-    """What has been found last, and what is under way."""
+    """The result of the last round, and the round under way."""
 
     def __init__(self) -> None:
         self._shown: list[Sizes] = []
         self._round: _Round | None = None
 
     def ask(self, dbs: list[Keyspace], with_memory: bool) -> list[Sizes]:
-        """The sizes of all keys, or where there are many, those found last.
-
-        Args:
-            with_memory: look at what they take, too.
-        """
+        """Return the sizes, in memory too if asked; of many keys, those of the last round."""
         if sum([len(db) for db in dbs]) <= AT_ONCE:
             whole = _Round(dbs, with_memory)
             while whole.step(AT_ONCE):

@@ -1,4 +1,4 @@
-"""How much memory the process and the machine have: interpreter, code, data and what is free."""
+"""The memory of the process and the machine: interpreter, code, data and what is free."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAGE_BYTES: Final = resource.getpagesize()
 
 
 def resident_bytes() -> int:
-    """The resident set of this process."""
+    """Return the resident set of this process, in bytes."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE_BYTES
@@ -38,7 +38,7 @@ def resident_bytes() -> int:
 
 
 def system_bytes() -> int:
-    """The memory of this machine; 0 when it is not known."""
+    """Return the memory of this machine, in bytes; 0 when it is not known."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
@@ -46,7 +46,7 @@ def system_bytes() -> int:
 
 
 def anonymous_huge_bytes() -> int:
-    """Return how much of this process is in transparent huge pages; 0 when it is not known."""
+    """Return the bytes of this process in transparent huge pages; 0 when that is not known."""
     try:
         with open("/proc/self/smaps_rollup", "rb") as file:
             for line in file:
@@ -58,8 +58,6 @@ def anonymous_huge_bytes() -> int:
 
 
 class _Heap:
-    """What of the heap is in use, and what is not, whether it was returned or not."""
-
     def __init__(self, used_bytes: int, free_bytes: int, free_chunks: int) -> None:
         self.used_bytes: Final = used_bytes
         self.free_bytes: Final = free_bytes
@@ -67,7 +65,7 @@ class _Heap:
 
 
 class _Allocator:
-    """What glibc's allocator offers; another one may have nothing of it."""
+    """The functions of glibc's allocator; another one may have none of them."""
 
     def __init__(self) -> None:
         self._trim: Callable[[int], int] | None = None
@@ -86,12 +84,12 @@ class _Allocator:
             self._info = info
 
     def give_back(self) -> None:
-        """Return to the system what is held without need."""
+        """Return to the system the free memory that is held."""
         if self._trim is not None:
             self._trim(0)
 
     def heap(self) -> _Heap:
-        """Return how much of the heap is in use; nothing where it is not known."""
+        """Return the used and the free bytes of the heap; 0 where they are not known."""
         if self._info is None:
             return _Heap(0, 0, 0)
         info = self._info()
@@ -99,20 +97,20 @@ class _Allocator:
 
 
 def give_back() -> None:
-    """Let the allocator return to the system what it holds without need, where it can."""
+    """Let the allocator return free memory to the system, where it can."""
     _Allocator().give_back()
 
 
 class SpareMemory:
-    """What the allocator holds without need, and gives back by itself after much was freed.
+    """The free memory that the allocator holds after much was freed, and its return to the system.
 
-    glibc returns by itself only what lies at the end of its heap. To return the rest holds off all
-    who allocate, and there is no way to return a part of it. So it is done while it is little, and
-    what would take long waits until nobody asks for anything. Memory that is needed again between
-    two looks is left alone.
+    glibc returns by itself only the end of its heap. To return the rest holds up all threads that
+    allocate, and there is no way to return a part of it. So it is done while it is little, and a
+    return that would take long waits until no client asks for anything. Memory that is needed again
+    between two looks is left alone.
 
-    What was returned still counts as free in the heap. How much of that is resident shows in what
-    the process has beyond what is in use, less what it had when all had been returned.
+    Returned memory still counts as free in the heap. How much of the heap is resident is estimated:
+    the resident set beyond the used memory, less the same difference just after a full return.
     """
 
     def __init__(self) -> None:
@@ -124,11 +122,10 @@ class SpareMemory:
         self._before_calls = 0  # how many requests had been served then
 
     def look(self, count_calls: Callable[[], int], freeing: bool) -> None:
-        """Look whether there is something to give back, unless that was done just now.
+        """Return spare memory if that is due, unless it was looked at just now.
 
-        Args:
-            count_calls: how many requests have been served so far.
-            freeing: much is being freed just now.
+        ``count_calls`` returns how many requests have been served; ``freeing``: much is being freed
+        now.
         """
         now_s = monotonic()
         if freeing:
@@ -163,7 +160,7 @@ class SpareMemory:
 
 
 def human(size: int) -> bytes:
-    """A size for people, as INFO writes it: ``1.00M``."""
+    """Return a size for people, as INFO writes it: ``1.00M``."""
     if size < 1024:
         return b"%dB" % size
     amount = float(size)

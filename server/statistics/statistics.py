@@ -1,4 +1,4 @@
-"""All that is counted and measured of one server."""
+"""The counters and measurements of one server."""
 
 from __future__ import annotations
 
@@ -64,21 +64,17 @@ _MOST_OF_CODE: Final = 31  # bytes in which the code of an error and the space b
 
 
 def thread_us() -> int:
-    """Processor time that this thread has taken."""
+    """Return the processor time of this thread, in microseconds."""
     return time.thread_time_ns() // 1000
 
 
 def _code_of(line: bytes) -> bytes:
-    """The code of an error, whose text a script may have made up; ERR where there is none."""
     code, space, _ = ErrorReply(line).text[:_MOST_OF_CODE].partition(b" ")
     return code if space else b"ERR"
 
 
 class Counters:
-    """Counted since start or since CONFIG RESETSTAT; what was denied, since start.
-
-    What each read touches is a machine integer.
-    """
+    """Counted since start or since CONFIG RESETSTAT; what was denied, since start."""
 
     def __init__(self) -> None:
         self.denied_authentications = 0
@@ -123,20 +119,20 @@ class Counters:
         self.expired_parts_actively = 0  # parts of values that it met
 
     def busy_us(self) -> int:
-        """Return what the thread that runs everything has taken of a processor."""
+        """Return the processor time of the thread that runs everything, in microseconds."""
         return thread_us() - self._busy_before_us
 
     def excess_ms(self, now_ms: int) -> int:
-        """For how long there has been more than maxmemory; ``now_ms`` is of ``monotonic_ms``."""
+        """Return how long more than maxmemory was in use; ``now_ms`` is of ``monotonic_ms``."""
         return max(0, now_ms - self.over_since_ms) if self.over_since_ms else 0
 
     def end_excess(self, now_ms: int) -> None:
-        """There is no more than maxmemory from now on."""
+        """Note that no more than maxmemory is in use from now on."""
         self.over_ms += self.excess_ms(now_ms)
         self.over_since_ms = 0
 
     def note_replicated(self, from_master: int, to_replica: int) -> None:
-        """So many bytes of data and stream have come, or leave."""
+        """Count so many bytes of data and stream that have come, or leave."""
         self.net_input_bytes += from_master
         self.replicated_in += from_master
         self.replicated_out += to_replica
@@ -191,7 +187,7 @@ class Rate:
 
     @property
     def per_second(self) -> int:
-        """The average of the samples."""
+        """Return the average of the samples."""
         return sum(self._rates) // _SAMPLES
 
 
@@ -209,7 +205,7 @@ class Rates:
         self.sampled_ms = 0
 
     def reset(self) -> None:
-        """Start anew with counters that start anew."""
+        """Start anew, as the counters do."""
         self.commands = Rate()
         self.input_bytes = Rate()
         self.output_bytes = Rate()
@@ -265,7 +261,7 @@ class LatencyMonitor:
         self._collecting_ms = 0  # since when the garbage collector is at work
 
     def collector(self, phase: str, facts: dict[str, int]) -> None:
-        """The garbage collector begins (``start``) or ends (``stop``): one of ``gc.callbacks``."""
+        """Note a ``start`` or ``stop`` of the garbage collector: one of ``gc.callbacks``."""
         if not self.threshold_ms:
             return
         if phase == "start":
@@ -314,7 +310,7 @@ class SlowLog:
         self.reset_counters()
 
     def reset_counters(self) -> None:
-        """Count anew; what is remembered stays."""
+        """Count anew; logged commands stay."""
         self.count = 0
         self.longest_us = 0
         self.sum_us = 0
@@ -322,7 +318,7 @@ class SlowLog:
     def add(
         self, argv: list[bytes], at_s: int, usec: int, address: bytes, name: bytes, config: Config
     ) -> None:
-        """Log a command of a client, and forget the oldest where there are too many."""
+        """Log a command of a client, and drop the oldest where there are too many."""
         self.count += 1
         self.sum_us += usec
         self.longest_us = max(self.longest_us, usec)
@@ -336,7 +332,7 @@ class SlowLog:
         self.trim(most)
 
     def trim(self, most: int) -> None:
-        """Forget the oldest commands beyond ``most``."""
+        """Drop the oldest commands beyond ``most``."""
         while len(self.commands) > most:
             self.commands.pop()
 
@@ -358,13 +354,13 @@ NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
 
 
 class Statistics:
-    """What INFO, SLOWLOG, LATENCY and MEMORY show.
+    """The figures of INFO, SLOWLOG, LATENCY and MEMORY.
 
     Attributes:
         keyspace_hits, keyspace_misses: reads of keys that were there, and that were not.
         slow_ns: commands that take at least this long get a look by SLOWLOG and LATENCY.
-        track_latency: how long commands take is put into histograms.
-        hot_keys: what HOTKEYS has found; None where nobody has asked, or wants to know it still.
+        track_latency: the durations of commands are put into histograms.
+        hot_keys: the findings of HOTKEYS; None without a search, or after HOTKEYS RESET.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -381,7 +377,7 @@ class Statistics:
         self._clock: Final = clock
 
     def note_latency(self, event: bytes, spent_ns: int) -> None:
-        """Show the latency monitor how long something took that has just ended."""
+        """Pass the duration of something that has just ended to the latency monitor."""
         clock = self._clock
         if spent_ns >= 1_000_000 * STEP_MS:
             spent_ns = clock.without_step(spent_ns)

@@ -12,4 +12,4 @@ SUMMARY: Final = """\
 """
 # The oldest Redis that reads each version of RDB.
 READERS: Final = {"5.0": 9, "7.0": 10, "7.2": 11, "7.4": 12, "8.6": 13, "8.8": 14, "8.10": 15}
-VALKEY: Final = "valkey"  # the other one who reads RDB, in versions of its own
+VALKEY: Final = "valkey"  # the other reader of RDB, in versions of its own

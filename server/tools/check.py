@@ -18,11 +18,7 @@ from headrace.server.wing import active_active
 
 
 def check_snapshot(path: bytes) -> int:
-    """Go through a snapshot and print what it holds; 0.
-
-    Raises:
-        PersistenceError: it is damaged, or none.
-    """
+    """Check a snapshot and print its totals; return 0. Raises PersistenceError if it is damaged."""
     found, size_bytes = _go_through(path)
     print(f"{os.fsdecode(path)}: valid, {size_bytes} bytes")
     created = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(found.created_ms / 1000))
@@ -63,13 +59,10 @@ def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
 
 
 def check_aof(path: bytes, fix: bool) -> int:
-    """Go through an append-only folder, or one file of commands; 0 when it is, or becomes, valid.
+    """Check an append-only folder, or one file of commands; return 0 when it is, or becomes, valid.
 
-    Args:
-        fix: cut off what is damaged at the end of the last file.
-
-    Raises:
-        PersistenceError: it cannot be read, or is damaged where no cut helps.
+    ``fix``: cut off a damaged end of the last file. Raises PersistenceError: it cannot be read, or
+    is damaged where no cut helps.
     """
     source = Source(path)
     try:
@@ -117,7 +110,7 @@ def _check_commands(path: bytes, start: int) -> CommandCheck:
 
 
 def _check_rdb(path: bytes) -> int:
-    """Go through a snapshot of Redis or Valkey; where it ends."""
+    """Go through a snapshot of Redis or Valkey; return the offset of its end."""
     now_ms = time.time_ns() // 1_000_000
     left: dict[str, Left] = {}
     file = KeyFile(path, LibrarySieve(Dropping(DATABASES), left), {}, now_ms, None)
@@ -138,7 +131,7 @@ def _check_rdb(path: bytes) -> int:
 
 
 def _mend(check: CommandCheck, fix: bool, is_last: bool) -> bool:
-    """Print what is wrong with a file, and cut it off if that is asked for; whether it was."""
+    """Print a file's fault, and cut it off if ``fix`` is set; return whether it was."""
     lost = check.size_bytes - check.good_bytes
     name = os.fsdecode(check.path)
     print(f"{name}: damaged at offset {check.good_bytes}: {check.problem}")

@@ -1,4 +1,4 @@
-"""The subcommands of ``headrace``: what they take, and what their exit codes mean."""
+"""The subcommands of ``headrace``: their arguments and their exit codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODES: Final = (
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what understands the words of all subcommands."""
+    """Return the parser of the words of all subcommands."""
     top = argparse.ArgumentParser(prog="headrace", epilog=_CODES)
     tools = top.add_subparsers(dest="tool", required=True, metavar="TOOL")
     _add_checks(tools)
@@ -112,7 +112,7 @@ def _add_import(tools: _Tools) -> None:
 
 
 def run_tool(words: list[str]) -> int:
-    """Run the subcommand that ``words`` begin with; the exit code."""
+    """Run the subcommand that ``words`` begin with; return the exit code."""
     closed = _open_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # names of files may be no text
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -127,7 +127,7 @@ def run_tool(words: list[str]) -> int:
         return code
     except PersistenceError as error:
         print(error, file=sys.stderr)
-    except (BrokenPipeError, KeyboardInterrupt):  # whoever reads what we write has enough
+    except (BrokenPipeError, KeyboardInterrupt):  # the reader of our output has enough
         pass
     except MemoryError:
         print("There is not enough memory for what these files hold.", file=sys.stderr)
@@ -137,7 +137,7 @@ def run_tool(words: list[str]) -> int:
 
 
 def _open_streams() -> bool:
-    """Print into nothing where a stream is closed; whether standard output is.
+    """Print into nothing where a stream is closed; return whether standard output is.
 
     Otherwise a file that is opened later would take its place.
     """

@@ -1,7 +1,7 @@
 """``headrace export`` and ``headrace import``: from one form of the data to another.
 
-A snapshot is read and written key by key. Export reads it twice: to see who can read what it holds,
-and to write. Where commands belong to the data, all of it is loaded first.
+A snapshot is read and written key by key. Export reads it twice: to find out who can read it, and
+to write. Where commands belong to the data, all of it is loaded first.
 """
 
 from __future__ import annotations
@@ -58,16 +58,9 @@ _UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 
 
 class Workspace(Keys):
-    """A server's data and nothing else of it; that of a region as a single server has it.
+    """A server's data alone; that of a region as a single server has it.
 
-    Args:
-        source: what is to be loaded.
-
-    Attributes:
-        server: holds the databases.
-
-    Raises:
-        PersistenceError: a file cannot be read.
+    ``server`` holds the databases. Raises PersistenceError: a file cannot be read.
     """
 
     def __init__(self, source: Source) -> None:
@@ -88,11 +81,7 @@ class Workspace(Keys):
         self.keys = 0
 
     def load(self) -> None:
-        """Load all there is, Redis's files included.
-
-        Raises:
-            PersistenceError: a file cannot be read or trusted.
-        """
+        """Load all data, Redis's files included. Raises PersistenceError: one is unreadable."""
         server = self.server
         of_region: RegionFiles | None = None
         if server.data.region is not None:
@@ -204,11 +193,7 @@ _PREFIX: Final = b"appendonly.aof"
 
 
 class KeyWriter(KeyTaker):
-    """Encodes keys, and writes what the encoder makes.
-
-    Args:
-        descriptor: of an open file, where ``file`` is None.
-    """
+    """Encodes keys, and writes them to ``file``, or if that is None, to an open ``descriptor``."""
 
     def __init__(
         self, databases: int, encoder: Encoder, file: NewFile | None, descriptor: int = -1
@@ -223,7 +208,6 @@ class KeyWriter(KeyTaker):
         self._encoder.add_library(code)
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """See ``KeyTaker``. Raises: OSError; it cannot be written."""
         encoder = self._encoder
         more = encoder.add(FrozenKey(db, key, frozen(value), expire_ms))
         while more:
@@ -235,7 +219,7 @@ class KeyWriter(KeyTaker):
         return True
 
     def finish(self) -> None:
-        """There are no more keys. Raises: OSError; nobody knows what is on the disk."""
+        """Complete the file. Raises: OSError; the contents of the disk are unknown then."""
         self._encoder.finish()
         self._write()
         if self._file is not None:
@@ -252,8 +236,7 @@ class KeyWriter(KeyTaker):
 def write_file(path: bytes, keys: Keys, encoder: Encoder) -> None:
     """Write keys into a new file, which is there whole or not at all.
 
-    Raises:
-        PersistenceError: it is there already, or cannot be written, or the keys cannot be read.
+    Raises PersistenceError: it is there already, or cannot be written, or the keys cannot be read.
     """
     if os.path.lexists(path):
         raise PersistenceError(f"{os.fsdecode(path)} is there already. Name a new file.")
@@ -273,9 +256,8 @@ def write_file(path: bytes, keys: Keys, encoder: Encoder) -> None:
 def write_folder(path: bytes, keys: Keys, encoder: Encoder, suffix: bytes) -> None:
     """Write keys into the base of an append-only folder in a new ``dir``.
 
-    Raises:
-        PersistenceError: the folder holds something, or cannot be written, or the keys cannot be
-            read; nothing has been made then.
+    Raises PersistenceError: the folder holds something, or cannot be written, or the keys cannot be
+    read; nothing has been made then.
     """
     folder = NewFolder(path)
     directory = AofDirectory(path, FOLDER_NAME, _PREFIX)
@@ -302,10 +284,9 @@ def _fill(keys: Keys, encoder: Encoder, file: NewFile) -> None:
 
 
 class NewFolder:
-    """A folder that holds nothing so far: it is made, unless it is there and empty.
+    """A new folder, or an empty one.
 
-    Raises:
-        PersistenceError: there is something in it, or it cannot be made.
+    Raises PersistenceError: it holds something, or cannot be made.
     """
 
     def __init__(self, path: bytes) -> None:
@@ -319,7 +300,7 @@ class NewFolder:
             raise os_refusal(path, "written", error) from error
 
     def discard(self) -> None:
-        """Take out what was put there since, and the folder, if it was made; never fails."""
+        """Remove what was put there since, and the folder, if it was made; never fails."""
         with contextlib.suppress(OSError):
             for name in os.listdir(self._path):
                 inner = os.path.join(self._path, name)
@@ -339,7 +320,7 @@ _DATABASES: Final = 16  # that a server has by default
 
 
 def export(form: str, source_path: bytes, out: bytes, for_server: str = "") -> int:
-    """Write what a folder or snapshot holds in a form that Redis reads; 0.
+    """Write what a folder or snapshot holds in a form that Redis reads; return 0.
 
     Args:
         form: ``resp``: one file of commands, ``-`` is standard output. ``redis-aof``: a folder for
@@ -388,7 +369,7 @@ def _export(keys: Keys, form: str, out: bytes, for_server: str) -> None:
 
 
 def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
-    """Write what Redis left on the disk as a new folder for a server of ours; 0, or 1.
+    """Write data that Redis left on the disk as a new folder for a server of ours; return 0, or 1.
 
     Args:
         form: ``appendonly``, to be started with ``appendonly yes``, or ``snapshot``.
@@ -430,11 +411,11 @@ def _import(keys: Keys, out: bytes, form: str, skip: bool) -> None:
 
 
 class _LeftOut(Exception):
-    """There are values that cannot be taken over; they have been named."""
+    """There are values that cannot be converted; they have been named."""
 
 
 class _Whole(Keys):
-    """Keys of which none may be left behind, unless that is wanted; surveyed as they pass."""
+    """Keys of which none may be left out, unless that is wanted; surveyed as they pass."""
 
     def __init__(self, keys: Keys, skip: bool) -> None:
         super().__init__()
@@ -443,7 +424,6 @@ class _Whole(Keys):
         self._skip: Final = skip
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """See ``Keys``. Raises: _LeftOut; some are left behind."""
         self._keys.pass_to(_Both(self.survey, taker), what)
         if self._keys.left:
             _print_left(self._keys)
@@ -452,8 +432,6 @@ class _Whole(Keys):
 
 
 class _Both(KeyTaker):
-    """Two that take the same keys."""
-
     def __init__(self, first: KeyTaker, second: KeyTaker) -> None:
         super().__init__(first.databases)
         self._first: Final = first
@@ -469,7 +447,6 @@ class _Both(KeyTaker):
 
 
 def _keys(source: Source, out: bytes | None) -> Keys:
-    """The keys of what is to be read; a temporary file may lie beside what is written."""
     folder = None if out is None else os.path.dirname(os.path.abspath(out))
     found = file_keys(source, folder)
     return _loaded(source) if found is None else found
@@ -482,7 +459,7 @@ def _loaded(source: Source) -> Workspace:
 
 
 def _notes(for_server: str) -> list[bytes]:
-    """Return who writes an RDB file, for people and for servers that look."""
+    """Return the notes that name the writer of an RDB file, for people and for servers."""
     first = [b"redis-ver", REDIS_VERSION.encode()]
     if for_server == VALKEY:
         first = [b"valkey-ver", b"9.0.0"]
@@ -499,7 +476,6 @@ def _print_totals(survey: Survey, keys: Keys, out: bytes) -> None:
 
 
 def _print_left(keys: Keys) -> None:
-    """Name what is not taken over."""
     print("Not supported by Headrace:", file=sys.stderr)
     for name in sorted(keys.left):
         left = keys.left[name]

@@ -1,8 +1,8 @@
-"""The keys of what a person points a tool at: what they are like, and who can read them.
+"""The keys of a tool's input: their types and sizes, and the servers that can read them.
 
-They are gone through as often as it takes. A snapshot is read anew each time, one value after
-another, so that no more of it is held in memory. Where commands belong to the data, it has to be in
-memory: see ``Workspace``.
+A tool passes them as often as it needs. A snapshot is read anew each time, one value after another,
+so that no more of it is held in memory. Where commands belong to the data, it has to be in memory:
+see ``Workspace``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from headrace.server.wing import active_active
 
 
 class Progress:
-    """A bar on standard error, over so many bytes or whatever ``unit`` says."""
+    """A bar on standard error, over so many bytes or ``unit``."""
 
     def __init__(self, what: str, total: int, unit: str = "B") -> None:
         self._bar: Final = tqdm(
@@ -40,11 +40,11 @@ class Progress:
         )
 
     def reach(self, done: int) -> None:
-        """So much is done by now."""
+        """Show that so much is done by now."""
         self._bar.update(done - self._bar.n)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.close()
 
 
@@ -58,7 +58,7 @@ class LibraryTrial:
         self._engine: ScriptEngine | None = None
 
     def refusal_of(self, code: bytes) -> bytes:
-        """Why a library cannot be loaded beside those before; empty where it can."""
+        """Return why a library cannot be loaded beside those before; empty where it can."""
         if self._engine is None:
             server = Server(Config())
             self._engine = ScriptEngine(Dispatcher(server, Durability(server)))
@@ -70,12 +70,7 @@ class LibraryTrial:
 
 
 class LibrarySieve(KeyTaker):
-    """Passes keys on, and libraries that can be loaded.
-
-    Args:
-        taker: where they go.
-        left: takes a note of the others.
-    """
+    """Passes keys on, and libraries that can be loaded; ``left`` notes the others."""
 
     def __init__(self, taker: KeyTaker, left: dict[str, Left]) -> None:
         super().__init__(taker.databases)
@@ -95,13 +90,13 @@ class LibrarySieve(KeyTaker):
 
 
 def note_left(left: dict[str, Left], refusal: bytes) -> None:
-    """Take a note of a library that is left out for this reason."""
+    """Note a library that is left out, and the reason."""
     note = left.setdefault(NOT_LOADED, Left())
     note.count += 1
     note.keys.append(refusal.removeprefix(b"ERR "))
 
 
-DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
+DATABASES: Final = 1024  # more than any server has; a server says itself how many it takes
 
 
 class Keys:
@@ -109,9 +104,8 @@ class Keys:
 
     Attributes:
         databases: how many databases they may be of.
-        left: what could not be taken over, by type or by command.
-        losses: what else a person has to know, of a snapshot of Redis. Both are known when keys
-            have been passed on.
+        left: values that could not be converted, by type or by command.
+        losses: other losses, of a snapshot of Redis. Both are known when keys have been passed on.
     """
 
     def __init__(self) -> None:
@@ -120,11 +114,7 @@ class Keys:
         self.losses: list[str] = []
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """Pass all of them on; ``what`` says for people what is being done.
-
-        Raises:
-            PersistenceError: a file cannot be read or trusted.
-        """
+        """Pass all on; ``what`` names the work. Raises PersistenceError if a file is untrusted."""
         raise NotImplementedError
 
 
@@ -133,12 +123,9 @@ class CommandsFollow(Exception):
 
 
 class FileKeys(Keys):
-    """Those of a snapshot.
+    """Those of a snapshot; ``is_dump``: no commands follow in the same file.
 
-    Args:
-        path: of the snapshot.
-        folder: where a temporary file may lie; None for the system's own place.
-        is_dump: no commands follow in the same file.
+    ``folder`` is where a temporary file may lie; None for the system's own place.
     """
 
     def __init__(self, path: bytes, folder: bytes | None, is_dump: bool) -> None:
@@ -149,7 +136,7 @@ class FileKeys(Keys):
         self._defaults: Final = defaults(Config())
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        """See ``Keys``. Raises: CommandsFollow; it is not the whole file."""
+        """Pass all on. Raises, too, CommandsFollow: the snapshot is not the whole file."""
         now_ms = time.time_ns() // 1_000_000
         libraries: dict[str, Left] = {}
         sieve = LibrarySieve(taker, libraries)
@@ -172,10 +159,9 @@ class FileKeys(Keys):
 
 
 def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
-    """The keys of data that is one snapshot of a single server; None where it is more than that.
+    """Return the keys of data that is one snapshot of a single server, or None for any other.
 
-    Raises:
-        PersistenceError: a file is missing, or not what its name says.
+    Raises PersistenceError: a file is missing, or not what its name says.
     """
     files = source.files
     if not files:
@@ -193,11 +179,7 @@ def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
 
 
 class Survey(KeyTaker):
-    """Looks at keys, and keeps none.
-
-    Attributes:
-        keys: how many there are.
-    """
+    """Counts keys and keeps none; ``keys``: how many there are."""
 
     def __init__(self, databases: int) -> None:
         super().__init__(databases)
@@ -241,7 +223,7 @@ class Survey(KeyTaker):
             self._why = ", because of functions that it holds"
 
     def totals(self) -> str:
-        """Return how much there is."""
+        """Return the totals as text."""
         totals = [f"{self.keys} keys"]
         if self.libraries:
             totals.append(f"{len(self.libraries)} libraries of functions")
@@ -252,7 +234,7 @@ class Survey(KeyTaker):
         return ", ".join(totals)
 
     def lacking_elsewhere(self) -> list[str]:
-        """Return what only some servers can read, each in a sentence."""
+        """Return the features that only some servers can read, each in a sentence."""
         found: list[str] = []
         for form in forms():
             counts = self._lacking.get(form.plural())
@@ -261,14 +243,10 @@ class Survey(KeyTaker):
         return found
 
     def rdb_version(self, for_server: str) -> int:
-        """In which version of RDB to write.
+        """Return the version of RDB for a server, one of ``READERS`` or ``VALKEY``.
 
-        Args:
-            for_server: who is to read it, one of ``READERS`` or ``VALKEY``; empty for the oldest
-                Redis that can.
-
-        Raises:
-            PersistenceError: that one cannot hold all there is, or no server can.
+        It is that of the oldest Redis that can read the keys if ``for_server`` is empty. Raises
+        PersistenceError: the server cannot hold all there is, or none can.
         """
         if self._not_in_redis:
             raise PersistenceError(f"Redis has no {self._not_in_redis}. Nothing has been written.")
@@ -289,5 +267,5 @@ class Survey(KeyTaker):
 
 
 def oldest_reader(version: int) -> str:
-    """The oldest Redis that reads a version of RDB."""
+    """Return the oldest Redis that reads a version of RDB."""
     return next(name for name, known in READERS.items() if known >= version)

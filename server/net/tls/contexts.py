@@ -1,7 +1,7 @@
-"""What the configuration says of encryption, as OpenSSL takes it.
+"""The configuration of encryption in the form that OpenSSL takes.
 
-Whatever cannot be used is refused with a text for the log, and what was used before stays. Python
-leaves out some of what OpenSSL can do: suites of TLS 1.3 cannot be chosen, and the store of
+What cannot be used is refused with a text for the log, and the former configuration stays in use.
+Python leaves out some features of OpenSSL: suites of TLS 1.3 cannot be chosen, and the store of
 sessions can neither be sized nor turned off by itself.
 
 Source: Redis 8.0, tls.c, tlsConfigure and createSSLContext.
@@ -23,7 +23,7 @@ _ADDRESS: Final = "IP Address"
 
 
 def common_name(certificate: dict[str, object]) -> bytes:
-    """The first common name of its subject; empty where there is none."""
+    """Return the first common name of its subject; empty where there is none."""
     for name, value in _subject(certificate):
         if name == "commonName":
             return value.encode()
@@ -31,7 +31,7 @@ def common_name(certificate: dict[str, object]) -> bytes:
 
 
 def has_name(certificate: dict[str, object], expected: bytes) -> bool:
-    """Whether it is for one of these hosts, whose names have spaces between them; or for any.
+    """Return whether it is for one of these hosts, names with spaces between them, or for any.
 
     The common name counts only where no name of a host stands beside it, as for browsers.
     """
@@ -54,7 +54,6 @@ def has_name(certificate: dict[str, object], expected: bytes) -> bool:
 
 
 def _fits(host: str, name: str) -> bool:
-    """Return whether a name of a certificate, which may begin with ``*.``, is that of a host."""
     if host.startswith("*."):
         label, _, rest = name.partition(".")
         return bool(label) and "." in rest and rest == host[2:]
@@ -111,7 +110,7 @@ _SUITES: Final = (
     b"TLS_AES_128_CCM_8_SHA256",
 )
 _VERIFY: Final = {b"no": ssl.CERT_NONE, b"optional": ssl.CERT_OPTIONAL, b"yes": ssl.CERT_REQUIRED}
-# What OpenSSL's texts have around the words.
+# The parts of OpenSSL's texts around the words.
 _AROUND: Final = re.compile(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$")
 
 
@@ -120,15 +119,9 @@ class TlsError(Exception):
 
 
 class Contexts:
-    """What is shared by all connections that are made from one configuration.
+    """The state shared by all connections of one configuration. Raises TlsError: it is unusable.
 
-    Attributes:
-        clients: for clients that connect here.
-        regions: for other regions that connect here.
-        calling: for connections to other regions.
-
-    Raises:
-        TlsError: the configuration cannot be used.
+    ``clients`` and ``regions`` are for those that connect here, ``calling`` for calls to regions.
     """
 
     def __init__(self, config: Config) -> None:
@@ -155,7 +148,7 @@ class Contexts:
 
 
 def words_of(error: Exception) -> str:
-    """Return what went wrong, without what only OpenSSL's authors understand."""
+    """Return the text of an error, without the parts that only OpenSSL's authors understand."""
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
         return error.strerror or str(error)
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
@@ -202,12 +195,11 @@ def _calling(config: Config) -> ssl.SSLContext:
 
 
 def _take_rules(context: ssl.SSLContext, config: Config) -> None:
-    """Take the versions and the ciphers."""
     names = config.tls_protocols.lower().split(b" ") if config.tls_protocols else _USUAL
     if any(name not in _PROTOCOLS for name in names):
         raise TlsError(BAD_PROTOCOLS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python likes neither old versions nor gaps between them
+        warnings.simplefilter("ignore")  # Python warns of old versions and of gaps between them
         context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
         context.maximum_version = ssl.TLSVersion.MAXIMUM_SUPPORTED
         for name, option in _PROTOCOLS.items():

@@ -1,4 +1,4 @@
-"""The doors of encrypted connections: who may come in, as whom, and what the configuration says."""
+"""The doors of encrypted connections: which peers are admitted, as which user, by which rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BY_COMMON_NAME: Final = b"CN"
 
 
 class ClientDoor(Door):
-    """That of a client."""
+    """The door of a client."""
 
     def __init__(self, server: Server, connection: Connection, handshakes: Handshakes) -> None:
         self._server: Final = server
@@ -36,7 +36,6 @@ class ClientDoor(Door):
         self._handshakes: Final = handshakes
 
     def admits(self) -> bool:
-        """See ``Door``. Nothing is said to one too many: it would not understand it yet."""
         server = self._server
         server.gate.set(NEWCOMERS, False)
         if server.stopping:
@@ -56,11 +55,11 @@ class ClientDoor(Door):
         note_refusal(transport, reason)
 
     def _log_in(self, session: Session, name: bytes) -> None:
-        """Let a client be the user that its certificate names, if there is one."""
+        """Log a client in as the user that its certificate names, if there is one."""
         if not name:
             return
         user = self._server.users.find(name)
-        # A NUL ends a name for whoever signs certificates by it: the rest may be anybody's.
+        # A NUL ends a name for some authorities: the rest is not verified by them.
         if user is None or not user.enabled or b"\0" in name:
             note_strange_certificate(self._server, session, name)
         else:
@@ -68,7 +67,7 @@ class ClientDoor(Door):
 
 
 class RegionDoor(Door):
-    """That of another region."""
+    """The door of another region."""
 
     def __init__(self, server: Server, connection: Connection, handshakes: Handshakes) -> None:
         self._server: Final = server
@@ -76,7 +75,7 @@ class RegionDoor(Door):
         self._handshakes: Final = handshakes
 
     def admits(self) -> bool:
-        """See ``Door``. Who has taken longest makes room for the next one."""
+        """Return True: the handshake that has taken longest makes room for the next one."""
         if len(self._handshakes) >= MOST_REGIONS:
             oldest = self._handshakes.oldest()
             if oldest is not None:
@@ -85,7 +84,7 @@ class RegionDoor(Door):
 
     def opened(self, transport: TlsTransport) -> None:
         if not has_name(transport.certificate(), self._server.config.tls_expected_peer_name):
-            transport.write(encode(ErrorReply(AA_STRANGER)))  # it hears why, too
+            transport.write(encode(ErrorReply(AA_STRANGER)))  # it gets the reason, too
             transport.give_up(STRANGER)
             return
         self._connection.connection_made(transport)  # type: ignore[arg-type]  # by its methods
@@ -104,12 +103,7 @@ class RegionDoor(Door):
 
 
 class CallingDoor(Door):
-    """That to another region, which is called.
-
-    Args:
-        opened: what to do when the connection is there.
-        failed: what to do where there will be none; it is called with the reason.
-    """
+    """The door to another region; it calls ``opened`` or, with the reason, ``failed``."""
 
     def __init__(
         self, server: Server, opened: Callable[[object], None], failed: Callable[[str], None]
@@ -131,18 +125,14 @@ class CallingDoor(Door):
 
 
 def note_refusal(transport: TlsTransport, reason: str) -> None:
-    """Log why a peer was not let in."""
+    """Log why a peer was refused."""
     peer = transport.get_extra_info("peername")
     where = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "?"
     log.log(VERBOSE, "Error accepting a client connection: %s (addr=%s)", reason, where)
 
 
 class Factory:
-    """That of one server.
-
-    Raises:
-        TlsError: the configuration cannot be used.
-    """
+    """The connections of one server. Raises TlsError: the configuration cannot be used."""
 
     def __init__(self, server: Server) -> None:
         self._server: Final = server
@@ -151,10 +141,7 @@ class Factory:
         self._regions: Final = Handshakes(server.config)
 
     def reload(self) -> bool:
-        """Take the configuration as it is now; False where it cannot be used, and nothing changes.
-
-        Connections that are there stay as they are.
-        """
+        """Use the present configuration for new connections; False where it cannot be used."""
         try:
             self._contexts = Contexts(self._server.config)
         except TlsError as error:
@@ -163,31 +150,27 @@ class Factory:
         return True
 
     def take_client_rule(self) -> None:
-        """Ask clients for certificates as the configuration says now."""
+        """Ask clients for certificates as the present configuration says."""
         self._contexts.take_client_rule(self._server.config.tls_auth_clients)
 
     def shaking(self) -> list[Handshaking]:
-        """Clients whose handshake is under way."""
+        """Return the clients whose handshake is under way."""
         return self._clients.all()
 
     def for_client(self, connection: Connection) -> TlsTransport:
-        """Return what carries a client's connection."""
+        """Return the transport of a client's connection."""
         door = ClientDoor(self._server, connection, self._clients)
         return _accepted(connection, door, self._contexts.clients, self._clients)
 
     def for_region(self, connection: Connection) -> TlsTransport:
-        """Return what carries the connection of another region that calls here."""
+        """Return the transport of the connection of another region that calls here."""
         door = RegionDoor(self._server, connection, self._regions)
         return _accepted(connection, door, self._contexts.regions, self._regions)
 
     def for_call(
         self, link: asyncio.Protocol, host: str, failed: Callable[[str], None]
     ) -> TlsTransport:
-        """Return what carries a connection to another region.
-
-        Args:
-            failed: called with the reason where there will be none.
-        """
+        """Return the transport to another region; ``failed`` gets the reason if it fails."""
         door = CallingDoor(self._server, _telling(link), failed)
         return TlsTransport(link, door, self._contexts.calling, self._regions, False, host)
 
@@ -195,14 +178,11 @@ class Factory:
 def _accepted(
     connection: Connection, door: Door, context: ssl.SSLContext, handshakes: Handshakes
 ) -> TlsTransport:
-    """Return what carries a connection that was opened elsewhere."""
     protocol: Any = connection  # by its methods
     return TlsTransport(protocol, door, context, handshakes, True)
 
 
 def _telling(link: asyncio.Protocol) -> Callable[[object], None]:
-    """Tells a protocol of its connection."""
-
     def opened(transport: object) -> None:
         link.connection_made(transport)  # type: ignore[arg-type]  # a transport by its methods
 

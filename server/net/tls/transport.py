@@ -1,17 +1,17 @@
 """A connection encrypted by TLS: a protocol for the event loop, a transport for another protocol.
 
-The event loop carries the encrypted bytes, OpenSSL turns them over in memory, and the protocol
-inside sees neither. The transports of asyncio and uvloop for TLS do the same, and take twice as
-long for a small request: each of theirs goes through a state machine in Python.
+The event loop carries the encrypted bytes, OpenSSL converts them in memory, and the protocol inside
+sees neither. The transports of asyncio and uvloop for TLS do the same, and take twice as long for a
+small request, because each of theirs goes through a state machine in Python.
 
 - What arrived in one read is decrypted at once, and passed on in one piece.
 - What the protocol writes is encrypted at once and leaves in one write, if it is short and the peer
   reads. Otherwise it waits in ``_backlog`` and is encrypted piece by piece, as the network takes
-  it: so neither the loop nor the memory is taken by all of a long reply.
+  it, so that a long reply takes neither all of the loop nor all of the memory.
 - Each side may end its own direction. The peer's end, by TLS's own notice or without it, is the
   protocol's ``eof_received``. Ours is always with notice.
-- The protocol hears of the connection when the handshake is complete: what becomes of it before and
-  then is up to a ``Door``.
+- The protocol hears of the connection when the handshake is complete; until then a ``Door``
+  decides about it.
 
 The transport's own bytes and those that the event loop holds count together as what waits to be
 written.
@@ -33,11 +33,7 @@ PATIENCE_S: Final = 10.0  # for which the peer may keep a handshake waiting, in 
 
 
 class Handshaking:
-    """A connection whose handshake is under way.
-
-    Attributes:
-        in_line_since: when it began to stand in line, by the event loop's clock; 0: it does not.
-    """
+    """A connection in its handshake; it has queued since ``in_line_since``, 0 if it does not."""
 
     def __init__(self) -> None:
         self.in_line_since = 0.0
@@ -56,9 +52,8 @@ class Handshakes:
 
     A handshake takes one or two milliseconds of the one thread, which signs with the private key
     then. A thousand clients that come together would keep all others waiting for a second or two.
-    So handshakes stand in line, and only ``max-new-tls-connections-per-cycle`` of them are taken a
-    step further in a turn of the event loop. The time that one stands in line does not count
-    against it.
+    So handshakes queue, and only ``max-new-tls-connections-per-cycle`` of them are taken a step
+    further in a turn of the event loop. The time in the queue does not count against a handshake.
     """
 
     def __init__(self, config: Config) -> None:
@@ -73,22 +68,22 @@ class Handshakes:
         return len(self._under_way)
 
     def begin(self, connection: Handshaking) -> None:
-        """Have one more."""
+        """Add one."""
         loop = asyncio.get_running_loop()
         self._under_way[connection] = loop.time() + PATIENCE_S
         if self._timer is None:
             self._timer = loop.call_later(PATIENCE_S, self._look)
 
     def end(self, connection: Handshaking) -> None:
-        """Forget one, which is complete, or has failed."""
+        """Remove one, which is complete, or has failed."""
         self._under_way.pop(connection, None)
 
     def all(self) -> list[Handshaking]:
-        """Each of them."""
+        """Return each of them."""
         return list(self._under_way)
 
     def oldest(self) -> Handshaking | None:
-        """The one that began first."""
+        """Return the one that began first."""
         for connection in self._under_way:
             return connection
         return None
@@ -118,7 +113,6 @@ class Handshakes:
             loop.call_soon(self._turn)
 
     def _look(self) -> None:
-        """Give up those that take too long."""
         self._timer = None
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -141,28 +135,26 @@ LOST: Final = "the connection was lost"
 
 
 class Door:
-    """What becomes of a connection."""
+    """Decides about a connection until its protocol gets it."""
 
     def admits(self) -> bool:
         """Return whether there is room for one more, of which nothing is known yet."""
         return True
 
     def opened(self, transport: TlsTransport) -> None:
-        """The handshake is complete: the protocol may be notified."""
+        """Note that the handshake is complete: the protocol may be notified."""
 
     def refused(self, transport: TlsTransport, reason: str) -> None:
-        """The handshake has failed."""
+        """Note that the handshake has failed."""
 
 
 class TlsTransport(Handshaking):
-    """One connection.
+    """One connection, of which ``protocol`` gets the decrypted bytes; until then ``door`` decides.
 
     Args:
-        protocol: what the decrypted bytes are for.
-        door: what decides about the connection until the protocol hears of it.
         handshakes: those that this one belongs to.
         server_side: the peer has connected here, and not we there.
-        host: what we have connected to, as it was named; empty on the other side.
+        host: the name of the host that we have connected to; empty on the other side.
     """
 
     def __init__(
@@ -221,13 +213,13 @@ class TlsTransport(Handshaking):
         self._catch_up()
 
     def eof_received(self) -> bool:
-        """The peer will send no more."""
+        """Note that the peer will send no more."""
         if self._is_open and not self._is_closing:
             return bool(self._protocol.eof_received())
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever has to know."""
+        """Notify the door or the protocol."""
         self._is_closing = True
         self._wire = None
         self._forget_backlog()
@@ -241,12 +233,12 @@ class TlsTransport(Handshaking):
             self._door.refused(self, LOST if exc is None else words_of(exc))
 
     def pause_writing(self) -> None:
-        """The event loop holds more than the peer takes."""
+        """Note that the event loop holds more than the peer takes."""
         self._wire_is_full = True
         self._tell_whether_full()
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Note that the peer has caught up."""
         self._wire_is_full = False
         self._pump()
 
@@ -257,7 +249,7 @@ class TlsTransport(Handshaking):
         self._catch_up()
 
     def step_only(self) -> None:
-        """As ``step``, and leave requests that have come with it where they are."""
+        """As ``step``, but leave requests that have come with it where they are."""
         if self._is_held:
             self._is_held = False
             self.resume_reading()
@@ -278,7 +270,7 @@ class TlsTransport(Handshaking):
         self._door.opened(self)
 
     def answer_plain(self, data: bytes) -> None:
-        """Send what a peer understands that does not encrypt."""
+        """Send a text to a peer that does not encrypt, and would not understand anything else."""
         if self._wire is not None:
             self._wire.write(data)
 
@@ -292,7 +284,6 @@ class TlsTransport(Handshaking):
             close_now(self._wire)  # behind the notice, which is short
 
     def _catch_up(self) -> None:
-        """Use what has arrived."""
         if self._is_closing:
             self._incoming.read()
         elif self._is_open:
@@ -309,7 +300,6 @@ class TlsTransport(Handshaking):
     # Reading
 
     def _receive(self) -> None:
-        """Decrypt all there is, and pass it on."""
         parts: list[bytes] = []
         reason = self._decrypt(parts)
         if self._outgoing.pending:
@@ -324,7 +314,7 @@ class TlsTransport(Handshaking):
             self.close()
 
     def _decrypt(self, parts: list[bytes]) -> str | None:
-        """Decrypt all there is; why nothing more will come, empty where the peer has said so."""
+        """Decrypt everything; return why nothing more comes, empty where the peer says so."""
         tls = self._tls
         incoming = self._incoming
         try:
@@ -390,7 +380,6 @@ class TlsTransport(Handshaking):
             written += self._tls.write(memoryview(data)[written:])
 
     def _push(self) -> None:
-        """Send what is encrypted."""
         if not self._outgoing.pending or self._wire is None:
             return
         if self._past_loop >= 0:
@@ -399,7 +388,6 @@ class TlsTransport(Handshaking):
             self._wire.write(self._outgoing.read())
 
     def _pump(self) -> None:
-        """Encrypt of the backlog what the network takes, and leave time for others."""
         encrypted = 0
         while self._backlog_bytes and not self._wire_is_full and encrypted < TURN_BYTES:
             first = self._backlog[0]
@@ -426,7 +414,6 @@ class TlsTransport(Handshaking):
             self._pump()
 
     def _tell_whether_full(self) -> None:
-        """Tell the protocol, when it has changed."""
         full = self._wire_is_full or self._backlog_bytes > 0
         if full == self._told_full or not self._is_open or self._is_over:
             return
@@ -459,7 +446,6 @@ class TlsTransport(Handshaking):
             close_now(self._wire)
 
     def _notify(self) -> None:
-        """Tell the peer in TLS's own words that no more will come."""
         if self._is_open:
             with contextlib.suppress(OSError):  # the peer has not answered it yet, and need not
                 self._tls.unwrap()
@@ -501,7 +487,7 @@ class TlsTransport(Handshaking):
             self._wire.resume_reading()
 
     def get_extra_info(self, name: str, default: object = None) -> object:
-        """As asyncio's; ``tls`` is the transport itself."""
+        """Return asyncio's facts; ``tls`` is the transport itself."""
         if name == "tls":
             return self
         if name == "ssl_object":
@@ -515,5 +501,5 @@ class TlsTransport(Handshaking):
         """Return what the certificate of the peer says; empty where it has shown none."""
         try:
             return dict(self._tls.getpeercert() or {})
-        except ValueError:  # there are bytes in it that are no text
+        except ValueError:  # it has bytes that are no text
             return {}
