@@ -163,7 +163,7 @@ class Row:
             self.limits = limits
 
     def shrink(self, limits: NodeLimits, shrinking: bool = True) -> None:
-        """Change the encoding, if need be, after removals; not ``shrinking``: after all additions."""
+        """Change the encoding, if need be, after removals or, not ``shrinking``, additions."""
         if not self.is_listpack and len(self.pieces) - self.low == 1:
             size = self.sizes[self.low]
             if size != ALONE and limits.make_listpack(size, self.count, shrinking):
