@@ -166,7 +166,7 @@ class Hash(Collection):
     # Changing
 
     def put(self, field: bytes, value: bytes, limits: SmallLimits, keeps: bool = False) -> bool:
-        """Set the value of a field; False if it was there. Its deadline stays if it ``keeps`` it."""
+        """Set the value of a field; False if it was there. ``keeps`` lets its deadline stay."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.put(field, value)

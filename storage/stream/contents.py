@@ -63,7 +63,7 @@ class Contents(EntryLog):
         return None if idmp is None else idmp.find(pid, iid_of(iid), now_ms)
 
     def record_iid(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
-        """Record that a producer added an entry with ``iid``, known already or not, at ``added_ms``."""
+        """Record that a producer added an entry with ``iid``, maybe known, at ``added_ms``."""
         self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
 
     def idmp_records(self) -> Iterator[Record]:

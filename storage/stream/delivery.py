@@ -123,7 +123,7 @@ def hand_out(
 def _hand_out_of_lanes(
     group: Group, places: Position, parts: list[Part], consumer: Consumer | None, now_ms: int
 ) -> None:
-    """Hand out as ``hand_out``; the last ID is the highest, and how many were read is not counted."""
+    """Hand out as ``hand_out``; the last ID is the highest, and reads are not counted."""
     group.entries_read = UNKNOWN
     for part in parts:
         for number in range(part.low, part.high):

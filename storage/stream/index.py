@@ -158,7 +158,7 @@ class BlockIndex(Reach):
                 self._compact()
 
     def cut(self, place: int) -> Removed[Block]:
-        """Take all blocks before ``place`` out of the index, at once; blocks that stay are not looked at.
+        """Take all blocks before ``place`` out of the index, at once, without a look at others.
 
         Complexity: O(places), a few nanoseconds for each.
         """

@@ -63,7 +63,7 @@ class Stream(Contents):
         return not blocks
 
     def copy(self) -> Stream:
-        """Return an equal stream that shares the sealed payloads. Complexity: O(blocks + pending)."""
+        """Return an equal stream that shares the sealed payloads. O(blocks + pending)."""
         twin = Stream(self.idmp_duration_s, self.idmp_maxsize)
         twin.copy_entries(self)
         twin.groups = {name: group.copy() for name, group in self.groups.items()}
