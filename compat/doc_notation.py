@@ -122,8 +122,6 @@ def _shown(argument: Argument) -> str:
 
 
 class _Reader:
-    """Reads arguments from the words of one line, left to right."""
-
     def __init__(self, words: list[str]) -> None:
         self.words: Final = words
         self.at = 0

@@ -63,7 +63,6 @@ def _squeezed(number: i64) -> i64:
 
 
 def _encode(longitude: float, latitude: float, steps: i64, latitude_max: float) -> i64:
-    """Return the bits of a place, ``steps`` for each of its coordinates."""
     power = _POWERS[steps]
     latitude_part = (latitude + latitude_max) / (latitude_max + latitude_max) * power
     longitude_part = (longitude + LONGITUDE_MAX) / _WIDTH * power
@@ -98,14 +97,12 @@ def place_of(score: float) -> tuple[float, float]:
 
 
 def _between(coordinate: float, most: float) -> float:
-    """Return a coordinate, or the bound that it is beyond."""
     if coordinate > most:
         return most
     return max(coordinate, -most)
 
 
 def _halves(score: float) -> tuple[i64, i64]:
-    """Return the lower and the upper 32 bits of a score."""
     if 0 <= score < _PLAIN_MAX:
         bits: i64 = i64(score)
         return bits & 0xFFFFFFFF, bits >> 32
@@ -257,7 +254,6 @@ class Shape:
 
 
 def _steps(reach_m: float, latitude: float) -> i64:
-    """Return how many bits name boxes of about the size of what is searched."""
     if reach_m == 0:
         return STEPS
     steps: i64 = 1

@@ -147,8 +147,6 @@ class Glob:
 
 
 class _Reader:
-    """Cuts a pattern into segments."""
-
     def __init__(self, pattern: bytes, ignore_case: bool) -> None:
         self._pattern: Final = pattern
         self._ignore_case: Final = ignore_case
@@ -182,7 +180,6 @@ class _Reader:
         return found
 
     def _class(self) -> bytes:
-        """Return the table of the class whose ``[`` has been read."""
         pattern = self._pattern
         size = len(pattern)
         negated = pattern[self._position : self._position + 1] == b"^"

@@ -160,7 +160,6 @@ def _side(value: LongDouble) -> int:
 
 
 def _shifted(value: LongDouble, exponent: int) -> int:
-    """Return the mantissa that goes with a lesser exponent."""
     return value.mantissa << (value.exponent - exponent)
 
 

@@ -198,7 +198,6 @@ def _spelled(word: bytes) -> float:
 
 
 def _is_decimal(word: bytes) -> bool:
-    """Return whether it has only what a decimal number may have."""
     at: i64 = 0
     size: i64 = len(word)
     while at < size:

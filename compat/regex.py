@@ -277,8 +277,6 @@ class _Group:
 
 
 class _Parser:
-    """Reads a pattern from left to right."""
-
     def __init__(self, regex: Regex, pattern: bytes, ignore_case: bool) -> None:
         self._regex: Final = regex
         self._pattern: Final = pattern
@@ -314,12 +312,10 @@ class _Parser:
         return self._end_implied().choice()
 
     def _add(self, part: _Part, begin: int) -> None:
-        """Add what comes next in the group, as often as it is to come."""
         group = self._group
         group.row = self._regex.both(group.row, self._counted(part, begin))
 
     def _end_implied(self) -> _Group:
-        """End what ``(?i)`` began in a group; return that group."""
         while self._group.implied:
             part = self._end_group()
             self._group.row = self._regex.both(self._group.row, part)
@@ -342,7 +338,6 @@ class _Parser:
         return True
 
     def _opened(self) -> _Group:
-        """Return the group that begins behind a parenthesis."""
         kept = self._ignore_case
         self._depth += 1
         if not self._skip(b"?"):
@@ -366,7 +361,6 @@ class _Parser:
         return _Group(self._regex.places(), kept, implied)
 
     def _counted(self, part: _Part, begin: int) -> _Part:
-        """Return a part, as often as it is to come."""
         while self._next() in _REPEATS:
             if self._skip(b"{"):
                 low, high = self._bounds()

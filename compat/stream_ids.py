@@ -112,7 +112,6 @@ def plain_id(text: bytes) -> tuple[i64, i64]:
 
 
 def _unsigned(text: bytes) -> int:
-    """Return the number that ``text`` writes, or -1."""
     if text.isdigit() and len(text) < 20:
         return int(text)
     canonical = text[:1] == b"-" and text[1:].isdigit() and text[1] != 0x30

@@ -100,8 +100,6 @@ class ReplyError:
 
 
 class _Open:
-    """An array of which some items are missing."""
-
     def __init__(self, missing: int) -> None:
         self.items: Final[list[object]] = []
         self.missing = missing

@@ -67,7 +67,6 @@ class Power:
 
 
 def _rounded(numerator: int, denominator: int, exponent: int) -> int:
-    """Return ``numerator / denominator / 2**exponent``, to the nearest integer."""
     if exponent > 0:
         denominator <<= exponent
     else:
@@ -304,7 +303,6 @@ def in_digits(value: float) -> bytes:
 
 
 def _write_out(digits: bytes, exponent: int) -> bytes:
-    """Return ``digits`` times ten to the ``exponent``."""
     size = len(digits)
     leading = exponent + size - 1  # power of ten of the first digit
     if exponent >= 0 and leading < size + 7:

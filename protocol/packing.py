@@ -545,7 +545,6 @@ class _Reader:
         return _of_line(kind, line)
 
     def _line(self) -> bytes:
-        """Return the rest of the line, behind the type."""
         end = self._wire.index(b"\r\n", self._at)
         line = self._wire[self._at + 1 : end]
         self._at = end + 2

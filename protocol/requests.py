@@ -317,7 +317,6 @@ class RequestParser:
         return requests
 
     def _find_fast(self, chunk: bytes, requests: list[list[bytes]]) -> int:
-        """Append the requests of ``chunk`` found the fast way; return where the last ends."""
         if len(chunk) > self.max_bulk_bytes:
             return 0
         if _COMPILED:
@@ -325,7 +324,6 @@ class RequestParser:
         return self._take_by_hiredis(chunk, requests)
 
     def _take_by_hiredis(self, chunk: bytes, requests: list[list[bytes]]) -> int:
-        """Append what hiredis finds in ``chunk`` to ``requests``; return where the last ends."""
         length = len(chunk)
         if _may_be_a_bomb(chunk):
             return 0
@@ -353,7 +351,6 @@ class RequestParser:
         return total
 
     def _take_exact(self) -> list[bytes] | None:
-        """Return one request of the buffer, or None when it is not complete."""
         while True:
             if not self._missing:
                 if not self._buffer:
@@ -537,7 +534,6 @@ def _are_canonical(chunk: bytes, found: list[object]) -> bool:
 
 
 def _digits_behind_the_first(items: Sequence[Sized]) -> int:
-    """Return how many digits more than one the lengths of these have together."""
     more_than_one = bytes(map(len, items)).translate(None, _ONE_DIGIT)
     return len(more_than_one) + len(more_than_one.translate(None, _TWO_DIGITS))
 

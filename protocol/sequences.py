@@ -33,7 +33,6 @@ class SequenceTexts:
         return [b"-%d%b" % (each, end) for each in range(seq, stop, step)]
 
     def _row(self, seq: int) -> list[bytes]:
-        """Return the texts of all that are some steps from ``seq``, which is not far away."""
         first = seq % STEP
         row = self._rows[first]
         if not row:

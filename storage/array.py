@@ -233,7 +233,6 @@ class Slices:
         self._content_bytes = 0  # what the pieces take
 
     def __len__(self) -> int:
-        """Return how many slices there are."""
         return len(self._slices)
 
     def get(self, number: int) -> bytes:

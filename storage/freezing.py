@@ -50,8 +50,6 @@ def frozen_key(db: int, entry: Entry) -> FrozenKey:
 
 
 class _Walk:
-    """The slots of a database that are still to be walked."""
-
     def __init__(self, table: KeyTable, db: int) -> None:
         self.table: Final = table
         self.db: Final = db

@@ -838,7 +838,6 @@ class KeyTable:
 
 
 def _stamped(stamp: i64, usage: i64) -> i64:
-    """Return the stamp with another usage."""
     return min(usage, _LATEST) << 1 | stamp & HAS_DEADLINE
 
 

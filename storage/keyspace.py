@@ -106,7 +106,6 @@ class Keyspace:
         self.table.usage = usage
 
     def _guard(self, slot: i64) -> None:
-        """Report a key before it changes."""
         if self.freezing is not None:
             self.freezing.keep(self.table, int(slot), self.frozen_as)
         if self.sized:
@@ -116,7 +115,6 @@ class Keyspace:
         return int(self.table.count)
 
     def __contains__(self, key: bytes) -> bool:
-        """Return whether ``key`` is there, expired or not."""
         return self.table.find(key) != NO_SLOT
 
     def entry(self, key: bytes, now_ms: i64) -> Entry | None:
@@ -170,7 +168,6 @@ class Keyspace:
         return None if slot == NO_SLOT else Entry(self.table, key, self.table.hold(slot))
 
     def __getitem__(self, key: bytes) -> Entry:
-        """Return the entry of ``key``, which must be there, expired or not."""
         found = self.peek(key)
         if found is None:
             raise KeyError(key)
@@ -237,7 +234,6 @@ class Keyspace:
         return slot
 
     def _guard_new(self, slot: i64) -> None:
-        """Report a key that has just come."""
         if self.freezing is not None:
             self.table.mark(slot, self.epoch)
         if self.sized:
@@ -379,7 +375,6 @@ class Keyspace:
         return count
 
     def _is_hidden(self, slot: i64, now_ms: i64) -> bool:
-        """Return whether a key that has expired stays for now."""
         return self.expire_held or (self.keeps_expired and self._patience_of(slot) >= now_ms)
 
     def _patience_of(self, slot: i64) -> int:

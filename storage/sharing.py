@@ -73,8 +73,6 @@ MemberMaker = Callable[[int], Member]
 
 
 class _Makers:
-    """The maker of members: there is one."""
-
     def __init__(self) -> None:
         self.only: MemberMaker | None = None
 

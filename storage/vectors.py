@@ -197,7 +197,6 @@ def _plain(name: bytes, count: int) -> list[int]:
 
 
 def _number(text: bytes, most: int) -> int:
-    """Return a number without sign, blanks and leading zeros."""
     if not text.isdigit() or len(text) > 20 or (len(text) > 1 and text[0] == 0x30):
         raise BadVector(text)
     number = int(text)

@@ -252,7 +252,6 @@ class TimedPiece(Timed):
         )
 
     def _insert(self, field: bytes, value: bytes, deadline_ms: i64) -> None:
-        """Put a field with a packed value where it belongs."""
         piece = self.piece
         at: i64 = len(piece)
         if deadline_ms != NEVER:
@@ -311,7 +310,6 @@ def packed_deadline(deadline_ms: i64) -> bytes:
 
 
 def _rest(piece: bytes, place: i64) -> i64:
-    """Return where the deadline of the field at a place stands."""
     return next_at(piece, place, _TWO)
 
 

@@ -447,7 +447,6 @@ class List(Collection):
         return row
 
     def _shrink(self, row: Row, limits: NodeLimits) -> None:
-        """Take the smaller form, if it is time, because elements have gone."""
         row.shrink(limits)
         if row.is_listpack and row.count <= _BELOW_ELEMENTS and row.sizes[row.low] <= _BELOW_BYTES:
             self._become_small(row)

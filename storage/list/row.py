@@ -251,7 +251,6 @@ class Row:
         return string
 
     def _has_room(self, place: i64, string: bytes) -> bool:
-        """Return whether the first or the last node takes one more."""
         size = self.sizes[place]
         if size == ALONE or not self.count:
             return False
@@ -264,7 +263,6 @@ class Row:
         return self.base if place == self.low else self.starts[place]
 
     def _end(self, place: i64) -> i64:
-        """Return the position behind the last element of a node."""
         place += 1
         return self.starts[place] if place < len(self.pieces) else self.base + self.count
 
@@ -332,21 +330,18 @@ class Row:
             marks[place] = UNKNOWN
 
     def _drop_last(self) -> None:
-        """Drop the last node, which has become empty; there are others."""
         self._set_piece(len(self.pieces) - 1, b"")
         self.pieces.pop()
         self.starts, _ = pop(self.starts)
         self.sizes, _ = pop(self.sizes)
 
     def _drop_first(self) -> None:
-        """Drop the first node, which has become empty; there are others."""
         self._set_piece(self.low, b"")
         self.low += 1
         if self.low > _SPARE_PLACES and 2 * self.low > len(self.pieces):
             self._tighten()
 
     def _tighten(self) -> None:
-        """Give up the places before the first node."""
         low = self.low
         del self.pieces[:low]
         self._marks = None
@@ -355,7 +350,6 @@ class Row:
         self.low = 0
 
     def _make_places(self) -> None:
-        """Make room for nodes before the first."""
         more = len(self.pieces) // 2 + 1
         self.pieces = [b""] * more + self.pieces
         self._marks = None
@@ -375,7 +369,6 @@ class Row:
         self.sizes = vec[i64]([EMPTY_BYTES])
 
     def _place_of(self, position: i64) -> i64:
-        """Return the place of the node that holds the element at a position."""
         starts = self.starts
         low = self.low
         high: i64 = len(self.pieces)
@@ -390,7 +383,6 @@ class Row:
     # Reading
 
     def _at(self, place: i64, number: i64) -> i64:
-        """Return the place of an element in the piece at a place."""
         marks = self._marks
         if marks is None:
             marks = self._marks = []
@@ -613,7 +605,6 @@ class Row:
                 self._merge_around(place + 1)
 
     def _takes(self, place: i64, string: bytes) -> bool:
-        """Return whether there is a node at a place that takes one more."""
         return self.low <= place < len(self.pieces) and self._has_room(place, string)
 
     def _insert_into(self, place: i64, position: i64, string: bytes) -> None:
@@ -638,7 +629,6 @@ class Row:
         self.sizes = extend(sizes, self.sizes[place:])
 
     def _delete_node(self, place: i64) -> None:
-        """Take away a node and its elements; there are others."""
         gone = self._end(place) - self.starts[place]
         self._remove_place(place)
         self._move(place, -gone)

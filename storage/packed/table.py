@@ -410,7 +410,6 @@ class Table:
         return not self.directories
 
     def _hash(self, key: bytes) -> i64:
-        """Return the hash of a key; that of the last one is known."""
         if key is not self._last_key:
             self._last_key = key
             self._last_hash = hash_of(key, 0, len(key), self.seed)
@@ -442,7 +441,6 @@ class Table:
         self.content_bytes += i64(len(new)) - i64(len(old))
 
     def _added(self, key: bytes, elements: i64) -> None:
-        """Count a key that a bucket of now ``elements`` has got."""
         self.count += 1
         size: i64 = len(key)
         if size < self._shortest:
@@ -714,7 +712,6 @@ def find_element(bucket: bytes, key: bytes, kind: i64, at: i64 = 0) -> i64:
 
 
 def _same_before_tail(bucket: bytes, start: i64, key: bytes) -> bool:
-    """Return whether a key is there whose last four of more than four bytes are."""
     left = i64(len(key)) - 4
     at: i64 = 0
     while left >= 8:

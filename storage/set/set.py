@@ -298,7 +298,6 @@ def _small_piece(rep: bytes) -> bytes:
 
 
 def _is_full(count: i64, limits: SetLimits) -> bool:
-    """Return whether a small set with so many members takes no other one."""
     return count >= limits.elements or count >= small.MOST
 
 

@@ -60,7 +60,6 @@ _RUN_BYTES: Final = 33 + 2 + 8 + 8 + 4 + 8  # beside its members: head, slot, an
 
 
 def _with_float(numbers: vec[float], at: i64, number: float) -> vec[float]:
-    """Return a vector with one more number, which gets this place."""
     numbers = append(numbers, number)
     last: i64 = len(numbers) - 1
     while last > at:
@@ -166,7 +165,6 @@ class Node:
 
 
 def _begins_by(run: bytes, member: bytes) -> bool:
-    """Return whether the first member of a run is this one or a lower one."""
     return compare_at(run, first_place(run), member) <= 0
 
 
@@ -307,7 +305,6 @@ class Tree:
             at += 1
 
     def _before(self, at: i64, run: i64) -> i64:
-        """Return how many members stand before a run of a node."""
         node = self.nodes[at]
         sizes = node.sizes
         total: i64 = 0
@@ -352,7 +349,6 @@ class Tree:
         return at, self.nodes[at].run_for(score, member)
 
     def _is_for(self, at: i64, number: i64, score: float) -> bool:
-        """Return whether a run begins below a score, and the next one above it."""
         nodes: i64 = len(self.nodes)
         if at >= nodes:
             return False
@@ -411,7 +407,6 @@ class Tree:
         self._put_into(at, number, score, member)
 
     def _put_into(self, at: i64, number: i64, score: float, member: bytes) -> None:
-        """Add a member that is not there to a run of a node, which is the one for it."""
         self.size += 1
         node = self._own(at)
         run = node.runs[number]
@@ -538,7 +533,6 @@ class Tree:
         return node
 
     def _note(self, at: i64) -> None:
-        """Update what is known of a node that has changed."""
         node = self.nodes[at]
         self._firsts[at] = node.firsts[0]
         self._sizes[at] = i32(node.size)

@@ -120,7 +120,6 @@ class Block:
         return seen
 
     def _meet(self) -> None:
-        """Count that it was read in part."""
         if not self.met:
             _recent.add(self)
         self.met += 1

@@ -439,7 +439,6 @@ class EntryLog(Value):
             self.frozen.keep(block)
 
     def _shrunk(self, block: Block, place: int, count: int) -> None:
-        """Account for ``count`` entries that ``block``, at ``place`` or the tail, has lost."""
         self.length -= count
         self._first_known = False
         if block is self.tail:

@@ -192,7 +192,6 @@ class Producer:
         return (i64(self._table[self.sought]) & _SLOT_MASK) - 1
 
     def _place(self, iid: Iid) -> i64:
-        """Return the place in the table of ``iid``, or the empty one for it."""
         table = self._table
         mask = self._mask
         tag = iid[4] >> _TAG_SHIFT

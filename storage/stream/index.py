@@ -201,7 +201,6 @@ class BlockIndex(Reach):
 
 
 def _sum_up(counts: vec[i64], start: i64) -> None:
-    """Make sums of the counts from ``start`` on; what stands before are sums."""
     size: i64 = len(counts)
     number = start + 1
     while number <= size:
@@ -213,7 +212,6 @@ def _sum_up(counts: vec[i64], start: i64) -> None:
 
 
 def _take_apart(sums: vec[i64]) -> None:
-    """Turn sums back into the counts that ``_sum_up`` made them of."""
     number: i64 = len(sums)
     while number > 0:
         step: i64 = 1

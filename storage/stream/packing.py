@@ -204,7 +204,6 @@ def _write_apart(
 def _with_columns(
     names: list[bytes], values: list[object], columns: list[int], shared: list[int], own: list[int]
 ) -> list[object]:
-    """Return the payload's second part, of values of which some are integers."""
     if not own:
         return [names, values, columns]
     texts, others = _split(values, shared, own)
@@ -219,7 +218,6 @@ def _is_any(lengths: list[int]) -> bool:
 
 
 def _in_turn(shared: list[int], own: list[int]) -> list[int]:
-    """Return the lengths as they stand in a payload."""
     lengths: list[int] = []
     for column, length in enumerate(own):
         if shared[column]:

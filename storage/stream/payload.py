@@ -181,7 +181,6 @@ def unpack_some(
 
 
 def _some_values(payload: bytes, at: i64, first: i64, size: i64) -> list[object]:
-    """Return ``size`` values from number ``first`` on of the array at ``at``."""
     at = _pass_over(payload, _array(payload, at)[1], first)
     packed = payload[at : _pass_over(payload, at, size)]
     return cast("list[object]", _unpack(_ARRAY_OF + int(size).to_bytes(4, "big") + packed))
@@ -414,6 +413,5 @@ def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
 
 
 def _spell(flat: list[bytes], width: int, columns: list[int]) -> None:
-    """Turn the integers in these columns back into texts."""
     for column in columns:
         flat[column::width] = _to_json(flat[column::width])[1:-1].split(b",")

@@ -233,7 +233,6 @@ class _Chunks(Reach):
             chunks.append(Chunk([nack]))
 
     def _has(self, at: i64, place: i64, nack: Nack) -> bool:
-        """Return whether an entry stands at a place of a chunk; both may be behind the last."""
         return at < len(self.chunks) and self.chunks[at].holds(place, nack)
 
     def remove_found(self) -> None:
@@ -388,7 +387,6 @@ class _Chunks(Reach):
         raise NotImplementedError
 
     def _is_before(self, one: Nack, other: Nack) -> bool:
-        """Return whether the key of ``one`` is below that of ``other``."""
         raise NotImplementedError
 
 
@@ -496,7 +494,6 @@ def _with_id(chunk: Chunk, place: i64, ms: int, seq: int) -> Nack | None:
 
 
 def _without(chunks: list[Chunk], consumer: Holder) -> list[Chunk]:
-    """Return the entries of ``chunks`` that are not ``consumer``'s, in order."""
     kept: list[Chunk] = []
     last: list[Nack] = []
     for chunk in chunks:
@@ -613,7 +610,6 @@ class NacksByTime(_Chunks):
             self.add(nack)
 
     def _order_anew(self) -> None:
-        """Walk all entries and put those that have become ``GONE`` last."""
         chunks = self.chunks
         self.chunks = []
         self._reach = vec[i64]()

@@ -62,7 +62,6 @@ def share_evenly(log: EntryLog, start: ID, end: ID, parts: int) -> list[Share]:
 
 
 def _ranks(log: EntryLog, start: ID, end: ID) -> tuple[int, int]:
-    """Return the rank of the first entry of a range, and the rank after its last one."""
     if start > end or not log.length:
         return 0, 0
     low = log.count_before(start[0], start[1])

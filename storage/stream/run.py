@@ -104,8 +104,6 @@ class Run:
 
 
 class _Shared:
-    """The field names that were asked for last."""
-
     def __init__(self) -> None:
         self.names = NO_NAMES
 

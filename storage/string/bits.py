@@ -219,7 +219,6 @@ def _without_front(byte: int, count: int, passed: int) -> int:
 
 
 def _first_other(data: bytes | bytearray, at: int, end: int, passed: int) -> int:
-    """Return the place of the first byte that is not ``passed``; ``end`` for none."""
     alike = _SET if passed else _CLEAR
     while at + _ALIKE_BYTES <= end and data[at : at + _ALIKE_BYTES] == alike:
         at += _ALIKE_BYTES

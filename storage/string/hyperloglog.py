@@ -295,7 +295,6 @@ def _values(count: int, length: int) -> bytes:
 
 
 def _alike(count: int, length: int) -> bytes:
-    """Return a run of any length, maybe none."""
     if not length:
         return b""
     if count:
@@ -306,7 +305,6 @@ def _alike(count: int, length: int) -> bytes:
 
 
 def _joined(data: bytes, at: int) -> bytes:
-    """Join runs of the same value, from the one at ``at`` on."""
     for _ in range(_JOINED_RUNS):
         if at >= len(data):
             break
