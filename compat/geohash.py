@@ -133,10 +133,7 @@ def _north_distance_m(latitude: float, other: float) -> float:
 
 
 def distance_m(longitude: float, latitude: float, to_longitude: float, to_latitude: float) -> float:
-    """Return the distance of two places on a sphere, in metres.
-
-    It is not a number where rounding makes it longer than half around.
-    """
+    """Return the distance of two places on a sphere, in metres; maybe NaN at half around."""
     east = sin((to_longitude * _RADIANS - longitude * _RADIANS) / 2)
     if east == 0.0:
         return _north_distance_m(latitude, to_latitude)
@@ -156,13 +153,9 @@ def _chord(latitude: float, to_latitude: float, east: float) -> float:
 
 
 class Shape:
-    """The searched area: a circle or a box around a point.
+    """The searched area: a circle of ``radius_m``, or if that is below 0 a box, around a point.
 
-    Attributes:
-        longitude, latitude: of the point.
-        radius_m: of the circle; below 0 for a box.
-        width_m, height_m: of the box.
-        box_scores: how many scores each of ``boxes`` has.
+    ``box_scores`` is how many scores each of ``boxes`` has.
     """
 
     def __init__(self) -> None:

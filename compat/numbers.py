@@ -120,10 +120,7 @@ _GREATEST_POWER: Final = 308
 
 
 def parse_double(word: bytes) -> float:
-    """Return the number that ``word`` spells, maybe infinite; not a number if it spells none.
-
-    It may be written in decimal or, behind ``0x``, in hexadecimal.
-    """
+    """Return the decimal or ``0x`` number of ``word``, maybe infinite; NaN where it spells none."""
     value = _plain(word, 0)
     if not isnan(value):
         return value

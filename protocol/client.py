@@ -127,10 +127,7 @@ class ReplyReader:
         self._buffer += data
 
     def take(self) -> object | None:
-        """Return the next whole reply; None where more bytes are needed.
-
-        Raises: BadReply: then nothing more can be read.
-        """
+        """Return the next whole reply; None where more bytes are needed. Raises: BadReply, for ever."""
         while True:
             value = self._value()
             if value is None:

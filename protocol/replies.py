@@ -57,10 +57,7 @@ class Status:
 
 
 class ErrorReply:
-    """An error line, ``CODE text`` without the dash; line breaks in it become spaces, as in Redis.
-
-    Those at its end go.
-    """
+    """An error line, ``CODE text``; line breaks in it become spaces, those at its end go, as in Redis."""
 
     def __init__(self, text: bytes) -> None:
         if 0x0A in text or 0x0D in text:
@@ -161,10 +158,7 @@ PIECE_BYTES: Final = 16 * 1024  # of a reply that are copied together, about
 
 
 def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
-    """Append the wire form of ``reply`` to ``out``, in pieces; return its length.
-
-    ``NO_REPLY`` has none.
-    """
+    """Append the wire form of ``reply`` to ``out``, in pieces; return its length, maybe 0."""
     if isinstance(reply, Packed):
         wire: bytes | None = reply.wire
     elif isinstance(reply, bytes):

@@ -342,10 +342,7 @@ _ARRAY_BYTES: Final = 80  # of an array without its pieces, about
 class Walk:
     """The pieces of a range, both ends included, one after another, without the empty ones.
 
-    Attributes:
-        piece: the piece that the walk has reached.
-        base: the index of its first slot.
-        mask: its elements that lie within the range.
+    ``base`` is the index of the first slot of ``piece``; ``mask`` has its elements in the range.
     """
 
     def __init__(self, array: Array, low: int, high: int, reverse: bool) -> None:

@@ -17,12 +17,7 @@ from headrace.storage.value import Expiring, Value
 
 
 class SmallLimits:
-    """The limits of the small form of one type, as the configuration says.
-
-    Args:
-        elements: how many elements it may have at most.
-        element_bytes: how long each string of it may be.
-    """
+    """The limits of the small form of one type: its elements, and the bytes of each string."""
 
     def __init__(self, elements: i64, element_bytes: i64) -> None:
         self.elements: Final[i64] = elements

@@ -89,10 +89,7 @@ class Entry:
 
 
 class Emptied(Freeable):
-    """The keys that a database held until it was emptied.
-
-    ``unused`` takes values that are to be freed in slices themselves.
-    """
+    """The keys of an emptied database; ``unused`` takes values to be freed in slices themselves."""
 
     def __init__(self, table: KeyTable, parts: PartDeadlines, unused: list[Freeable]) -> None:
         self.table: Final = table

@@ -32,8 +32,7 @@ class FrozenKey:
 
     Attributes:
         db: the number of its database at the start.
-        value: what ``Value.freeze`` returned: a plain object that never changes, an unshared value,
-            or a ``Frozen``; ``Freezing.release`` is to have it when it was read.
+        value: what ``Value.freeze`` returned; ``Freezing.release`` is to have it when it was read.
         expire_ms: its deadline in milliseconds since 1970, or ``NO_EXPIRY``.
     """
 
@@ -57,10 +56,7 @@ class _Walk:
 
 
 class Freezing(Barrier):
-    """The keys of all databases at the moment when this is made.
-
-    Args:
-        epoch: the number of this freezing, above those before.
+    """The keys of all databases at the moment when this is made; ``epoch`` is above those before.
 
     Attributes:
         total: how many keys there are; ``taken``: how many of them have been taken.
@@ -169,10 +165,7 @@ class Freezing(Barrier):
         return total
 
     def end(self, unused: list[Freeable]) -> None:
-        """Thaw all values, so that the databases may change; what is unused goes to ``unused``.
-
-        An error on the way is raised at the end.
-        """
+        """Thaw all values; what is unused goes to ``unused``. An error is raised at the end."""
         failure: Exception | None = None
         for db in self._databases:
             if db.freezing is self:

@@ -153,11 +153,7 @@ class KeyTable:
     Invariants: ``find`` of the key in each slot is that slot; what stands behind the last slot in
     its page is None; ``_pages`` has no more pages than that takes.
 
-    Args:
-        usage: what is remembered of accesses; None: their time.
-
     Attributes:
-        count: how many keys there are.
         sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
         lasting: how many of those in the sum are among the last to be evicted.
         due_ms: no deadline is before that, but of keys that ``take_due`` has returned.
@@ -254,13 +250,10 @@ class KeyTable:
         return COMPILED and self.count > _SCATTERED
 
     def look_ahead(self, requests: list[list[bytes]], at: i64, end: i64) -> None:
-        """Have the processor fetch what some keys and their values need, all at once.
+        """Have the processor fetch what up to ``MOST_AHEAD`` keys and their values need, at once.
 
-        ``find_ahead`` finds them one by one. Each loop is so short that the processor waits for
-        what several rounds need at once.
-
-        Args:
-            requests: their second words, from ``at`` to ``end``, at most ``MOST_AHEAD``, are keys.
+        The keys are the second words of the requests; ``find_ahead`` finds them one by one. Each
+        loop is so short that the processor waits for what several rounds need at once.
         """
         marks = self._marks_ahead
         slots = self._slots_ahead
@@ -657,10 +650,7 @@ class KeyTable:
     # Freeing
 
     def free_some(self, most: int, unused: list[Freeable]) -> bool:
-        """Free up to ``most`` keys of a table that is no longer used; True at the end.
-
-        ``unused`` takes values that are to be freed in slices themselves.
-        """
+        """Free up to ``most`` keys of an unused table, large values into ``unused``; True: done."""
         self._found_key = _NO_KEY
         self._by_name = {}
         left: i64 = most

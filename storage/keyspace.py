@@ -43,7 +43,6 @@ class Keyspace:
         expiring: what makes parts of values expire, for all databases.
 
     Attributes:
-        table: the keys with their values.
         keeps_expired: values of keys found expired go to ``expired_values`` instead of ``unused``,
             and they are asked for patience.
         hides: there may be keys that are hidden.

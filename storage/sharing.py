@@ -33,9 +33,7 @@ class Member:
     Attributes:
         id: its number, 1 to 15.
         origin: its name now, among all lives of all regions.
-        database: the name of what all regions share.
         mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
-        peers: the other regions, as configured.
         refusal: why it takes no writes now, as an error line; mostly empty.
     """
 

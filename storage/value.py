@@ -53,10 +53,7 @@ class Expiring:
         return sum([len(bucket) for bucket in self._buckets.values()])
 
     def watch(self, part: object, owner: Owner, due_ms: int) -> int:
-        """Look at ``part``, which is watched for no other time, once ``due_ms`` has come.
-
-        Returns: the second in which that is, to be given to ``forget``.
-        """
+        """Look at ``part`` once ``due_ms`` has come; return that second, for ``forget``."""
         second = (due_ms + 999) // 1000
         bucket = self._buckets.get(second)
         if bucket is None:
@@ -112,11 +109,9 @@ class Freeable:
 
 
 class Removed(Freeable, Generic[Piece]):
-    """Pieces that were taken out of a value that stays.
+    """Pieces, some maybe held twice, taken out of a value that stays; the last goes first.
 
-    Attributes:
-        count: how many entries it held, of a stream or pending ones.
-        pieces: lists of them, some maybe held twice; what stands last goes first.
+    ``count`` says how many entries they held, of a stream or pending ones.
     """
 
     def __init__(self, count: int, pieces: list[Piece]) -> None:

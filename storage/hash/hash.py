@@ -129,10 +129,7 @@ class Hash(Collection):
         return found
 
     def random(self, bits: int) -> bytes:
-        """Return a random field with its value, packed; there has to be one.
-
-        ``bits`` are SEED_BITS that cannot be foreseen.
-        """
+        """Return a random field with its value, packed, by SEED_BITS unforeseeable bits."""
         rep = self.rep
         if isinstance(rep, TimedTable):
             rep = rep.table
@@ -145,10 +142,7 @@ class Hash(Collection):
         return self.elements()[bits % count]
 
     def scan(self, cursor: int, least: int, now_ms: int) -> tuple[int, list[bytes]]:
-        """Return the next cursor, 0 at the end, and packed pairs of about ``least`` fields or more.
-
-        A small hash is one step. What has expired is left out.
-        """
+        """Return the next cursor (0: end), and packed pairs of ``least`` unexpired fields or more."""
         rep = self.rep
         table = rep.table if isinstance(rep, TimedTable) else rep
         if not isinstance(table, Table):
@@ -208,10 +202,7 @@ class Hash(Collection):
         return self._timed().remove(field)
 
     def fit(self, words: list[bytes], start: i64, limits: SmallLimits) -> None:
-        """Turn large if coming fields and values say so, whatever is there already.
-
-        ``words`` has a field at ``start``, its value, and so on to the end.
-        """
+        """Turn large if the coming fields and values, in turn from ``start`` on, say so."""
         if not self.is_small():
             return
         if (len(words) - start) >> 1 > limits.elements:
@@ -359,11 +350,9 @@ class Hash(Collection):
 
 
 def packed_hash(pairs: list[bytes], deadlines: list[int] | None) -> Hash | None:
-    """Return a small hash of at most ``MOST`` fields, however long; None: a field comes twice.
+    """Return a small hash of up to ``MOST`` fields and values in turn; None: a field comes twice.
 
-    Args:
-        pairs: fields and values in turn.
-        deadlines: of each field, or ``NEVER``; None: it has none, and never had.
+    ``deadlines`` are those of each field, or ``NEVER``; None: it has none, and never had.
     """
     count = len(pairs) // 2
     if len(set(pairs[::2])) < count:

@@ -265,14 +265,7 @@ class List(Collection):
     def positions(
         self, string: bytes, limit: i64, forward: bool, rank: i64, most: i64
     ) -> list[int]:
-        """Return the indexes of elements equal to ``string``, in the order of the search.
-
-        Args:
-            limit: so many elements are looked at.
-            forward: from the first on, else from the last.
-            rank: the first one that counts: 1 is the first that is found.
-            most: how many at most; 0 is all.
-        """
+        """Return the indexes of elements equal to ``string``; arguments as ``Row.positions``."""
         rep = self.rep
         if isinstance(rep, Row):
             return rep.positions(string, limit, forward, rank, most)

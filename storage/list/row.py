@@ -417,8 +417,7 @@ class Row:
     def add_packed(self, found: list[bytes], index: i64, count: i64) -> None:
         """Add ``count`` elements from ``index`` on, packed, in one or more pieces.
 
-        An open end of which much is asked for is packed for ever, because it may be asked for
-        again.
+        An open end that is mostly asked for is packed, because it may be asked for again.
         """
         end = index + count
         opened: i64 = len(self.left)
@@ -683,11 +682,9 @@ class Row:
     # Removal
 
     def remove(self, string: bytes, most: i64, forward: bool) -> int:
-        """Remove elements that are equal to ``string``; return how many have gone.
+        """Remove up to ``most`` (0: all) elements equal to ``string``; return how many have gone.
 
-        Args:
-            most: how many at most; 0 is all.
-            forward: the first ones, else the last ones.
+        ``forward`` removes the first ones, else the last ones go.
         """
         self.seal()
         removed: i64 = 0

@@ -168,8 +168,7 @@ class Table:
 
     Attributes:
         directories: all buckets in order, 256 in each list but the last; others only read them.
-        buckets: how many there are, at least one.
-        count: how many elements there are; content_bytes: the length of all buckets.
+        content_bytes: the length of all buckets, of which there is at least one.
         fullest: no bucket holds more elements, nor did since the table was made.
     """
 
@@ -197,10 +196,8 @@ class Table:
     def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
         """Have the buckets of some keys brought into the caches, which waits for all at once.
 
-        ``take_ahead`` then says of each that it is next.
-
-        Args:
-            requests: from ``first`` to ``end``, each names such a key, at ``place``.
+        The keys are at ``place`` of the requests from ``first`` to ``end``; ``take_ahead`` then
+        says of each that it is next.
         """
         count = end - first
         while i64(len(self._ahead)) < count:
@@ -322,8 +319,7 @@ class Table:
     def random(self, bits: i64) -> bytes:
         """Return a random element, as it stands in its bucket, of a table that has some.
 
-        Args:
-            bits: SEED_BITS that cannot be foreseen; each element is found by as many of them.
+        ``bits`` are SEED_BITS that cannot be foreseen; each element is found by as many of them.
         """
         number, place = self._choose(bits)
         bucket = self._bucket(number)
@@ -364,10 +360,7 @@ class Table:
                 return number, place
 
     def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
-        """Add buckets to ``found`` until they hold ``least`` elements.
-
-        Returns: the next cursor; 0, with which a scan begins, at the end.
-        """
+        """Add buckets of ``least`` elements to ``found``; return the next cursor; 0: start, end."""
         looks = _SCANNED_PER_ELEMENT * least
         while True:
             number = self._number(cursor & _HALF)
@@ -567,13 +560,9 @@ class Table:
 def table_of(
     kind: i64, seed: i64, count: i64, fullest: i64, directories: list[list[bytes]]
 ) -> Table | None:
-    """Return a table of what another one held; None where such a table cannot be.
+    """Return a table of what another one held, which owns its directories now; None: it cannot be.
 
     Nothing is hashed, and no bucket is looked at: see ``Table.flaw``.
-
-    Args:
-        count, fullest: as that table had them.
-        directories: those of that table, which belong to the new one now.
     """
     table = Table(kind, seed)
     buckets: i64 = 0

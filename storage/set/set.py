@@ -155,10 +155,7 @@ class Set(Collection):
         return found
 
     def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
-        """Add pieces, as ``pieces`` has them, to ``found``; 0 begins.
-
-        Returns: the next cursor; 0 at the end. A small set is added at once.
-        """
+        """Add ``pieces`` to ``found``, a small set's at once; return the next cursor; 0: start, end."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.scan(cursor, least, found)
@@ -195,10 +192,7 @@ class Set(Collection):
         return text_of(integers.number_at(rep, index))
 
     def replaced_by(self, members: list[bytes], limits: SetLimits) -> Set:
-        """Replace the members by these, all of them different; return what it was.
-
-        It is made anew, and so it may be small where it was large.
-        """
+        """Replace the members by these, all different, maybe in a small form; return what it was."""
         old = Set(self.rep)
         self.rep = NO_MEMBERS
         for member in members:
@@ -268,10 +262,7 @@ def set_of(members: list[bytes], limits: SetLimits) -> Set:
 
 
 def packed_set(members: list[bytes], most: i64) -> Set | None:
-    """Return a set of members in this order, small up to ``most``, however long they are.
-
-    None where a member is there twice.
-    """
+    """Return a set of members in this order, small up to ``most``; None: one comes twice."""
     count: i64 = len(members)
     if count <= most and count <= small.MOST:
         twice = len(set(members)) < count
@@ -310,10 +301,7 @@ def _place_by_chance(rep: bytes, bits: i64) -> i64:
 
 
 def intersection(sets: list[Set | None], most: int) -> list[bytes]:
-    """Return the members that all of the sets have, up to ``most`` of them.
-
-    Complexity: O(N * M), N being the size of the smallest set and M the number of sets.
-    """
+    """Return up to ``most`` members that all of the sets have. O(smallest set * number of sets)."""
     there = present(sets)
     found: list[bytes] = []
     if len(there) < len(sets):
@@ -331,10 +319,7 @@ def intersection(sets: list[Set | None], most: int) -> list[bytes]:
 
 
 def union(sets: list[Set | None], most: int) -> list[bytes]:
-    """Return up to ``most`` members that any of the sets has; in order if all are integers.
-
-    Complexity: O(members of all sets).
-    """
+    """Return up to ``most`` members that any set has; in order if all are integers. O(members)."""
     there = present(sets)
     if len(there) == 1:
         return there[0].members()
@@ -355,8 +340,7 @@ def union(sets: list[Set | None], most: int) -> list[bytes]:
 def difference(sets: list[Set | None]) -> list[bytes]:
     """Return the members of the first set that no other one has.
 
-    Complexity: O(N * M), N being the size of the first set and M the number of sets, or O(members
-    of all sets), whichever is less.
+    Complexity: O(first set * number of sets), or O(members of all sets), whichever is less.
     """
     first = sets[0]
     if first is None or _is_there_again(first, sets):

@@ -362,7 +362,6 @@ class Span:
             the others every member does.
         first: the number of the first member in the first run.
         end: the number behind that of the last member in the last run.
-        count: how many members there are.
     """
 
     def __init__(self) -> None:

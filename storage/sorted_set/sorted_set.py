@@ -185,12 +185,9 @@ HIGHEST: Final = 1
 
 
 class LexBound:
-    """One end of a range.
+    """One end of a range: ``kind`` is below all members, at ``member`` or above all.
 
-    Args:
-        kind: below all members, at one, or above all.
-        member: at which one; it need not be there.
-        exclusive: that one is not in the range.
+    The member need not be there; if ``exclusive``, it is not in the range.
     """
 
     def __init__(self, kind: i64, member: bytes, exclusive: bool) -> None:
@@ -352,10 +349,8 @@ class SortedSet(Collection):
     def lex_ranks(self, wanted: LexRange, reverse: bool, skipped: i64) -> tuple[i64, i64]:
         """Return the first rank in a range of members, and the one behind its last.
 
-        Args:
-            reverse: it is walked from its end. That decides which members are in it if scores
-                differ and the set is small.
-            skipped: so many, which the walk meets first, are left out.
+        If ``reverse`` it is walked from its end, which decides which members are in it if scores
+        differ and the set is small. So many that the walk meets first are ``skipped``.
         """
         rep = self.rep
         if isinstance(rep, bytes):
@@ -397,10 +392,7 @@ class SortedSet(Collection):
         return found
 
     def scan(self, cursor: i64, least: i64) -> tuple[i64, list[tuple[bytes, float]]]:
-        """Return ``least`` members or more, if there are, with scores, and the next cursor.
-
-        The cursor 0 begins, and is the end. A small one gives all.
-        """
+        """Return ``least`` members or more, with scores, and the next cursor; 0: start, end."""
         rep = self.rep
         found: list[tuple[bytes, float]] = []
         if isinstance(rep, bytes):

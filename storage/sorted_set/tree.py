@@ -93,12 +93,7 @@ _ahead: Final = _Ahead()
 
 @mypyc_attr(acyclic=True)
 class Node:
-    """Some runs, one behind the other.
-
-    Attributes:
-        firsts: the first score of each; sizes: how many members each has.
-        size: how many members all have.
-    """
+    """Some runs, with their first scores in ``firsts`` and their numbers of members in ``sizes``."""
 
     def __init__(self) -> None:
         self.runs: list[bytes] = []
@@ -170,12 +165,7 @@ def _begins_by(run: bytes, member: bytes) -> bool:
 
 @mypyc_attr(acyclic=True)
 class Tree:
-    """Members with their scores, in order.
-
-    Attributes:
-        nodes: all of them in order, none of them empty.
-        size: how many members there are.
-    """
+    """Members with their scores, in order; no node is empty."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -203,10 +193,7 @@ class Tree:
         return self._before(at, run) + above_score(node.runs[run], score, inclusive)
 
     def below_member(self, member: bytes, inclusive: bool) -> i64:
-        """Return how many members are lower, or, if ``inclusive``, this one.
-
-        All have one score. Where they have not, any number may come out.
-        """
+        """Return how many members, all of one score, are lower, or, if ``inclusive``, this one."""
         low: i64 = 0
         high: i64 = len(self.nodes) - 1
         if high < 0:
@@ -361,10 +348,7 @@ class Tree:
         return at + 1 == nodes or self._firsts[at + 1] > score
 
     def look_ahead(self, scores: vec[float]) -> None:
-        """Have the runs for some scores brought into the caches, which waits for all at once.
-
-        ``insert`` and ``move`` then go there without a search.
-        """
+        """Bring the runs for some scores into the caches at once, for ``insert`` and ``move``."""
         count: i64 = len(scores)
         while i64(len(_ahead.nodes)) < count:
             _ahead.nodes = append(_ahead.nodes, 0)

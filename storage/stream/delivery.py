@@ -27,10 +27,7 @@ from headrace.storage.stream.stream import Stream
 
 
 class Lookup:
-    """Finds the entries of ``nacks``, which are asked for in the order of their IDs.
-
-    Nothing is added to ``log`` meanwhile.
-    """
+    """Finds the entries of ``nacks``, asked for in order of IDs, in a log that gets no others."""
 
     def __init__(self, log: EntryLog, nacks: list[Nack]) -> None:
         self._log: Final = log
@@ -151,10 +148,7 @@ def _counts_on(stream: Stream, group: Group) -> bool:
 def pending_entries(
     stream: Stream, group: Group, nacks: list[Nack], most_bytes: int = 0
 ) -> list[PendingEntry]:
-    """Return some pending entries, in the order of IDs, with where their fields are.
-
-    ``most_bytes`` is as in ``EntryLog.parts``.
-    """
+    """Return pending entries, in the order of IDs, with where their fields are."""
     lookup = Lookup(stream, nacks)
     found: list[PendingEntry] = []
     for nack in nacks:
@@ -172,11 +166,8 @@ def claimable(
 ) -> list[PendingEntry]:
     """Return pending entries delivered at ``latest_ms`` or before, in the order of claiming.
 
-    Those whose entry was deleted are passed over, and are not met again.
-
-    Args:
-        most: how many at most; negative is all.
-        most_bytes: as in ``EntryLog.parts``.
+    Those whose entry was deleted are passed over, and are not met again. ``most`` is how many at
+    most, negative is all; ``most_bytes`` is as in ``EntryLog.parts``.
     """
     found: list[PendingEntry] = []
     gone: list[Nack] = []
@@ -201,9 +192,6 @@ def claimable(
 
 
 def claimable_since(stream: Stream, group: Group) -> int:
-    """Return when the first entry to be claimed was delivered; 0 if it was released.
-
-    Returns ``NEVER`` when nothing is pending whose entry is still there.
-    """
+    """Return when the first to be claimed was delivered; 0: released, ``NEVER``: there is none."""
     found = claimable(stream, group, GONE - 1, 1)
     return found[0].nack.delivery_ms if found else NEVER

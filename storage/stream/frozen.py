@@ -50,7 +50,6 @@ class Pending:
     Attributes:
         owners: indexes into ``FrozenGroup.consumers``; ``NO_OWNER`` for those that were released.
         delivery_ms: when they were delivered last; 0 for those that were released.
-        counts: how often they were delivered.
     """
 
     def __init__(self) -> None:
@@ -62,11 +61,9 @@ class Pending:
 
 
 class FrozenGroup(NackKeeper):
-    """A consumer group as it was; attributes as in ``groups.Group``.
+    """A consumer group as it was, as in ``groups.Group``, with consumers in order of creation.
 
-    Attributes:
-        consumers: in the order in which they were created.
-        pending: how many entries ``next_pending`` will return in all.
+    ``pending`` is how many entries ``next_pending`` will return in all.
     """
 
     def __init__(self, group: Group) -> None:
@@ -105,11 +102,7 @@ class FrozenGroup(NackKeeper):
             self._kept[place] = (nack.consumer, nack.delivery_ms, nack.count)
 
     def next_pending(self) -> Pending | None:
-        """Return the next few hundred pending entries; None after the last.
-
-        They come in the order in which they may be claimed: first the released, in the order of
-        their release, then the others by time of delivery.
-        """
+        """Return a few hundred pending entries, in the order of claiming; None after the last."""
         if not self._chunks:
             return None
         chunk = self._chunks.pop()
@@ -207,7 +200,6 @@ class FrozenStream(Frozen, BlockKeeper):
     Attributes (others as in ``contents.Contents``):
         blocks: how many blocks ``next_blocks`` will return in all.
         tail: the open block or None; a copy, which may hold no entry that is not dead.
-        groups: in the order in which they were created.
         producers: how many producers ``next_producer`` will return in all.
     """
 

@@ -56,7 +56,6 @@ class Consumer(Holder):
     Attributes:
         seen_ms: its last attempt to read or claim.
         active_ms: its last delivery or claim that brought something; ``NEVER`` before that.
-        pel: what it holds.
     """
 
     def __init__(self, name: bytes, now_ms: int) -> None:
@@ -169,13 +168,11 @@ class Group(Freeable):
         most: int,
         latest_ms: int,
     ) -> list[Nack]:
-        """Return up to ``most`` entries from ``start`` to ``end`` that have been pending idle.
+        """Return up to ``most`` pending entries from ``start`` to ``end`` that are idle.
 
-        Args:
-            consumer: whose; None is all consumers', and the released ones.
-            latest_ms: they were delivered at this moment or before, or are released.
-
-        Complexity: O(what is idle for so long) where that is little, else O(entries met by ID).
+        They are ``consumer``'s (None: any or no one's), and were delivered at ``latest_ms`` or
+        before, or released. Complexity: O(what is so idle) where that is little, else O(entries
+        met).
         """
         pel = self.pel if consumer is None else consumer.pel
         if pel.size <= MOSTLY_IDLE:
@@ -258,10 +255,7 @@ class Group(Freeable):
         self.by_time.add(nack)
 
     def settle_times(self, now_ms: int, most: int) -> int:
-        """Set times that are later than now to now, because the clock was set back.
-
-        Returns: how many pending entries that was; if ``most``, there may be more.
-        """
+        """Set times later than now to now, as the clock was set back; return how many (``most``: more)."""
         for consumer in self.consumers.values():
             consumer.seen_ms = min(consumer.seen_ms, now_ms)
             consumer.active_ms = min(consumer.active_ms, now_ms)

@@ -332,7 +332,7 @@ class Producer:
             self._span -= 1
 
     def expire(self, latest_ms: i64, most: i64) -> i64:
-        """Take out the oldest iids that were added at ``latest_ms`` or before, up to ``most``.
+        """Take out up to ``most`` of the oldest iids, added at ``latest_ms`` or before.
 
         Returns: how many; all of them, however many, when the newest is as old.
         """

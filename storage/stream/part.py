@@ -58,13 +58,7 @@ class Part:
 
 @mypyc_attr(acyclic=True)
 class Stretch:
-    """A run of which only the IDs count.
-
-    Attributes:
-        dead: as in ``Block``.
-        rank: how many live entries of the stream stand before it.
-        live: how many it has.
-    """
+    """A run of which only the IDs count, with ``live`` entries and ``rank`` live ones before it."""
 
     def __init__(self, run: Run, dead: bytearray | None, rank: int, live: int) -> None:
         self.run: Final = run

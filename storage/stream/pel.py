@@ -71,12 +71,7 @@ class Chunk:
     """One or more pending entries, in order, in up to ``2 * CHUNK`` slots.
 
     What is taken out leaves a hole, so that nothing moves; where few entries are left, holes are
-    closed.
-
-    Attributes:
-        slots: entries and holes; the last slot has an entry.
-        start: the slot of the first entry.
-        size: the number of entries.
+    closed. The last slot has an entry, and so has ``start``; ``size`` counts entries.
     """
 
     def __init__(self, nacks: list[Nack]) -> None:
@@ -126,10 +121,7 @@ class Chunk:
         self.size += 1
 
     def pop(self, place: i64) -> i64:
-        """Take out the entry at a place; return where the next one is then, or a hole before it.
-
-        When it was the only one, the chunk is of no use any more.
-        """
+        """Take out the entry at a place, maybe the only one; return where the next is, or a hole."""
         self.size -= 1
         if not self.size:
             return len(self.slots)
@@ -596,10 +588,7 @@ class NacksByTime(_Chunks):
         self._order_anew()
 
     def revive(self) -> None:
-        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again.
-
-        Among equals they come last, in the order in which they were found deleted.
-        """
+        """Put ``GONE`` entries back in order by time, last among equals: their IDs are used again."""
         gone: list[Nack] = []
         while self.chunks and self.chunks[-1].last().order_ms == GONE:
             nack = self.chunks[-1].last()

@@ -90,11 +90,9 @@ def delete(stream: Stream, ms: int, seq: int, mode: int) -> int:
 
 
 class Trim:
-    """A goal of trimming: a length, or an ID.
+    """A goal of trimming: to a length, ``most``, or, where that is -1, below an ID.
 
     Attributes:
-        most: the length, or -1 where ``below`` counts.
-        below: the ID.
         limit: remove no more than this many, whole nodes counted; 0 is no limit.
         to_the_end: look at every entry as long as the stream is too long; otherwise at no node
             after the first that need not go whole, as Redis does.

@@ -220,9 +220,9 @@ class Sparse:
         self._count: i64 = 0
 
     def raise_register(self, index: int, count: int, most: int) -> int:
-        """Raise a register to ``count``: ``UNCHANGED``, ``RAISED`` or ``TOO_LARGE``.
+        """Raise a register; the string may grow to ``most`` bytes. Raises: Corrupted.
 
-        The string may have ``most`` bytes when it grows. Raises: Corrupted.
+        Returns: ``UNCHANGED``, ``RAISED`` or ``TOO_LARGE``.
         """
         if count > HIGHEST_SPARSE:
             return TOO_LARGE
@@ -322,10 +322,7 @@ def _joined(data: bytes, at: int) -> bytes:
 
 
 def raise_by_sparse(highest: vec[i64], data: bytes) -> None:
-    """Raise registers to those of a sparse string where these are higher.
-
-    Raises: Corrupted; some may have been raised then.
-    """
+    """Raise registers to those of a sparse string. Raises: Corrupted; some may be raised then."""
     at: i64 = HEADER
     end: i64 = len(data)
     index: i64 = 0
