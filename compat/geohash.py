@@ -133,7 +133,10 @@ def _north_distance_m(latitude: float, other: float) -> float:
 
 
 def distance_m(longitude: float, latitude: float, to_longitude: float, to_latitude: float) -> float:
-    """Return the distance of two places on a sphere, in metres; maybe NaN at half around."""
+    """Return the distance of two places on a sphere, in metres.
+
+    It is not a number where rounding makes it longer than half around.
+    """
     east = sin((to_longitude * _RADIANS - longitude * _RADIANS) / 2)
     if east == 0.0:
         return _north_distance_m(latitude, to_latitude)

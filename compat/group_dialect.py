@@ -44,7 +44,7 @@ def is_translated(argv: list[bytes]) -> bool:
 
 
 def read_group(argv: list[bytes]) -> list[bytes]:
-    """Return XREAD-GROUP as XREADGROUP. Raises: CommandError: a bad option, no GROUP or no NAME."""
+    """Return XREAD-GROUP as XREADGROUP. Raises: CommandError: a bad option, no GROUP or NAME."""
     group: bytes | None = None
     name: bytes | None = None
     options: list[bytes] = []
@@ -140,7 +140,7 @@ def was_set(reply: object) -> bool:
 
 
 def set_pending(argv: list[bytes]) -> list[bytes]:
-    """Return XGROUP PEL as XCLAIM, which makes entries pending. Raises: CommandError: no ID."""
+    """Return XGROUP PEL as XCLAIM that makes the entry pending. Raises: CommandError: no ID."""
     key, group, entry_id, consumer, idle_ms, deliveries = argv[2:8]
     if parse_id(entry_id) is None:
         raise CommandError(errors.INVALID_STREAM_ID)

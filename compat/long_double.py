@@ -71,7 +71,10 @@ def add(left: LongDouble, right: LongDouble) -> LongDouble:
 
 
 def milliseconds(seconds: LongDouble) -> int | None:
-    """Return seconds in milliseconds, rounded up (-0.1 ms: 0), as in C; None where too large."""
+    """Return seconds in milliseconds, rounded up; None where infinite or far too large.
+
+    What is below 0 by less than a millisecond is 0, as in C.
+    """
     if seconds.infinite:
         return None if seconds.mantissa > 0 else -1
     product = _rounded(seconds.mantissa * 1000, 1, seconds.exponent)

@@ -120,7 +120,7 @@ _GREATEST_POWER: Final = 308
 
 
 def parse_double(word: bytes) -> float:
-    """Return the decimal or ``0x`` number of ``word``, maybe infinite; NaN where it spells none."""
+    """Return the number that ``word`` spells, in decimal or behind ``0x``; else not a number."""
     value = _plain(word, 0)
     if not isnan(value):
         return value

@@ -293,7 +293,10 @@ class Octal(Integer):
 
 
 class Choice(Parameter):
-    """One of some words, as it stands in ``choices``; ``relative=yes`` means ``yes``, shown so."""
+    """One of some words; kept as it stands in ``choices``, whatever the case it came in.
+
+    ``relative=yes`` means ``yes`` and is shown as that.
+    """
 
     def __init__(self, name: str, limits: list[str]) -> None:
         super().__init__(name, limits)

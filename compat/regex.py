@@ -216,7 +216,10 @@ class Regex:
         return _Part(first, last, one.empty and other.empty)
 
     def copies(self, part: _Part, begin: int, times: int) -> list[_Part]:
-        """Return a part, all from place ``begin`` on, and copies, one behind the other, not linked."""
+        """Return a part and so many copies of it, one behind the other and not linked.
+
+        Its places are all from ``begin`` on.
+        """
         end = len(self._bytes)
         found = [part]
         for time in range(1, times + 1):

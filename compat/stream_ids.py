@@ -48,7 +48,10 @@ def format_id(ms: int, seq: int) -> bytes:
 
 
 def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
-    """Return the (ms, seq) of ``text``, by default with ``missing_seq``; None for ``-``, ``+``, others."""
+    """Return the (ms, seq) that ``text`` writes, or None; the strict form, without ``-`` and ``+``.
+
+    ``missing_seq`` is the sequence of an ID that gives only its milliseconds.
+    """
     ms, seq = plain_id(text)
     if ms >= 0:
         return int(ms), int(seq) if seq >= 0 else missing_seq

@@ -127,7 +127,10 @@ class ReplyReader:
         self._buffer += data
 
     def take(self) -> object | None:
-        """Return the next whole reply; None where more bytes are needed. Raises: BadReply, for ever."""
+        """Return the next whole reply; None where more bytes are needed.
+
+        Raises: BadReply: then nothing more can be read.
+        """
         while True:
             value = self._value()
             if value is None:

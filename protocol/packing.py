@@ -292,7 +292,10 @@ class PackedArray:
 
 
 class ArraysOfStrings:
-    """Makes replies, each an array of strings; they are added to ``pieces`` behind ``array``."""
+    """Makes several replies, each an array of strings that are kept one behind the other.
+
+    ``pieces`` has the replies: strings are added to it behind ``array``, each as it is sent.
+    """
 
     def __init__(self) -> None:
         self.pieces: Final[list[bytes]] = []

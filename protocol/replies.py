@@ -57,7 +57,10 @@ class Status:
 
 
 class ErrorReply:
-    """An error line, ``CODE text``; line breaks in it become spaces, those at its end go, as in Redis."""
+    """An error line, ``CODE text`` without the leading dash.
+
+    Line breaks in it become spaces, those at its end go, as in Redis.
+    """
 
     def __init__(self, text: bytes) -> None:
         if 0x0A in text or 0x0D in text:
@@ -158,7 +161,10 @@ PIECE_BYTES: Final = 16 * 1024  # of a reply that are copied together, about
 
 
 def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
-    """Append the wire form of ``reply`` to ``out``, in pieces; return its length, maybe 0."""
+    """Append the wire form of ``reply`` to ``out``, in pieces; return its length.
+
+    ``NO_REPLY`` has none.
+    """
     if isinstance(reply, Packed):
         wire: bytes | None = reply.wire
     elif isinstance(reply, bytes):

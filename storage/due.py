@@ -179,7 +179,10 @@ _MOMENT_BYTES: Final[i64] = 8
 
 @mypyc_attr(acyclic=True)
 class DueOrder:
-    """The names of one owner, by when they are due; ``pairs`` has one or more for each name."""
+    """The names of one owner that knows when each of them is due.
+
+    ``pairs`` is the heap; it has at least one for each name that has a moment.
+    """
 
     def __init__(self, pairs: Heap) -> None:
         self.pairs: Final = pairs
@@ -202,12 +205,18 @@ class DueOrder:
         return read_i64_be(pairs.at(0), 0) if pairs.size else NOTHING
 
     def next_ms(self) -> i64:
-        """Return a moment before which nothing is due, mostly of a name; ``NOTHING`` where nothing is."""
+        """Return a moment before which nothing is due; ``NOTHING`` where nothing is.
+
+        It is that of a name, unless very many stale pairs are in front.
+        """
         self.fresh_first()
         return self.first_ms()
 
     def fresh_first(self) -> bytes | None:
-        """Return the name due first; None: there is none, or many stale pairs, now dropped."""
+        """Return the name due first; None where there is none, or very many stale pairs were met.
+
+        Those are dropped, so it pays to ask again.
+        """
         pairs = self.pairs
         looks = STALE_AT_ONCE
         while pairs.size and looks:
@@ -228,7 +237,7 @@ class DueOrder:
         return [name_of(pair) for pair in self.pairs.some(most)]
 
     def fresh(self, most: int) -> list[bytes]:
-        """Return some names due soon, the first too; stale ones are dropped at O(log n) each."""
+        """Return some names due soon, the first too; stale ones are dropped, O(log n) for each."""
         pairs = self.pairs
         place = min(i64(most), pairs.size)
         while place > 0:

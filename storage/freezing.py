@@ -165,7 +165,10 @@ class Freezing(Barrier):
         return total
 
     def end(self, unused: list[Freeable]) -> None:
-        """Thaw all values; what is unused goes to ``unused``. An error is raised at the end."""
+        """Thaw all values, so that the databases may change; the unused go to ``unused``.
+
+        An error on the way is raised at the end.
+        """
         failure: Exception | None = None
         for db in self._databases:
             if db.freezing is self:

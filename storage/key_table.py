@@ -148,7 +148,7 @@ class _Segment:
 
 
 class KeyTable:
-    """The keys of a database.
+    """The keys of a database; ``usage`` is what is remembered of accesses, None: their time.
 
     Invariants: ``find`` of the key in each slot is that slot; what stands behind the last slot in
     its page is None; ``_pages`` has no more pages than that takes.
@@ -650,7 +650,10 @@ class KeyTable:
     # Freeing
 
     def free_some(self, most: int, unused: list[Freeable]) -> bool:
-        """Free up to ``most`` keys of an unused table, large values into ``unused``; True: done."""
+        """Free up to ``most`` keys of a table that is no longer used; True at the end.
+
+        ``unused`` takes values that are to be freed in slices themselves.
+        """
         self._found_key = _NO_KEY
         self._by_name = {}
         left: i64 = most

@@ -129,7 +129,7 @@ class Hash(Collection):
         return found
 
     def random(self, bits: int) -> bytes:
-        """Return a random field with its value, packed, by SEED_BITS unforeseeable bits."""
+        """Return a random field with its value, packed; ``bits`` are SEED_BITS, unforeseeable."""
         rep = self.rep
         if isinstance(rep, TimedTable):
             rep = rep.table
@@ -142,7 +142,10 @@ class Hash(Collection):
         return self.elements()[bits % count]
 
     def scan(self, cursor: int, least: int, now_ms: int) -> tuple[int, list[bytes]]:
-        """Return the next cursor (0: end), and packed pairs of ``least`` unexpired fields or more."""
+        """Return the next cursor, 0 at the end, and packed pairs of about ``least`` fields or more.
+
+        A small hash is one step. What has expired is left out.
+        """
         rep = self.rep
         table = rep.table if isinstance(rep, TimedTable) else rep
         if not isinstance(table, Table):

@@ -75,7 +75,10 @@ class Timed:
 
     @abstractmethod
     def first_ms(self) -> i64:
-        """Return the first deadline, or ``NEVER``; after very many delays, maybe a moment before."""
+        """Return the first of all deadlines, or a moment before it; ``NEVER`` where there is none.
+
+        It is before where very many deadlines have been put off lately.
+        """
 
     @abstractmethod
     def has_deadlines(self) -> bool:
@@ -83,7 +86,10 @@ class Timed:
 
     @abstractmethod
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
-        """Take out and return expired fields, first ones first; few or none after many delays."""
+        """Take out some of the fields that have expired, the first ones first, and return them.
+
+        There may be fewer, or none, where very many deadlines have been put off lately.
+        """
 
     @abstractmethod
     def read(self, what: i64, now_ms: i64) -> Reading:
@@ -283,7 +289,10 @@ def timed_piece(pairs: bytes) -> TimedPiece:
 
 
 def piece_of(pairs: list[bytes], deadlines: list[int]) -> TimedPiece:
-    """Return a small hash of fields and values in turn, in order of ``deadlines`` (or ``NEVER``)."""
+    """Return a small hash of fields and values in turn, each with a deadline or ``NEVER``.
+
+    Fields of equal deadlines stay in the order in which they are given.
+    """
     rows = sorted(range(len(deadlines)), key=lambda row: deadlines[row] or _AFTER_ALL)
     made = [small.head(len(rows))]
     for row in rows:

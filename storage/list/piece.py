@@ -34,7 +34,10 @@ _ESTIMATED_BYTES: Final = 8  # that an element takes beside its own; Redis estim
 
 
 class PlainThreshold:
-    """The length from which on a string stands alone, 0 if unset; one for the process, as in Redis."""
+    """The length from which on a string stands alone, where a test has set that; else 0.
+
+    There is one for the process, as in Redis: DEBUG QUICKLIST-PACKED-THRESHOLD sets it.
+    """
 
     def __init__(self) -> None:
         self.string_bytes: i64 = 0
@@ -44,7 +47,11 @@ PLAIN_THRESHOLD: Final = PlainThreshold()
 
 
 class NodeLimits:
-    """The limits of a node: ``fill`` is ``list-max-listpack-size``, elements or, below 0, a size."""
+    """The limits on the size of a node.
+
+    Args:
+        fill: ``list-max-listpack-size``: how many elements, or below 0 which of five sizes.
+    """
 
     def __init__(self, fill: int) -> None:
         self.fill: Final = fill
@@ -73,7 +80,10 @@ class NodeLimits:
         return not self.are_exceeded(size + other_size - EMPTY_BYTES, count)
 
     def make_listpack(self, size: i64, count: i64, shrinking: bool) -> bool:
-        """Return whether a list's only node is a listpack; ``shrinking``, at half the size."""
+        """Return whether the only node of a list is so small that the list is that alone.
+
+        If the list has been ``shrinking``, it has to be half as large.
+        """
         share: i64 = 2 if shrinking else 1
         if self.fill >= 0:
             return count <= self.most_elements // share
@@ -88,7 +98,10 @@ UNKNOWN: Final = b""
 
 
 def place_of(marks: list[bytes], number_of_piece: i64, piece: bytes, number: i64) -> i64:
-    """Return the place of an element by number in a piece, or its end; ``marks`` may gain some."""
+    """Return the place of the element with ``number`` elements before it in a piece, or its end.
+
+    ``marks`` has those of each piece, by its number, as far as they are known; it may gain some.
+    """
     if number < _EVERY:
         return next_at(piece, 0, number)
     while len(marks) <= number_of_piece:

@@ -155,7 +155,10 @@ class Set(Collection):
         return found
 
     def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
-        """Add ``pieces`` to ``found``, a small set's at once; return the next cursor; 0: start, end."""
+        """Add pieces, as ``pieces`` has them, to ``found``; return the next cursor.
+
+        The cursor 0 begins, and is the end. A small set is added at once.
+        """
         rep = self.rep
         if isinstance(rep, Table):
             return rep.scan(cursor, least, found)
@@ -192,7 +195,10 @@ class Set(Collection):
         return text_of(integers.number_at(rep, index))
 
     def replaced_by(self, members: list[bytes], limits: SetLimits) -> Set:
-        """Replace the members by these, all different, maybe in a small form; return what it was."""
+        """Replace the members by these, all of them different; return what it was.
+
+        It is made anew, and so it may be small where it was large.
+        """
         old = Set(self.rep)
         self.rep = NO_MEMBERS
         for member in members:
@@ -262,7 +268,7 @@ def set_of(members: list[bytes], limits: SetLimits) -> Set:
 
 
 def packed_set(members: list[bytes], most: i64) -> Set | None:
-    """Return a set of members in this order, small up to ``most``; None: one comes twice."""
+    """Return a set of members in this order, small up to ``most``; None if one comes twice."""
     count: i64 = len(members)
     if count <= most and count <= small.MOST:
         twice = len(set(members)) < count

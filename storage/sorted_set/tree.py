@@ -93,7 +93,7 @@ _ahead: Final = _Ahead()
 
 @mypyc_attr(acyclic=True)
 class Node:
-    """Some runs, with their first scores in ``firsts`` and their numbers of members in ``sizes``."""
+    """Some runs: the first score of each in ``firsts``, the members of each in ``sizes``."""
 
     def __init__(self) -> None:
         self.runs: list[bytes] = []
@@ -348,7 +348,10 @@ class Tree:
         return at + 1 == nodes or self._firsts[at + 1] > score
 
     def look_ahead(self, scores: vec[float]) -> None:
-        """Bring the runs for some scores into the caches at once, for ``insert`` and ``move``."""
+        """Have the runs for some scores brought into the caches, which waits for all at once.
+
+        ``insert`` and ``move`` then go there without a search.
+        """
         count: i64 = len(scores)
         while i64(len(_ahead.nodes)) < count:
             _ahead.nodes = append(_ahead.nodes, 0)

@@ -26,6 +26,10 @@ class NodeLimits:
     Args:
         node_bytes_max: ``stream-node-max-bytes``; 0 is no limit except ``NODE_BYTES_MAX``.
         node_entries_max: ``stream-node-max-entries``; 0 is no limit.
+
+    Attributes:
+        too_many_bytes: a node stays smaller.
+        most_entries: a node has no more.
     """
 
     def __init__(self, node_bytes_max: int, node_entries_max: int) -> None:

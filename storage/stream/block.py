@@ -84,10 +84,10 @@ class Block:
         return unpack(self.payload, self.ids_bytes)
 
     def some(self, start: tuple[int, int], end: tuple[int, int], most: int, reverse: bool) -> Run:
-        """Return the ``most`` entries from ``start`` to ``end``, the last if ``reverse``, maybe others.
+        """Return the ``most`` entries from ``start`` to ``end``, the last if ``reverse``.
 
-        A block is decoded whole only when it is read again and again; a reader that passes by pays
-        for what it sees.
+        Others may be there, too. A block is decoded whole only when it is read again and again; a
+        reader that passes by pays for what it sees.
         """
         run = self.run
         if run is not None:
@@ -102,7 +102,10 @@ class Block:
         return self.entries()
 
     def look_at_entries(self, ms: i64) -> i64:
-        """Look at IDs, and at values from ``ms`` on, if of one size and even in time; return no matter."""
+        """Look at IDs, and at values from a millisecond on; the sum that is returned is useless.
+
+        Values are looked at where they are if all take as much and come evenly in time.
+        """
         payload = self.payload
         last: i64 = len(payload) - 1
         if last < 0:

@@ -54,7 +54,10 @@ class Contents(EntryLog):
         return idmp
 
     def known_id(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
-        """Return the ID of a producer's entry, deleted or not, added with ``iid``, or None."""
+        """Return the ID of the entry that a producer added with ``iid``, or None.
+
+        The entry may have been deleted since. What is older than the duration is not known.
+        """
         idmp = self.idmp
         return None if idmp is None else idmp.find(pid, iid_of(iid), now_ms)
 
@@ -72,7 +75,10 @@ class Contents(EntryLog):
             yield from self.idmp.records()
 
     def limit_idmp(self, duration_s: int, maxsize: int) -> IdmpMap | None:
-        """Set the limits of the IDMP map, empty then if they differ; return the unused map."""
+        """Set the limits of the IDMP map, which is empty then, unless they were the same before.
+
+        Returns: the map that is no longer in use, to be freed.
+        """
         if duration_s == self.idmp_duration_s and maxsize == self.idmp_maxsize:
             return None
         self.idmp_duration_s = duration_s

@@ -27,7 +27,7 @@ from headrace.storage.stream.stream import Stream
 
 
 class Lookup:
-    """Finds the entries of ``nacks``, asked for in order of IDs, in a log that gets no others."""
+    """Finds the entries of ``nacks``, in the order of their IDs, in a log that does not grow then."""
 
     def __init__(self, log: EntryLog, nacks: list[Nack]) -> None:
         self._log: Final = log
@@ -192,6 +192,6 @@ def claimable(
 
 
 def claimable_since(stream: Stream, group: Group) -> int:
-    """Return when the first to be claimed was delivered; 0: released, ``NEVER``: there is none."""
+    """Return when the first entry to be claimed was delivered; 0: released, ``NEVER``: none."""
     found = claimable(stream, group, GONE - 1, 1)
     return found[0].nack.delivery_ms if found else NEVER

@@ -77,7 +77,7 @@ class EntryLog(Value):
     # Appending
 
     def next_seq(self, ms: int) -> int:
-        """Return the next sequence for ``ms-*``. Raises: IDsExhausted, IDNotGreater: none left."""
+        """Return the sequence that ``ms-*`` stands for. Raises: IDsExhausted, IDNotGreater."""
         if ms != self.last_ms:
             return 0
         if self.last_seq != ID_MAX:
@@ -120,7 +120,7 @@ class EntryLog(Value):
         at: int,
         limits: NodeLimits,
     ) -> int:
-        """Append as ``append_alike``, from an ID above all that there are on, ``step`` apart."""
+        """Append as ``append_alike``, from an ID above all there are on, ``step`` apart."""
         count = end - first
         if seq > ID_MAX - span_of(step, count) or self.entries_added > ADDED_MAX - count:
             return 0
@@ -298,7 +298,7 @@ class EntryLog(Value):
         return count if block is None or not block.live else count + block.count_before(ms, seq)
 
     def around_rank(self, rank: int) -> Stretch:
-        """Return IDs side by side, one with ``rank`` live entries before it. O(log n)."""
+        """Return some IDs in a row, one with ``rank`` live entries before it. O(log n)."""
         index = self.index
         before = index.entries
         block = self.tail
@@ -368,7 +368,10 @@ class EntryLog(Value):
         return len(self.index.blocks) >= SCATTERED_BLOCKS
 
     def look_ahead(self, all_ms: vec[i64]) -> None:
-        """Bring the entries from each millisecond on into the caches, for ``parts``, together."""
+        """Have the entries from each of these milliseconds on brought into the caches, together.
+
+        The stream is scattered, and its ``parts`` from there on are about to be read.
+        """
         self.index.look_ahead(all_ms)
 
     def _parts_back(self, start: tuple[int, int], end: tuple[int, int], count: int) -> list[Part]:

@@ -102,7 +102,11 @@ class FrozenGroup(NackKeeper):
             self._kept[place] = (nack.consumer, nack.delivery_ms, nack.count)
 
     def next_pending(self) -> Pending | None:
-        """Return a few hundred pending entries, in the order of claiming; None after the last."""
+        """Return the next few hundred pending entries; None after the last.
+
+        They come in the order in which they may be claimed: first the released, in the order of
+        their release, then the others by time of delivery.
+        """
         if not self._chunks:
             return None
         chunk = self._chunks.pop()

@@ -170,9 +170,11 @@ class Group(Freeable):
     ) -> list[Nack]:
         """Return up to ``most`` pending entries from ``start`` to ``end`` that are idle.
 
-        They are ``consumer``'s (None: any or no one's), and were delivered at ``latest_ms`` or
-        before, or released. Complexity: O(what is so idle) where that is little, else O(entries
-        met).
+        Args:
+            consumer: whose; None is all consumers', and the released ones.
+            latest_ms: they were delivered at this moment or before, or are released.
+
+        Complexity: O(what is idle for so long) where that is little, else O(entries met by ID).
         """
         pel = self.pel if consumer is None else consumer.pel
         if pel.size <= MOSTLY_IDLE:
@@ -255,7 +257,10 @@ class Group(Freeable):
         self.by_time.add(nack)
 
     def settle_times(self, now_ms: int, most: int) -> int:
-        """Set times later than now to now, as the clock was set back; return how many (``most``: more)."""
+        """Set times that are later than now to now, because the clock was set back.
+
+        Returns: how many pending entries that was; if ``most``, there may be more.
+        """
         for consumer in self.consumers.values():
             consumer.seen_ms = min(consumer.seen_ms, now_ms)
             consumer.active_ms = min(consumer.active_ms, now_ms)

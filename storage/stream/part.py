@@ -58,7 +58,10 @@ class Part:
 
 @mypyc_attr(acyclic=True)
 class Stretch:
-    """A run of which only the IDs count, with ``live`` entries and ``rank`` live ones before it."""
+    """A run of which only the IDs count.
+
+    ``rank`` is how many live entries of the stream stand before it, ``live`` how many it has.
+    """
 
     def __init__(self, run: Run, dead: bytearray | None, rank: int, live: int) -> None:
         self.run: Final = run

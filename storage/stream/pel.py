@@ -121,7 +121,10 @@ class Chunk:
         self.size += 1
 
     def pop(self, place: i64) -> i64:
-        """Take out the entry at a place, maybe the only one; return where the next is, or a hole."""
+        """Take out the entry at a place; return where the next one is then, or a hole before it.
+
+        When it was the only one, the chunk is of no use any more.
+        """
         self.size -= 1
         if not self.size:
             return len(self.slots)
@@ -588,7 +591,10 @@ class NacksByTime(_Chunks):
         self._order_anew()
 
     def revive(self) -> None:
-        """Put ``GONE`` entries back in order by time, last among equals: their IDs are used again."""
+        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again.
+
+        Among equals they come last, in the order in which they were found deleted.
+        """
         gone: list[Nack] = []
         while self.chunks and self.chunks[-1].last().order_ms == GONE:
             nack = self.chunks[-1].last()

@@ -31,7 +31,10 @@ def count_between(log: EntryLog, start: ID, end: ID) -> int:
 
 
 def share_by_rows(log: EntryLog, start: ID, end: ID, rows: int, most: int) -> list[Share]:
-    """Cut a range into the first ``most`` (0: all) shares of ``rows`` entries. O(log n) for each."""
+    """Cut a range into shares of ``rows`` entries, of which the last may have fewer.
+
+    The first ``most`` shares are returned; 0 is all. Complexity: O(log n) for each share.
+    """
     low, high = _ranks(log, start, end)
     finder = _Finder(log)
     shares: list[Share] = []
@@ -43,7 +46,10 @@ def share_by_rows(log: EntryLog, start: ID, end: ID, rows: int, most: int) -> li
 
 
 def share_evenly(log: EntryLog, start: ID, end: ID, parts: int) -> list[Share]:
-    """Cut a range into ``parts`` nonempty shares that differ by one at most. O(log n) for each."""
+    """Cut a range into ``parts`` shares that differ by one entry at most; none is empty.
+
+    Complexity: O(log n) for each share.
+    """
     low, high = _ranks(log, start, end)
     total = high - low
     parts = min(parts, total)

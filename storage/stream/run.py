@@ -112,7 +112,11 @@ _shared: Final = _Shared()
 
 
 def names_of(words: list[bytes], at: int) -> list[bytes]:
-    """Return the field names of ``words[at:]``, not to be changed: one list, cached, for equal ones."""
+    """Return the field names of the entry ``words[at:]``, not to be changed.
+
+    Streams whose entries have the same names share one list. So it is in the caches when the next
+    of them gets an entry.
+    """
     if not has_names(words, at, _shared.names):
         _shared.names = words[at::2]
     return _shared.names

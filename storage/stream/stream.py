@@ -45,7 +45,10 @@ class Stream(Contents):
         return 1 + len(self.index.blocks) + len(self.groups) + producers
 
     def free_some(self, most: int) -> bool:
-        """Free up to ``most`` blocks, or as much of groups and IDMP, unless it is being written out."""
+        """Free up to ``most`` blocks, or as much of what groups and IDMP hold.
+
+        A stream that is being written out is freed by the next to thaw it.
+        """
         if self.frozen is not None:
             self.frozen.abandon()
             return True

@@ -230,7 +230,10 @@ def _first_other(data: bytes | bytearray, at: int, end: int, passed: int) -> int
 
 
 def combine(operation: int, left: bytes, right: bytes) -> bytes:
-    """Combine two strings by ``AND``, ``OR``, ``XOR`` or ``AND_NOT``, the shorter one with zeros behind."""
+    """Combine two strings by ``AND``, ``OR``, ``XOR`` or ``AND_NOT``.
+
+    Behind the end of the shorter one there are zeros; the result is as long as the longer one.
+    """
     if not _COMPILED:
         return _combine_plainly(operation, left, right)
     common = min(len(left), len(right))
