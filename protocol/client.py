@@ -89,7 +89,7 @@ _KEPT_BYTES: Final = 64 * 1024  # what has been read is cut off the buffer when 
 
 
 class BadReply(Exception):
-    """The bytes are no valid reply to a request; the text says why."""
+    """The bytes are no valid reply; the text says why. Nothing more can be read then."""
 
 
 class ReplyError:
@@ -127,10 +127,7 @@ class ReplyReader:
         self._buffer += data
 
     def take(self) -> object | None:
-        """Return the next whole reply; None where more bytes are needed.
-
-        Raises: BadReply: then nothing more can be read.
-        """
+        """Return the next whole reply; None where more bytes are needed. Raises: BadReply."""
         while True:
             value = self._value()
             if value is None:

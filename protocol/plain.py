@@ -243,10 +243,7 @@ def take_words(chunk: bytes, words: list[bytes], most: int) -> tuple[i64, i64]:
 
 
 def _word(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
-    """Return where the word with its header at ``at`` starts and ends; the end is -1 if it is none.
-
-    ``size`` is the length of ``chunk``.
-    """
+    """Return where the word of the header at ``at`` starts and ends in ``size`` bytes; -1: none."""
     head = i64(read_i32_le(chunk, at))
     length: i64 = ((head >> 8) & 0xFF) - _ZERO
     second: i64 = ((head >> 16) & 0xFF) - _ZERO
@@ -288,10 +285,7 @@ def _is_same(chunk: bytes, at: i64, other: bytes, other_at: i64, width: i64) -> 
 
 
 def _number(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
-    """Return the number of a header line from ``at`` on, and the next line's start, or -1.
-
-    ``size`` is the length of ``chunk``.
-    """
+    """Return the number of a line at ``at`` in ``size`` bytes, and the next line's start, or -1."""
     first = at
     number: i64 = 0
     while at + 1 < size:

@@ -161,10 +161,7 @@ PIECE_BYTES: Final = 16 * 1024  # of a reply that are copied together, about
 
 
 def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
-    """Append the wire form of ``reply`` to ``out``, in pieces; return its length.
-
-    ``NO_REPLY`` has none.
-    """
+    """Append the wire form of ``reply``, none of ``NO_REPLY``, to ``out``; return its length."""
     if isinstance(reply, Packed):
         wire: bytes | None = reply.wire
     elif isinstance(reply, bytes):

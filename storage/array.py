@@ -1,22 +1,17 @@
 """An array: strings by index, an unsigned 64-bit number; only those that are set take room.
 
 Elements lie in pieces of 32. Most arrays are short: the array itself has the piece while there is
-one alone, and ``Slices`` has them from the second one on, until none is left.
-
-**Which slices there are.** ``Order`` has their numbers, and finds where to go on from any place.
-They stand in rows of up to 512 in a list. A number goes into the row that it belongs to; a row that
-is full is cut in two, and one that is empty goes. A first number alone has no row, because most
-arrays have one slice.
-
-A piece is 32 elements that lie next to each other, those of them that are there::
+one alone, and ``Slices`` has them from the second one on, until none is left. In a piece bit n of
+the number is set where the n-th element is there; a piece without elements is empty::
 
     which are there u32, packed strings
 
-Bit n of the number is set where the n-th element is there. A piece without elements is empty.
+Slices have 32 pieces each. A slice without elements is not there, so gaps cost next to nothing.
 
-The pieces of an array that has elements in more than one lie in slices of 32 pieces. A slice
-without elements is not there, and a piece without elements is empty, so gaps cost next to nothing.
-``Order`` finds the next slice behind a gap of any length.
+``Order`` has the numbers of the slices, and finds the next one behind a gap of any length. They
+stand in rows of up to 512 in a list. A number goes into the row that it belongs to; a row that is
+full is cut in two, and one that is empty goes. A first number alone has no row, because most arrays
+have one slice.
 
 A copy shares all slices. An array that is about to change a slice of another owner copies its 32
 references first. Both get a new name as an owner when a copy is made, so that from then on none of

@@ -1,18 +1,14 @@
 """Names in the order in which they are due, in a heap of which no row grows beyond a bound.
 
-A heap of ``bytes`` that begin with a number stands in rows, none of which grows beyond 512. The
-number has eight bytes, the highest first. So the bytes compare as their numbers do, and only those
-that are equal have to be compared whole.
-
-One list of them all would be moved in one piece when it grows, and copied in one piece. Rows are
-not: a copy shares them, and a heap copies a row that is not its own before it writes to it. A flag
-for each row says whose it is.
-
 A pair is one ``bytes``: eight bytes of a moment, highest first, and the name. So pairs compare as
-they are due, and no object stands for one besides. They make a heap. Another moment for a name is
-another pair, and the one before is stale: it is dropped when it comes up. When most pairs are
-stale, each new one has a few looked at, from the last to the first and round again, and the stale
-ones among them taken out. Nothing is ever done for all of them in one piece.
+they are due, those with equal moments as a whole, and no object stands for one besides. They make a
+heap, in rows of up to 512. One list of them all would be moved in one piece when it grows, and
+copied in one piece. Rows are not: a copy shares them, and a heap copies a row that is not its own
+before it writes to it. A flag for each row says whose it is.
+
+Another moment for a name is another pair, and the one before is stale: it is dropped when it comes
+up. When most pairs are stale, each new one has a few looked at, from the last to the first and
+round again, and the stale ones among them taken out. Nothing is ever done for all in one piece.
 """
 
 from __future__ import annotations

@@ -65,10 +65,7 @@ class PartDeadlines(DueOrder):
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Entry:
-    """A key with its value, as they are when this is made; ``storage.faces`` knows what a value is.
-
-    What changes a key is asked of its keyspace.
-    """
+    """A key with its value, as they are when this is made; changes are asked of its keyspace."""
 
     def __init__(self, table: KeyTable, key: bytes, value: object) -> None:
         self.key: Final = key

@@ -11,7 +11,7 @@ too large, or was changed since. Packed strings lose what RESP has around them, 
 
 A key in a record costs some four bytes, where a key and a value that are objects cost ninety more.
 Reading a string makes one object, as large as the string. All other values are written into where
-they are, so the table takes one out of its record before anybody may have it.
+they are, so the table takes one out of its record before it hands it out.
 """
 
 from __future__ import annotations

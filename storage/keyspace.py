@@ -138,10 +138,7 @@ class Keyspace:
         return value
 
     def _expired_value(self, key: bytes, now_ms: i64) -> object | None:
-        """Return the value of an expired or missing key, if expired keys stay for now.
-
-        Else the key is removed, unless it is hidden.
-        """
+        """Return the value of an expired key if expiry is off; else remove it, unless hidden."""
         slot = self.table.find(key)
         if slot == NO_SLOT:
             return None

@@ -15,7 +15,7 @@ from mypy_extensions import trait
 from headrace.storage.value import Value
 
 AA: Final = b"AA"  # what records of regions begin with, except those of entries
-# Behind it, what is said of a file: how its records count, who writes it, that it came to its end.
+# Behind it, what is said of a file: how its records count, its writer, that it came to its end.
 FROM: Final = b"FROM"
 FILE: Final = b"FILE"
 CLOSED: Final = b"CLOSED"

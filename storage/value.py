@@ -1,9 +1,8 @@
 """The face of every value: all that the server asks of one without knowing its type.
 
-Parts of values that expire by themselves, whatever keys and databases their values move to.
-
-A part is looked at when its second has come and not before. ``Expiring`` knows neither what a part
-is nor what expires of it: its owner does.
+Parts of values may expire by themselves, whatever keys and databases their values move to. A part
+is looked at when its second has come and not before. ``Expiring`` knows neither what a part is nor
+what expires of it: its owner does.
 
 A type is a class that answers every question here; mypy refuses to make an object of one that
 leaves a question open. Strings are the exception: they stand in the keyspace as plain ``bytes``,

@@ -47,11 +47,7 @@ PLAIN_THRESHOLD: Final = PlainThreshold()
 
 
 class NodeLimits:
-    """The limits on the size of a node.
-
-    Args:
-        fill: ``list-max-listpack-size``: how many elements, or below 0 which of five sizes.
-    """
+    """The limits of a node: ``fill`` is the number of elements, or below 0 one of five sizes."""
 
     def __init__(self, fill: int) -> None:
         self.fill: Final = fill

@@ -70,7 +70,6 @@ class Row:
     """Elements in order.
 
     Attributes:
-        count: how many elements there are.
         is_listpack: Redis has them in one listpack, whatever their number; ``grow`` and ``shrink``
             say when.
         limits: of its nodes, once it is no listpack; they never change.

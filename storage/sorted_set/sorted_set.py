@@ -375,11 +375,7 @@ class SortedSet(Collection):
     def span_of_scores(
         self, low: float, above: bool, high: float, inclusive: bool, skipped: i64, most: i64
     ) -> Span:
-        """Return up to ``most`` members from one score on up to another one.
-
-        ``above`` leaves out members of the lower score, ``inclusive`` takes those of the higher.
-        So many at the beginning are ``skipped``.
-        """
+        """Return up to ``most`` members between scores, as ``Tree.span_of_scores`` does."""
         rep = self.rep
         if isinstance(rep, Large):
             return rep.tree.span_of_scores(low, above, high, inclusive, skipped, most)

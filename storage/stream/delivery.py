@@ -27,7 +27,7 @@ from headrace.storage.stream.stream import Stream
 
 
 class Lookup:
-    """Finds the entries of ``nacks``, in the order of their IDs, in a log that does not grow then."""
+    """Finds the entries of ``nacks``, in the order of their IDs; ``log`` must not grow then."""
 
     def __init__(self, log: EntryLog, nacks: list[Nack]) -> None:
         self._log: Final = log

@@ -160,7 +160,6 @@ class Producer:
     """The iids of one producer.
 
     Attributes:
-        count: how many there are.
         sought: the place in the table at which ``find`` ended last.
         due_s: the second in which ``Expiring`` looks at it, ``NOT_DUE`` when it does not.
         shared: a frozen map reads it too, and has to keep it before it changes.
@@ -447,7 +446,7 @@ class Producer:
 
 @trait
 class ProducerKeeper:
-    """Is told by an IDMP map of changes of its producers."""
+    """Gets reports from an IDMP map of changes of its producers."""
 
     def keep(self, producer: Producer) -> None:
         """Keep a producer as it is, because it is about to change."""
@@ -522,10 +521,7 @@ class IdmpMap(Freeable, Owner):
         return last
 
     def records(self) -> Iterator[Record]:
-        """Yield (pid, iid, ms, seq, added_ms) of all iids, oldest first within each producer.
-
-        Recording the same in this order makes an equal map. Nothing may change meanwhile.
-        """
+        """Yield all iids as ``Contents.idmp_records`` does; nothing may change meanwhile."""
         for pid, producer in self.producers.items():
             for iid, ms, seq, added_ms in producer.records():
                 yield pid, iid, ms, seq, added_ms

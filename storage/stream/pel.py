@@ -508,9 +508,8 @@ def _without(chunks: list[Chunk], consumer: Holder) -> list[Chunk]:
 class NacksByTime(_Chunks):
     """Pending entries in the order in which they may be claimed.
 
-    Attributes:
-        shared: None, or the id() of chunks that a frozen group reads, too: such a chunk is
-            replaced by a copy before it changes.
+    ``shared`` is None, or has the id() of chunks that a frozen group reads, too: such a chunk is
+    replaced by a copy before it changes.
     """
 
     def __init__(self) -> None:
@@ -637,7 +636,7 @@ class NacksByTime(_Chunks):
 
 @trait
 class NackKeeper:
-    """Is told by a group of changes of its pending entries."""
+    """Gets reports from a group of changes of its pending entries."""
 
     def keep(self, nack: Nack) -> None:
         """Keep a pending entry as it is, because it is about to change."""

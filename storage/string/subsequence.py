@@ -72,10 +72,7 @@ def text_of(first: bytes, matches: list[Match]) -> bytes:
 
 
 class _Rows:
-    """The rows of the table of two strings; ``length`` is the last number of the last row.
-
-    ``keep`` is given if they are to be walked.
-    """
+    """The rows of the table, kept to be walked if ``keep``; ``length`` is its last number."""
 
     def __init__(self, first: bytes, second: bytes, keep: bool) -> None:
         self._of_first: Final = len(first) <= len(second)
