@@ -120,7 +120,7 @@ _GREATEST_POWER: Final = 308
 
 
 def parse_double(word: bytes) -> float:
-    """Return the number, maybe infinite, that ``word`` spells in decimal or behind ``0x``; or NaN."""
+    """Return the decimal or ``0x`` number of ``word``, maybe infinite; not a number for others."""
     value = _plain(word, 0)
     if not isnan(value):
         return value

@@ -211,7 +211,7 @@ class TimedPiece(Timed):
         return Reading(count, [out.getvalue()])
 
     def rows(self) -> list[tuple[bytes, bytes, int]]:
-        """Fields, values and deadlines, those that have passed included."""
+        """Return fields, values and deadlines, those that have passed included."""
         found: list[tuple[bytes, bytes, int]] = []
         piece = self.piece
         at = small.HEAD

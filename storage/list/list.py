@@ -387,7 +387,7 @@ class List(Collection):
         rep.insert(index, string, after)
 
     def expect(self, string: bytes, limits: NodeLimits) -> None:
-        """Make room for an element that may come; Redis does so even if it does not."""
+        """Make room for an element that may come; Redis does so even if none comes."""
         rep = self.rep
         if isinstance(rep, bytes):
             if self._stays_small(rep, len(string), 1, limits):

@@ -72,7 +72,7 @@ class Row:
     Attributes:
         is_listpack: Redis has them in one listpack, whatever their number; ``grow`` and ``shrink``
             say when.
-        limits: of its nodes, once it is no listpack; they never change.
+        limits: of its nodes, once it is no listpack.
         base: the position of the first element.
         left: the first elements, the last of them first; right: the last ones.
         pieces: the others, a piece for each node, which ``piece`` makes wide; those before ``low``

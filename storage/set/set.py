@@ -155,10 +155,7 @@ class Set(Collection):
         return found
 
     def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
-        """Add pieces, as ``pieces`` has them, to ``found``; return the next cursor.
-
-        The cursor 0 begins, and is the end. A small set is added at once.
-        """
+        """Add pieces, a small set's at once, to ``found``; return the next cursor; 0: the end."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.scan(cursor, least, found)

@@ -284,7 +284,7 @@ def _living(run: Run, dead: bytearray) -> Run:
 
 @trait
 class BlockKeeper:
-    """Gets reports from a stream of changes of its blocks, and of its end; as frozen streams do."""
+    """Gets reports from a stream of changes of its blocks, and of its end: a frozen stream."""
 
     def keep(self, block: Block) -> None:
         """Keep a sealed block as it is, because it is about to change."""

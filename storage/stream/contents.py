@@ -75,10 +75,7 @@ class Contents(EntryLog):
             yield from self.idmp.records()
 
     def limit_idmp(self, duration_s: int, maxsize: int) -> IdmpMap | None:
-        """Set the limits of the IDMP map, which is empty then, unless they were the same before.
-
-        Returns: the map that is no longer in use, to be freed.
-        """
+        """Set the IDMP limits; if they change, empty the map and return the old one, to free it."""
         if duration_s == self.idmp_duration_s and maxsize == self.idmp_maxsize:
             return None
         self.idmp_duration_s = duration_s

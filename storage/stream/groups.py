@@ -285,7 +285,7 @@ class Group(Freeable):
         self.by_time.add(nack)
 
     def drop(self, nack: Nack) -> None:
-        """End that an entry is pending: it was acknowledged, or is gone."""
+        """Take an entry out of the pending ones, because it was acknowledged, or is gone."""
         self.pel.locate(nack, self.pel)
         self._drop_found(nack)
 
