@@ -1,1 +1,1 @@
-"""What we owe to Redis: error texts, kinds of parameters, patterns, numbers, documentation."""
+"""Compatibility with Redis: error texts, kinds of parameters, patterns, numbers, documentation."""

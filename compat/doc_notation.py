@@ -1,4 +1,4 @@
-"""How a command is documented, and the notation its arguments are written in.
+"""The documentation of a command, and the notation of its arguments.
 
 The arguments of a command are a tree; one line of text, close to how a manual prints a command,
 holds it whole:
@@ -52,7 +52,7 @@ class Argument:
 
 
 class Doc:
-    """What COMMAND DOCS says of a command besides its subcommands.
+    """The documentation of a command, as COMMAND DOCS says it, besides its subcommands.
 
     Args:
         group: the chapter of the manual it belongs to.
@@ -81,14 +81,14 @@ class Doc:
         self._arguments: list[Argument] | None = None
 
     def arguments(self) -> list[Argument]:
-        """The tree of arguments, read from ``syntax`` when first asked for."""
+        """Return the tree of arguments, read from ``syntax`` when first asked for."""
         if self._arguments is None:
             self._arguments = parse(self.syntax)
         return self._arguments
 
 
 def parse(syntax: str) -> list[Argument]:
-    """Read a line of the notation; raises ValueError where it is not well formed."""
+    """Read a line of the notation. Raises: ValueError: it is not well formed."""
     words = _WORDS.findall(syntax)
     if "".join(words) != "".join(syntax.split()):
         raise ValueError(f"stray characters in syntax: {syntax}")
@@ -96,7 +96,7 @@ def parse(syntax: str) -> list[Argument]:
 
 
 def render(arguments: list[Argument]) -> str:
-    """The arguments as a manual prints them, such as ``key [EX seconds | KEEPTTL]``."""
+    """Return the arguments as a manual prints them, such as ``key [EX seconds | KEEPTTL]``."""
     return " ".join([_shown(argument) for argument in arguments])
 
 
@@ -122,8 +122,6 @@ def _shown(argument: Argument) -> str:
 
 
 class _Reader:
-    """Reads arguments from the words of one line, left to right."""
-
     def __init__(self, words: list[str]) -> None:
         self.words: Final = words
         self.at = 0
@@ -140,7 +138,6 @@ class _Reader:
         return word
 
     def skip(self, word: str) -> bool:
-        """Step over ``word`` if it comes next."""
         if self.peek() != word:
             return False
         self.at += 1

@@ -26,12 +26,12 @@ TOO_MANY_FILES: Final = b"ERR too many open files: the first use of this command
 
 
 def c_text(word: bytes) -> bytes:
-    """A word as C prints it: none of it from a NUL on."""
+    """Return a word as C prints it: none of it from a NUL on."""
     return word.partition(b"\0")[0]
 
 
 def wrong_arity(full_name: bytes) -> bytes:
-    """For a command, or ``container|subcommand``, called with too few or too many words."""
+    """Return the error for a command, or ``container|subcommand``, with a wrong number of words."""
     return b"ERR wrong number of arguments for '%b' command" % full_name
 
 
@@ -87,7 +87,7 @@ NOT_IN_SUBSCRIBER: Final = (
 
 
 def unknown_command(argv: list[bytes]) -> bytes:
-    """For a name that is no command, with the first of its arguments if it has any."""
+    """Return the error for a name that is no command, with the first of its arguments, if any."""
     if len(argv) == 1:
         return b"ERR unknown command '%b'" % _shortened(argv[0], 128)
     shown = b""
@@ -102,17 +102,17 @@ def unknown_command(argv: list[bytes]) -> bytes:
 
 
 def _shortened(word: bytes, most: int) -> bytes:
-    """A word as C prints it into an error: so many bytes of it, and none from a NUL on."""
+    """Return a word as C prints it into an error: so many bytes of it, and none from a NUL on."""
     return c_text(word[:most])
 
 
 def unknown_subcommand(container: bytes, word: bytes) -> bytes:
-    """For a word that is no subcommand of its container."""
+    """Return the error for a word that is no subcommand of its container."""
     return b"ERR unknown subcommand '%b'. Try %b HELP." % (_shortened(word, 128), container.upper())
 
 
 def bad_subcommand(container: bytes, word: bytes) -> bytes:
-    """For a subcommand whose own arguments do not fit."""
+    """Return the error for a subcommand whose own arguments do not fit."""
     return b"ERR unknown subcommand or wrong number of arguments for '%b'. Try %b HELP." % (
         _shortened(word, 128),
         container.upper(),
@@ -123,12 +123,12 @@ CONFIG_NO_FILE: Final = b"ERR The server is running without a config file"
 
 
 def config_unknown(name: bytes) -> bytes:
-    """For CONFIG SET of a parameter that there is not."""
+    """Return the error for CONFIG SET of an unknown parameter."""
     return b"ERR Unknown option or number of arguments for CONFIG SET - '%b'" % c_text(name)
 
 
 def config_set_failed(name: bytes, reason: bytes) -> bytes:
-    """For CONFIG SET that changed nothing because of one parameter; the reason may be empty."""
+    """Return the error for CONFIG SET that one parameter stopped; the reason may be empty."""
     line = b"ERR CONFIG SET failed (possibly related to argument '%b')" % name
     return b"%b - %b" % (line, reason) if reason else line
 
@@ -217,7 +217,7 @@ ONLY_FOR_GROUPS: Final = (
 
 
 def not_for_groups(text: bytes) -> bytes:
-    """For ``$`` or ``+`` as an ID of XREADGROUP."""
+    """Return the error for ``$`` or ``+`` as an ID of XREADGROUP."""
     return (
         b"ERR The %b ID is meaningless in the context of XREADGROUP: you want to read the history "
         b"of this consumer by specifying a proper ID, or use the > ID to get new messages. "
@@ -276,12 +276,12 @@ INVALID_EXPIRE: Final = b"ERR invalid expire time in '%b' command"
 
 
 def without_line_end(text: bytes) -> bytes:
-    """A text without the line breaks at its end."""
+    """Return a text without the line breaks at its end."""
     return text.rstrip(b"\r\n")
 
 
 def unsupported_option(option: bytes) -> bytes:
-    """For a word that EXPIRE and its kin do not know; a line does not end in line breaks."""
+    """Return the error for an unknown option of EXPIRE, without line breaks at its end."""
     return b"ERR Unsupported option %b" % without_line_end(option)
 
 
@@ -335,7 +335,7 @@ EXEC_ABORTED: Final = b"EXECABORT Transaction discarded because of previous erro
 
 
 def exec_refused(line: bytes) -> bytes:
-    """For EXEC that was not run for the reason in another error line."""
+    """Return the error for EXEC that was not run for the reason in another error line."""
     return b"EXECABORT Transaction discarded because of: " + line.removeprefix(b"ERR ")
 
 
@@ -389,7 +389,7 @@ SWITCHING_OPT: Final = _SWITCHING_TRACKING % b"OPTIN/OPTOUT mode"
 
 
 def overlapping_prefixes(prefix: bytes, other: bytes, is_there: bool) -> bytes:
-    """For a prefix of CLIENT TRACKING that begins with another one, or the other way round."""
+    """Return the error for a prefix of CLIENT TRACKING that begins with another, or vice versa."""
     which = b"an existing" if is_there else b"another provided"
     return (
         b"ERR Prefix '%b' overlaps with %b prefix '%b'. Prefixes for a single client must not "
@@ -512,32 +512,32 @@ BAD_PROTOCOL_TYPE: Final = (
 
 
 def bad_hello_option(word: bytes) -> bytes:
-    """For a word that HELLO does not know, or that lacks what must follow it."""
+    """Return the error for a word that HELLO does not know, or that lacks what must follow it."""
     return b"ERR Syntax error in HELLO option '%b'" % c_text(word)
 
 
 def unknown_client_type(word: bytes) -> bytes:
-    """For a TYPE that no client can have."""
+    """Return the error for a TYPE that no client can have."""
     return b"ERR Unknown client type '%b'" % c_text(word)
 
 
 def no_such_user(name: bytes) -> bytes:
-    """For a USER that there is not."""
+    """Return the error for an unknown USER."""
     return b"ERR No such user '%b'" % c_text(name)
 
 
 def unknown_client_attribute(word: bytes) -> bytes:
-    """For an attribute that CLIENT SETINFO does not know."""
+    """Return the error for an attribute that CLIENT SETINFO does not know."""
     return b"ERR Unrecognized option '%b'" % c_text(word)
 
 
 def bad_client_attribute(word: bytes) -> bytes:
-    """For a value that CLIENT SETINFO cannot take."""
+    """Return the error for a value that CLIENT SETINFO cannot take."""
     return b"ERR %b cannot contain spaces, newlines or special characters." % c_text(word)
 
 
 def no_latency_samples(event: bytes) -> bytes:
-    """For LATENCY GRAPH of an event that was never slow."""
+    """Return the error for LATENCY GRAPH of an event that was never slow."""
     return b"ERR No samples available for event '%b'" % c_text(event)
 
 
@@ -565,22 +565,22 @@ XNACK_IDS_EXPECTED: Final = b"ERR syntax error, expected IDS keyword"
 
 
 def no_such_group(group: bytes, key: bytes) -> bytes:
-    """For a key that is there without the group asked for."""
+    """Return the error for a key that is there without the group asked for."""
     return b"NOGROUP No such consumer group '%b' for key name '%b'" % (c_text(group), c_text(key))
 
 
 def no_key_or_group(key: bytes, group: bytes) -> bytes:
-    """For a command that needs a key with a group and does not say which is missing."""
+    """Return the error for a missing key or group, without saying which."""
     return b"NOGROUP No such key '%b' or consumer group '%b'" % (c_text(key), c_text(group))
 
 
 def unrecognized_xclaim_option(word: bytes) -> bytes:
-    """For a word after the IDs of XCLAIM that is none of its options."""
+    """Return the error for a word after the IDs of XCLAIM that is none of its options."""
     return b"ERR Unrecognized XCLAIM option '%b'" % c_text(word)
 
 
 def unrecognized_xnack_option(word: bytes) -> bytes:
-    """For a word of XNACK that is none of its options."""
+    """Return the error for a word of XNACK that is none of its options."""
     return b"ERR Unrecognized XNACK option '%b'" % c_text(word)
 
 
@@ -634,7 +634,7 @@ AA_LEFT_OUT: Final = (
 
 
 def aa_version(region: int, version: int, other: int, lowest: int) -> bytes:
-    """For two regions of which one is too old for the other."""
+    """Return the error for two regions of which one is too old for the other."""
     return (
         b"AAVERSION region %d speaks version %d of the exchange, and region %d none below %d: "
         b"region %d has to be upgraded" % (region, version, other, lowest, region)
@@ -642,7 +642,7 @@ def aa_version(region: int, version: int, other: int, lowest: int) -> bytes:
 
 
 def aa_unaware(name: bytes, version: int, region: int) -> bytes:
-    """For who asks for something that not all regions would understand."""
+    """Return the error for a request that not all regions would understand."""
     return (
         b"AAVERSION region %d has to be upgraded before: it has not said that it knows AA %b, of "
         b"version %d" % (region, name, version)
@@ -650,17 +650,17 @@ def aa_unaware(name: bytes, version: int, region: int) -> bytes:
 
 
 def aa_twin(origin: bytes) -> bytes:
-    """For one of two lives under the same name."""
+    """Return the error for one of two lives under the same name."""
     return b"AATWIN there is another %b" % origin
 
 
 def aa_forgotten(region: int, epoch: int) -> bytes:
-    """For a region that takes part no more."""
+    """Return the error for a region that takes part no more."""
     return b"AAFORGOTTEN region %d has been forgotten up to epoch %d" % (region, epoch)
 
 
 def aa_ahead(origin: bytes, number: int) -> bytes:
-    """For who knows more of a region than that does itself."""
+    """Return the error for a peer that knows more of a region than that does itself."""
     return b"AAAHEAD %b has %d records: whoever knows more has them of a life before" % (
         origin,
         number,
@@ -668,17 +668,17 @@ def aa_ahead(origin: bytes, number: int) -> bytes:
 
 
 def group_moved(region: int) -> bytes:
-    """For readers of a group that is read in another region."""
+    """Return the error for readers of a group that is read in another region."""
     return b"AAMOVED group reads in region %d" % region
 
 
 def aa_behind(origin: bytes, number: int) -> bytes:
-    """For who asks for records that the log does not hold any more."""
+    """Return the error for a request for records that the log does not hold any more."""
     return b"AABEHIND the log of %b begins with %d: a full copy is needed" % (origin, number)
 
 
 def aa_malformed(reason: bytes) -> bytes:
-    """For words of another region that mean nothing."""
+    """Return the error for words of another region that mean nothing."""
     return b"ERR malformed: %b" % reason
 
 

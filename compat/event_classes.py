@@ -77,7 +77,7 @@ _BITS: Final[dict[int, int]] = {
 
 
 def flags_of(letters: bytes) -> int | None:
-    """The bits of ``letters``; None when one means nothing."""
+    """Return the bits of ``letters``; None when one means nothing."""
     flags = 0
     for letter in letters:
         bit = _BITS.get(letter)
@@ -88,7 +88,7 @@ def flags_of(letters: bytes) -> int | None:
 
 
 def letters_of(flags: int) -> bytes:
-    """The letters of ``flags``, as Redis shows them."""
+    """Return the letters of ``flags``, as Redis shows them."""
     if flags & ALL_CLASSES == ALL_CLASSES:
         shown = b"A"
     else:

@@ -35,7 +35,7 @@ _TEXT_DIGITS: Final = 10
 
 
 def spread(number: i64) -> i64:
-    """A number of up to 28 bits with a 0 before each of them."""
+    """Return a number of up to 28 bits with a 0 before each of them."""
     number = (number | number << 16) & 0x0000FFFF0000FFFF
     number = (number | number << 8) & 0x00FF00FF00FF00FF
     number = (number | number << 4) & 0x0F0F0F0F0F0F0F0F
@@ -44,7 +44,7 @@ def spread(number: i64) -> i64:
 
 
 def _gathered(number: i64) -> i64:
-    """Every second bit of 54, the lowest one first."""
+    """Return every second bit of 54, the lowest one first."""
     number &= 0x15555555555555
     number = (number | number >> 1) & 0x33333333333333
     number = (number | number >> 2) & 0x0F0F0F0F0F0F0F
@@ -54,7 +54,7 @@ def _gathered(number: i64) -> i64:
 
 
 def _squeezed(number: i64) -> i64:
-    """Every second bit of 32, the lowest one first."""
+    """Return every second bit of 32, the lowest one first."""
     number &= 0x55555555
     number = (number | number >> 1) & 0x33333333
     number = (number | number >> 2) & 0x0F0F0F0F
@@ -63,7 +63,6 @@ def _squeezed(number: i64) -> i64:
 
 
 def _encode(longitude: float, latitude: float, steps: i64, latitude_max: float) -> i64:
-    """The bits of a place, ``steps`` for each of its coordinates."""
     power = _POWERS[steps]
     latitude_part = (latitude + latitude_max) / (latitude_max + latitude_max) * power
     longitude_part = (longitude + LONGITUDE_MAX) / _WIDTH * power
@@ -71,12 +70,12 @@ def _encode(longitude: float, latitude: float, steps: i64, latitude_max: float) 
 
 
 def score_of(longitude: float, latitude: float) -> int:
-    """The score of a place, which is between the bounds."""
+    """Return the score of a place, which is between the bounds."""
     return int(_encode(longitude, latitude, STEPS, LATITUDE_MAX))
 
 
 def place_of(score: float) -> tuple[float, float]:
-    """Return where a score is, the middle of its box: longitude and latitude."""
+    """Return the place of a score, the middle of its box: longitude and latitude."""
     north: i64 = 0
     east: i64 = 0
     if 0 <= score < _SPREAD_MAX:
@@ -98,14 +97,12 @@ def place_of(score: float) -> tuple[float, float]:
 
 
 def _between(coordinate: float, most: float) -> float:
-    """A coordinate, or the bound that it is beyond."""
     if coordinate > most:
         return most
     return max(coordinate, -most)
 
 
 def _halves(score: float) -> tuple[i64, i64]:
-    """The lower and the upper 32 bits of a score."""
     if 0 <= score < _PLAIN_MAX:
         bits: i64 = i64(score)
         return bits & 0xFFFFFFFF, bits >> 32
@@ -114,14 +111,14 @@ def _halves(score: float) -> tuple[i64, i64]:
 
 
 def _as_word(score: float) -> int:
-    """A double as an unsigned number of 64 bits, as processors turn one into the other."""
+    """Return a double as an unsigned number of 64 bits, converted as processors do it."""
     if -(2.0**63) <= score < 2.0**64:
         return int(score) & 0xFFFFFFFFFFFFFFFF
     return 0 if score > 0 else 1 << 63
 
 
 def text_of(score: float) -> bytes:
-    """The geohash that others write for the place of a score: eleven letters and digits."""
+    """Return the common geohash of the place of a score: eleven letters and digits."""
     longitude, latitude = place_of(score)
     bits = int(_encode(longitude, latitude, STEPS, 90.0))
     found = bytearray()
@@ -136,8 +133,9 @@ def _north_distance_m(latitude: float, other: float) -> float:
 
 
 def distance_m(longitude: float, latitude: float, to_longitude: float, to_latitude: float) -> float:
-    """How far it is from one place to another on a sphere, in metres; not a number where rounding
-    makes it longer than half around.
+    """Return the distance of two places on a sphere, in metres.
+
+    It is not a number where rounding makes it longer than half around.
     """
     east = sin((to_longitude * _RADIANS - longitude * _RADIANS) / 2)
     if east == 0.0:
@@ -147,10 +145,9 @@ def distance_m(longitude: float, latitude: float, to_longitude: float, to_latitu
 
 
 def _chord(latitude: float, to_latitude: float, east: float) -> float:
-    """The square of half the distance through the earth, whose radius is 1 here.
+    """Return the square of half the distance through the earth, whose radius is 1 here.
 
-    Args:
-        east: the sine of half the difference of the longitudes.
+    ``east`` is the sine of half the difference of the longitudes.
     """
     from_radians = latitude * _RADIANS
     to_radians = to_latitude * _RADIANS
@@ -159,13 +156,9 @@ def _chord(latitude: float, to_latitude: float, east: float) -> float:
 
 
 class Shape:
-    """What is searched: a circle or a box around a point.
+    """The searched area: a circle of ``radius_m``, or if that is below 0 a box, around a point.
 
-    Attributes:
-        longitude, latitude: of the point.
-        radius_m: of the circle; below 0 for a box.
-        width_m, height_m: of the box.
-        box_scores: how many scores each of ``boxes`` has.
+    ``box_scores`` is how many scores each of ``boxes`` has.
     """
 
     def __init__(self) -> None:
@@ -200,7 +193,7 @@ class Shape:
         return chord <= self._outside and self.distance_m(longitude, latitude) <= self.radius_m
 
     def distance_m(self, longitude: float, latitude: float) -> float:
-        """Return how far a place is from the point."""
+        """Return the distance of a place from the point, in metres."""
         return distance_m(self.longitude, self.latitude, longitude, latitude)
 
     def _is_in_box(self, longitude: float, latitude: float) -> bool:
@@ -211,7 +204,7 @@ class Shape:
         return self.distance_m(longitude, latitude) >= 0
 
     def boxes(self) -> vec[i64]:
-        """The least score of each of the boxes that cover it.
+        """Return the least score of each of the boxes that cover it.
 
         None is there twice in a row, and they are in the order in which Redis walks them.
         """
@@ -257,7 +250,6 @@ class Shape:
 
 
 def _steps(reach_m: float, latitude: float) -> i64:
-    """Return how many bits name boxes of about the size of what is searched."""
     if reach_m == 0:
         return STEPS
     steps: i64 = 1
@@ -273,7 +265,7 @@ def _steps(reach_m: float, latitude: float) -> i64:
 
 
 class _Area:
-    """What lies between bounds of both coordinates, and the boxes that cover it.
+    """The area between bounds of both coordinates, and the boxes that cover it.
 
     A box is named by two numbers: how many boxes lie west of it, and how many south of it.
     """
@@ -306,7 +298,7 @@ class _Area:
         )
 
     def needed(self) -> vec[i64]:
-        """The least scores of those nine boxes that have a part of it, as far as is looked at."""
+        """Return the least scores of those nine boxes that have a searched part of it."""
         # Which rows and columns the centre has already.
         spared = self._steps >= 2
         no_south = spared and self._latitude(self._y) < self._south
@@ -330,7 +322,7 @@ class _Area:
         return found
 
     def _moved(self, number: i64, by: i64) -> i64:
-        """The number of the box beside one; the last one and the first one are neighbours.
+        """Return the number of the box beside one; the last one and the first one are neighbours.
 
         At the greatest coordinates there is a bit too many, which goes with the first step.
         """
@@ -340,11 +332,9 @@ class _Area:
         return (spread(y) | spread(x) << 1) << (_SCORE_BITS - 2 * self._steps)
 
     def _latitude(self, number: i64) -> float:
-        """The southern end of a box."""
         return -LATITUDE_MAX + (float(number) / self._power) * _HEIGHT
 
     def _longitude(self, number: i64) -> float:
-        """The western end of a box."""
         return -LONGITUDE_MAX + (float(number) / self._power) * _WIDTH
 
 

@@ -38,7 +38,7 @@ def matches(pattern: bytes, text: bytes, ignore_case: bool = False) -> bool:
 
 
 def compiled(pattern: bytes, ignore_case: bool = False) -> Glob:
-    """The ``Glob`` of a pattern, remembered for a while unless it is long."""
+    """Return the ``Glob`` of a pattern, remembered for a while unless it is long."""
     if len(pattern) > REMEMBERED_BYTES:
         return Glob(pattern, ignore_case)
     return _remembered(pattern, ignore_case)
@@ -80,7 +80,7 @@ class Segment:
         return True
 
     def find(self, text: bytes, folded: bytes, start: int, end: int) -> int:
-        """The end of the first place in ``start`` to ``end`` where the segment fits, or -1."""
+        """Return the end of the first place from ``start`` to ``end`` that it fits, or -1."""
         if self.is_literal:
             found = folded.find(self.literal, start, end)
             return found if found < 0 else found + self.size
@@ -97,7 +97,7 @@ class Segment:
         return -1
 
     def _mask(self, char: int, folded: int) -> int:
-        """The places that take ``char``, as bits, the first place lowest."""
+        """Return the places that take ``char``, as bits, the first place lowest."""
         bits = bytearray()
         for place in reversed(self._places):
             taken = place == folded if isinstance(place, int) else bool(place[char])
@@ -147,8 +147,6 @@ class Glob:
 
 
 class _Reader:
-    """Cuts a pattern into segments."""
-
     def __init__(self, pattern: bytes, ignore_case: bool) -> None:
         self._pattern: Final = pattern
         self._ignore_case: Final = ignore_case
@@ -156,7 +154,7 @@ class _Reader:
         self._classes: dict[bytes, bytes] = {}  # equal classes share one table
 
     def segments(self) -> list[Segment]:
-        """All segments; there is one more than there are runs of stars."""
+        """Return all segments; there is one more than there are runs of stars."""
         pattern = self._pattern
         size = len(pattern)
         found: list[Segment] = []
@@ -182,7 +180,6 @@ class _Reader:
         return found
 
     def _class(self) -> bytes:
-        """The table of the class whose ``[`` has been read."""
         pattern = self._pattern
         size = len(pattern)
         negated = pattern[self._position : self._position + 1] == b"^"

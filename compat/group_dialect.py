@@ -44,11 +44,7 @@ def is_translated(argv: list[bytes]) -> bool:
 
 
 def read_group(argv: list[bytes]) -> list[bytes]:
-    """XREAD-GROUP as XREADGROUP.
-
-    Raises:
-        CommandError: an option is unknown, GROUP or NAME is missing.
-    """
+    """Return XREAD-GROUP as XREADGROUP. Raises: CommandError: a bad option, no GROUP or NAME."""
     group: bytes | None = None
     name: bytes | None = None
     options: list[bytes] = []
@@ -82,7 +78,7 @@ def read_group(argv: list[bytes]) -> list[bytes]:
 
 
 def read_group_keys(argv: list[bytes]) -> list[int]:
-    """The indexes of the keys of XREAD-GROUP; none where it is not well formed."""
+    """Return the indexes of the keys of XREAD-GROUP; none where it is not well formed."""
     at = 1
     while at < len(argv):
         word = argv[at].lower()
@@ -99,10 +95,9 @@ def read_group_keys(argv: list[bytes]) -> list[int]:
 
 
 def ack(argv: list[bytes]) -> list[bytes]:
-    """XACK without the consumer before its IDs; unchanged where the third word can be an ID.
+    """Return XACK without the consumer before its IDs, unless the third word can be an ID.
 
-    A word that stands for an ID elsewhere is not taken for a consumer either: it is refused as an
-    ID.
+    A word that stands for an ID elsewhere is no consumer either: it is refused as an ID.
     """
     if len(argv) > 4 and argv[3] not in _SPECIAL_IDS and parse_id(argv[3]) is None:
         return [*argv[:3], *argv[4:]]
@@ -110,32 +105,32 @@ def ack(argv: list[bytes]) -> list[bytes]:
 
 
 def get_pending(argv: list[bytes]) -> list[bytes]:
-    """XGROUP GET-PENDING as XPENDING with a range."""
+    """Return XGROUP GET-PENDING as XPENDING with a range."""
     return [b"XPENDING", *argv[2:]]
 
 
 def pending_row(entry_id: bytes, consumer: bytes, idle_ms: int, deliveries: int) -> list[object]:
-    """A pending entry as XGROUP GET-PENDING shows it: seconds idle, not milliseconds."""
+    """Return a pending entry as XGROUP GET-PENDING shows it: seconds idle, not milliseconds."""
     return [entry_id, consumer, idle_ms // 1000, deliveries]
 
 
 def claim(argv: list[bytes]) -> list[bytes]:
-    """XGROUP CLAIM as XCLAIM that answers with IDs."""
+    """Return XGROUP CLAIM as XCLAIM that answers with IDs."""
     return [b"XCLAIM", *argv[2:], b"JUSTID"]
 
 
 def consumers(argv: list[bytes]) -> list[bytes]:
-    """XGROUP CONSUMERS as XINFO CONSUMERS."""
+    """Return XGROUP CONSUMERS as XINFO CONSUMERS."""
     return [b"XINFO", b"CONSUMERS", *argv[2:]]
 
 
 def destroy(argv: list[bytes]) -> list[bytes]:
-    """XGROUP DEL as XGROUP DESTROY."""
+    """Return XGROUP DEL as XGROUP DESTROY."""
     return [b"XGROUP", b"DESTROY", *argv[2:]]
 
 
 def delete_consumer(argv: list[bytes]) -> list[bytes]:
-    """XGROUP DEL-CONSUMER as XGROUP DELCONSUMER."""
+    """Return XGROUP DEL-CONSUMER as XGROUP DELCONSUMER."""
     return [b"XGROUP", b"DELCONSUMER", *argv[2:]]
 
 
@@ -145,11 +140,7 @@ def was_set(reply: object) -> bool:
 
 
 def set_pending(argv: list[bytes]) -> list[bytes]:
-    """XGROUP PEL as XCLAIM that makes the entry pending where it is not.
-
-    Raises:
-        CommandError: the ID is none.
-    """
+    """Return XGROUP PEL as XCLAIM that makes the entry pending. Raises: CommandError: no ID."""
     key, group, entry_id, consumer, idle_ms, deliveries = argv[2:8]
     if parse_id(entry_id) is None:
         raise CommandError(errors.INVALID_STREAM_ID)

@@ -40,12 +40,12 @@ LEAST: Final = LongDouble(1 - (1 << MANTISSA_BITS), GREATEST_EXPONENT)
 
 
 def from_integer(value: int) -> LongDouble:
-    """A 64-bit integer; it fits without rounding."""
+    """Return a 64-bit integer as a long double; it fits without rounding."""
     return LongDouble(value, 0)
 
 
 def parse(word: bytes) -> LongDouble | None:
-    """The number that ``word`` spells, or None for no number, NaN, overflow and underflow to 0."""
+    """Return the number of ``word``; None for no number, NaN, overflow and underflow to 0."""
     if not 0 < len(word) <= LONGEST:
         return None
     found = re.match(_DECIMAL, word)
@@ -60,7 +60,7 @@ def parse(word: bytes) -> LongDouble | None:
 
 
 def add(left: LongDouble, right: LongDouble) -> LongDouble:
-    """The sum, rounded once; infinite when it overflows or one side is infinite."""
+    """Return the sum, rounded once; infinite when it overflows or one side is infinite."""
     if left.infinite:
         return left
     if right.infinite:
@@ -71,7 +71,7 @@ def add(left: LongDouble, right: LongDouble) -> LongDouble:
 
 
 def milliseconds(seconds: LongDouble) -> int | None:
-    """A number of seconds in milliseconds, rounded up; None where it is infinite or far too large.
+    """Return seconds in milliseconds, rounded up; None where infinite or far too large.
 
     What is below 0 by less than a millisecond is 0, as in C.
     """
@@ -88,7 +88,7 @@ def milliseconds(seconds: LongDouble) -> int | None:
 
 
 def negated(value: LongDouble) -> LongDouble:
-    """The number with the other sign."""
+    """Return the number with the other sign."""
     return LongDouble(-value.mantissa, value.exponent, value.infinite)
 
 
@@ -101,7 +101,7 @@ def exceeds(left: LongDouble, right: LongDouble) -> bool:
 
 
 def text(value: LongDouble) -> bytes:
-    """A finite value in decimal, at most 17 digits after the point, no zeros at the end."""
+    """Return a finite value in decimal, at most 17 digits after the point, no zeros at the end."""
     magnitude = abs(value.mantissa)
     if value.exponent >= 0:
         digits = _digits(magnitude << value.exponent)
@@ -116,7 +116,7 @@ def text(value: LongDouble) -> bytes:
 
 
 def short_text(value: LongDouble) -> bytes:
-    """A value in 17 significant digits, as C's ``%.17Lg`` writes it."""
+    """Return a value in 17 significant digits, as C's ``%.17Lg`` writes it."""
     if value.infinite:
         return b"inf" if value.mantissa > 0 else b"-inf"
     magnitude = abs(value.mantissa)
@@ -144,7 +144,7 @@ def short_text(value: LongDouble) -> bytes:
 
 
 def truncated(value: LongDouble) -> int:
-    """The integer of a finite value, without its fraction."""
+    """Return the integer of a finite value, without its fraction."""
     magnitude = abs(value.mantissa)
     whole = magnitude << value.exponent if value.exponent >= 0 else magnitude >> -value.exponent
     return -whole if value.mantissa < 0 else whole
@@ -155,12 +155,11 @@ def _infinity(negative: bool) -> LongDouble:
 
 
 def _side(value: LongDouble) -> int:
-    """-1 and 1 for the infinities, 0 for all between."""
+    """Return -1 and 1 for the infinities, 0 for all between."""
     return value.mantissa if value.infinite else 0
 
 
 def _shifted(value: LongDouble, exponent: int) -> int:
-    """The mantissa that goes with a lesser exponent."""
     return value.mantissa << (value.exponent - exponent)
 
 
@@ -201,7 +200,7 @@ def _from_hexadecimal(found: re.Match[bytes]) -> LongDouble | None:
 
 
 def _bounded(power: bytes) -> int:
-    """An exponent as written; where it is far out of range, some number that is too."""
+    """Return an exponent as written; where it is far out of range, some number that is too."""
     if not power:
         return 0
     digits = power.lstrip(b"+-").lstrip(b"0")
@@ -210,7 +209,7 @@ def _bounded(power: bytes) -> int:
 
 
 def _rounded(numerator: int, denominator: int, exponent: int) -> LongDouble | None:
-    """``numerator / denominator * 2**exponent`` as a long double; None when it does not fit."""
+    """Return ``numerator / denominator * 2**exponent`` as a long double; None if too large."""
     if numerator == 0:
         return LongDouble(0, 0)
     magnitude = abs(numerator)
@@ -226,14 +225,13 @@ def _rounded(numerator: int, denominator: int, exponent: int) -> LongDouble | No
 
 
 def _scaled(numerator: int, denominator: int, shift: int) -> int:
-    """``numerator / denominator / 2**shift``, rounded."""
     if shift >= 0:
         return _divided(numerator, denominator << shift)
     return _divided(numerator << -shift, denominator)
 
 
 def _divided(numerator: int, denominator: int) -> int:
-    """The quotient of two positive integers, rounded to nearest, ties to even."""
+    """Return the quotient of two positive integers, rounded to nearest, ties to even."""
     quotient, rest = divmod(numerator, denominator)
     if 2 * rest > denominator or (2 * rest == denominator and quotient & 1):
         quotient += 1

@@ -18,7 +18,7 @@ _PLAIN_DIGITS: Final = 18  # surely no overflow of 64 bits
 
 
 def parse_integer(word: bytes) -> int | None:
-    """The signed 64-bit integer that ``word`` spells, or None.
+    """Return the signed 64-bit integer that ``word`` spells, or None.
 
     Only the canonical spelling counts: no plus sign, no leading zeros, no minus zero, no spaces.
     """
@@ -49,7 +49,7 @@ def parse_integer(word: bytes) -> int | None:
 
 
 def parse_unsigned(word: bytes) -> int | None:
-    """The unsigned 64-bit integer that ``word`` spells, as a SCAN cursor does, or None.
+    """Return the unsigned 64-bit integer that ``word`` spells, as a SCAN cursor does, or None.
 
     Looser than ``parse_integer``, as C's strtoull is: white space in front, a sign, leading zeros
     and whatever follows a NUL are taken; a canonical negative number is not.
@@ -74,7 +74,7 @@ def parse_unsigned(word: bytes) -> int | None:
 
 
 def leading_integer(word: bytes) -> int:
-    """The integer that ``word`` begins with, as C's atoi reads it; 0 where there is none.
+    """Return the integer that ``word`` begins with, as C's atoi reads it; 0 where there is none.
 
     White space in front and a sign are taken. It has 32 bits, to which a larger one is cut.
     """
@@ -91,7 +91,7 @@ def leading_integer(word: bytes) -> int:
 
 
 def encode_string(word: bytes) -> bytes | int:
-    """The form in which a string value is kept: an int where ``word`` spells one, else as it is."""
+    """Return the form of a string value: an int where ``word`` spells one, else as it is."""
     if 0 < len(word) <= _LONGEST and word[0] <= 0x39:
         value = parse_integer(word)
         if value is not None:
@@ -120,10 +120,7 @@ _GREATEST_POWER: Final = 308
 
 
 def parse_double(word: bytes) -> float:
-    """The number that ``word`` spells, infinite ones included; not a number where it spells none.
-
-    It may be written in decimal or, behind ``0x``, in hexadecimal.
-    """
+    """Return the decimal or ``0x`` number of ``word``, maybe infinite; not a number for others."""
     value = _plain(word, 0)
     if not isnan(value):
         return value
@@ -134,13 +131,10 @@ def parse_double(word: bytes) -> float:
 
 
 def parse_bound(word: bytes, start: int = 0) -> float:
-    """As ``parse_double``, as C's strtod reads a text: the bound of a range of scores.
+    """Return the bound of a range of scores from ``start`` on, as C's strtod reads a text.
 
     White space in front is skipped, and nothing is read from a NUL on. No text is 0. What is out of
     range is infinite or 0.
-
-    Args:
-        start: where the number begins.
     """
     value = _plain(word, start)
     if not isnan(value):
@@ -152,7 +146,7 @@ def parse_bound(word: bytes, start: int = 0) -> float:
 
 
 def _plain(word: bytes, at: i64) -> float:
-    """The number in a word from a place on, if it has few digits and no exponent, as most have.
+    """Return the number in a word from a place on, if it is as most are: short, no exponent.
 
     Digits that make an exact double, divided by an exact power of ten, are rounded once, and so as
     they should be.
@@ -201,7 +195,6 @@ def _spelled(word: bytes) -> float:
 
 
 def _is_decimal(word: bytes) -> bool:
-    """Return whether nothing is in it but what a decimal number may have."""
     at: i64 = 0
     size: i64 = len(word)
     while at < size:

@@ -74,7 +74,7 @@ class BadValue(Exception):
 
 
 def loose_integer(word: bytes) -> int | None:
-    """An integer as C's strtoll reads one: signs, leading zeros, and nothing at all for 0."""
+    """Return an integer as C's strtoll reads one: signs, leading zeros, nothing at all for 0."""
     if not word:
         return 0
     if re.match(_LOOSE_INTEGER, word) is None:
@@ -83,7 +83,7 @@ def loose_integer(word: bytes) -> int | None:
 
 
 def memory_size(word: bytes) -> int | None:
-    """The bytes that ``word`` means (``4kb`` is 4096, ``4k`` is 4000), or None."""
+    """Return the bytes that ``word`` means (``4kb`` is 4096, ``4k`` is 4000), or None."""
     found = re.match(_MEMORY, word)
     if found is None:
         return None
@@ -95,7 +95,7 @@ def memory_size(word: bytes) -> int | None:
 
 
 def memory_text(size: int) -> bytes:
-    """``size`` in the largest unit that divides it, as CONFIG REWRITE writes it."""
+    """Return ``size`` in the largest unit that divides it, as CONFIG REWRITE writes it."""
     for unit, name in ((GB, b"gb"), (MB, b"mb"), (KB, b"kb")):
         if size and size % unit == 0:
             return b"%d%b" % (size // unit, name)
@@ -128,11 +128,11 @@ class Parameter:
         self.unsupported = ""
 
     def first(self, words: list[bytes]) -> object:
-        """The value that the words of its default mean. Raises: BadValue."""
+        """Return the value that the words of its default mean. Raises: BadValue."""
         return self.parse(words, None)
 
     def read(self, words: list[bytes], current: object) -> object:
-        """The value that ``words`` mean, given the ``current`` one. Raises: BadValue."""
+        """Return the value that ``words`` mean, given the ``current`` one. Raises: BadValue."""
         if not self.flags & MULTI and len(words) != 1:
             raise BadValue(WRONG_COUNT)
         value = self.parse(words, current)
@@ -141,23 +141,23 @@ class Parameter:
         return value
 
     def parse(self, words: list[bytes], current: object) -> object:
-        """As ``read``, without the checks that all kinds share."""
+        """Return the value as ``read``, without the checks that all kinds share."""
         raise NotImplementedError
 
     def show(self, value: object) -> bytes:
-        """``value`` as CONFIG GET answers it."""
+        """Return ``value`` as CONFIG GET answers it."""
         raise NotImplementedError
 
     def rewritten(self, value: object) -> bytes:
-        """``value`` as it is written behind the name in a configuration file."""
+        """Return ``value`` as it is written behind the name in a configuration file."""
         return self.show(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """The lines of a rewritten file, each with whether it is needed where it was not before."""
+        """Return the lines of a rewritten file, each with whether a new one is needed."""
         return [(b"%b %b" % (self.wire, self.rewritten(value)), value != self.default)]
 
     def range_text(self) -> str:
-        """Return what values it takes, for the documentation."""
+        """Return the values that it takes, for the documentation."""
         return ""
 
 
@@ -191,7 +191,7 @@ class Integer(Parameter):
         self.clamp: Final = (ends[2], ends[3]) if len(ends) > 2 else None
 
     def end(self, word: str) -> int:
-        """The end of a range that a word of the table means."""
+        """Return the end of a range that a word of the table means."""
         return LIMITS[word] if word in LIMITS else int(word)
 
     def parse(self, words: list[bytes], current: object) -> object:
@@ -310,7 +310,7 @@ class Choice(Parameter):
         return self.one(words[0])
 
     def one(self, word: bytes) -> bytes:
-        """The choice that ``word`` is."""
+        """Return the choice that ``word`` is."""
         lowered = word.lower()
         for choice in self.choices:
             if choice.lower() == lowered:
@@ -318,7 +318,7 @@ class Choice(Parameter):
         raise BadValue(self.refusal())
 
     def refusal(self) -> str:
-        """The reason that lists the choices."""
+        """Return the reason that lists the choices."""
         names = ", ".join([choice.decode() for choice in self.choices])
         return f"argument(s) must be one of the following: {names}"
 
@@ -371,7 +371,7 @@ class Text(Parameter):
         return quoted(text(value))
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """No line at all for an empty value that is the default."""
+        """Return no line at all for an empty value that is the default."""
         if not value and not self.default:
             return []
         return super().lines(value)
@@ -419,7 +419,7 @@ class ReplicaOf(Parameter):
         return text(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        """No line where there is nobody to follow."""
+        """Return no line where there is no server to follow."""
         return super().lines(value) if value else []
 
     def range_text(self) -> str:
@@ -427,12 +427,12 @@ class ReplicaOf(Parameter):
 
 
 def number(value: object) -> int:
-    """``value``, which is an int."""
+    """Return ``value``, which is an int."""
     assert isinstance(value, int)
     return value
 
 
 def text(value: object) -> bytes:
-    """``value``, which is bytes."""
+    """Return ``value``, which is bytes."""
     assert isinstance(value, bytes)
     return value

@@ -142,7 +142,7 @@ COMMANDS: Final[dict[str, str]] = {
 
 
 def commands(chapter: str) -> list[tuple[str, str]]:
-    """The commands of a chapter, in the order of their names, and the version that brought each."""
+    """Return the commands of a chapter, by name, and the version that brought each."""
     found = []
     for word in COMMANDS[chapter].split():
         name, _, since = word.partition("@")

@@ -105,9 +105,8 @@ class BadRegex(Exception):
 class _Part:
     """A part of a pattern: sets of places, each a bit.
 
-    Attributes:
-        first, last: places at which it may begin and end.
-        empty: it may take nothing.
+    ``first`` and ``last`` are the places at which it may begin and end; ``empty``: it may take
+    nothing.
     """
 
     def __init__(self, first: int, last: int, empty: bool) -> None:
@@ -120,10 +119,7 @@ _NOTHING: Final = _Part(0, 0, True)
 
 
 class Regex:
-    """A pattern that is ready to be used.
-
-    Raises: BadRegex.
-    """
+    """A pattern that is ready to be used. Raises: BadRegex."""
 
     def __init__(self, pattern: bytes, ignore_case: bool) -> None:
         if not pattern:
@@ -202,7 +198,7 @@ class Regex:
     # What the parser makes of it
 
     def place(self, taken: frozenset[int], when: int = 0) -> _Part:
-        """One more place: the bytes that it takes, or when it holds without any."""
+        """Add a place with the bytes that it takes, or when it holds without any."""
         if len(self._bytes) > _MOST_PLACES:
             raise BadRegex(_TOO_LARGE)
         bit = 1 << len(self._bytes)
@@ -213,17 +209,16 @@ class Regex:
         return _Part(bit, bit, False)
 
     def both(self, one: _Part, other: _Part) -> _Part:
-        """One behind the other."""
+        """Return the two parts, one behind the other."""
         self._link(one.last, other.first)
         first = one.first | other.first if one.empty else one.first
         last = other.last | one.last if other.empty else other.last
         return _Part(first, last, one.empty and other.empty)
 
     def copies(self, part: _Part, begin: int, times: int) -> list[_Part]:
-        """A part and so many more that are like it, one behind the other and not linked.
+        """Return a part and so many copies of it, one behind the other and not linked.
 
-        Args:
-            begin: the first of its places. Those from there on are all its own.
+        Its places are all from ``begin`` on.
         """
         end = len(self._bytes)
         found = [part]
@@ -237,11 +232,11 @@ class Regex:
         return found
 
     def places(self) -> int:
-        """Return how many there are."""
+        """Return how many places there are."""
         return len(self._bytes)
 
     def repeated(self, part: _Part) -> _Part:
-        """Once or more often."""
+        """Return the part, to come once or more often."""
         self._link(part.last, part.first)
         return part
 
@@ -253,7 +248,7 @@ class Regex:
 
 
 class _Group:
-    """What has been read of a group, or of the whole pattern.
+    """A group that is being read, or the whole pattern.
 
     Args:
         begin: the first place that it may have.
@@ -269,21 +264,19 @@ class _Group:
         self._before: _Part | None = None  # the alternatives before that row
 
     def choice(self) -> _Part:
-        """The alternatives, the last row among them."""
+        """Return the alternatives, the last row among them."""
         before, row = self._before, self.row
         if before is None:
             return row
         return _Part(before.first | row.first, before.last | row.last, before.empty or row.empty)
 
     def begin_row(self) -> None:
-        """Another alternative comes."""
+        """Begin another alternative."""
         self._before = self.choice()
         self.row = _NOTHING
 
 
 class _Parser:
-    """Reads a pattern from left to right."""
-
     def __init__(self, regex: Regex, pattern: bytes, ignore_case: bool) -> None:
         self._regex: Final = regex
         self._pattern: Final = pattern
@@ -296,7 +289,7 @@ class _Parser:
         self._referred = -1  # the highest group that a back reference names
 
     def whole(self) -> _Part:
-        """The part that the whole pattern is."""
+        """Return the part that the whole pattern is."""
         while self._at < len(self._pattern):
             begin = self._regex.places()
             if self._skip(b"|"):
@@ -319,19 +312,17 @@ class _Parser:
         return self._end_implied().choice()
 
     def _add(self, part: _Part, begin: int) -> None:
-        """What comes next in the group, and how often."""
         group = self._group
         group.row = self._regex.both(group.row, self._counted(part, begin))
 
     def _end_implied(self) -> _Group:
-        """End what ``(?i)`` began in a group; that group."""
         while self._group.implied:
             part = self._end_group()
             self._group.row = self._regex.both(self._group.row, part)
         return self._group
 
     def _end_group(self) -> _Part:
-        """Go on in the group around the one at hand; that one's part."""
+        """Go on in the group around the current one; return the part of the one that ended."""
         ended = self._group
         self._ignore_case = ended.ignore_case
         self._group = self._outer.pop()
@@ -347,7 +338,6 @@ class _Parser:
         return True
 
     def _opened(self) -> _Group:
-        """The group that begins behind a parenthesis."""
         kept = self._ignore_case
         self._depth += 1
         if not self._skip(b"?"):
@@ -371,7 +361,6 @@ class _Parser:
         return _Group(self._regex.places(), kept, implied)
 
     def _counted(self, part: _Part, begin: int) -> _Part:
-        """A part, as often as it is to come."""
         while self._next() in _REPEATS:
             if self._skip(b"{"):
                 low, high = self._bounds()
@@ -478,7 +467,7 @@ class _Parser:
         return found
 
     def _hexadecimal(self) -> frozenset[int]:
-        """The byte of this number; none where there is no such byte."""
+        """Return the byte of this number; none where there is no such byte."""
         most = 8 if self._skip(b"{") else 2
         braced = most == 8
         start = self._at
@@ -490,7 +479,7 @@ class _Parser:
         return frozenset((value,)) & _ALL
 
     def _set(self) -> frozenset[int]:
-        """``[a-z]``, behind the first bracket."""
+        """Read ``[a-z]``, behind the first bracket."""
         turned = self._skip(b"^")
         found: set[int] = set()
         first = True

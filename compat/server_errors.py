@@ -55,42 +55,42 @@ GET_DENIED: Final = b"ERR GET option of SORT denied due to insufficient ACL perm
 
 
 def bad_rule(rule: bytes, reason: bytes) -> bytes:
-    """For a rule of ACL SETUSER that cannot be used."""
+    """Return the error for a rule of ACL SETUSER that cannot be used."""
     return b"ERR Error in ACL SETUSER modifier '%b': %b" % (c_text(rule), reason)
 
 
 def unmatched(word: bytes) -> bytes:
-    """For a selector that is not closed."""
+    """Return the error for a selector that is not closed."""
     return b"ERR Unmatched parenthesis in acl selector starting at '%b'." % c_text(word)
 
 
 def unknown_category(name: bytes) -> bytes:
-    """For ACL CAT."""
+    """Return the error of ACL CAT for an unknown category."""
     return b"ERR Unknown category '%b'" % c_text(name[:128])
 
 
 def unknown_user(name: bytes) -> bytes:
-    """For ACL DRYRUN."""
+    """Return the error of ACL DRYRUN for an unknown user."""
     return b"ERR User '%b' not found" % c_text(name)
 
 
 def command_not_found(name: bytes) -> bytes:
-    """For ACL DRYRUN."""
+    """Return the error of ACL DRYRUN for an unknown command."""
     return b"ERR Command '%b' not found" % c_text(name)
 
 
 def no_command_permission(user: bytes, command: bytes) -> bytes:
-    """For a command that a user may not run, without a code."""
+    """Return the error for a command that a user may not run, without a code."""
     return b"User %b has no permissions to run the '%b' command" % (user, command)
 
 
 def no_key_permission(user: bytes, key: bytes) -> bytes:
-    """As ``no_command_permission``, for a key, as ACL DRYRUN says it."""
+    """Return the error for a key that a user may not use, as ACL DRYRUN says it."""
     return b"User %b has no permissions to access the '%b' key" % (user, key)
 
 
 def no_channel_permission(user: bytes, channel: bytes) -> bytes:
-    """As ``no_key_permission``, for a channel."""
+    """Return the error for a channel that a user may not use, as ACL DRYRUN says it."""
     return b"User %b has no permissions to access the '%b' channel" % (user, channel)
 
 
@@ -195,35 +195,27 @@ SCRIPT_FLUSH_MODE: Final = b"ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 
 
 def of_script(line: bytes) -> bytes:
-    """The error that a script gets for a request that is none.
-
-    Args:
-        line: the error that a client gets for it.
-    """
+    """Return the error that a script gets for a bad request, from a client's ``line`` for it."""
     return WRONG_ARITY if line.startswith(b"ERR wrong number of arguments") else UNKNOWN_COMMAND
 
 
 def of_acl_check(line: bytes) -> bytes:
-    """As ``of_script``, for a script that asks whether its client may make the request."""
+    """Return ``of_script`` for a script that asks whether its client may make the request."""
     return ACL_CHECK_UNKNOWN if of_script(line) == UNKNOWN_COMMAND else ACL_CHECK_ARITY
 
 
 def denied(line: bytes) -> bytes:
-    """The error that a script gets for a request that its client may not make.
-
-    Args:
-        line: the error that the client itself gets for it.
-    """
+    """Return the error that a script gets for a denied request, from the client's ``line``."""
     return b"ERR ACL failure in script: " + line.removeprefix(b"NOPERM ")
 
 
 def with_code(text: bytes) -> bytes:
-    """The error that a script makes of a text, with the code ERR where that has none."""
+    """Return the error that a script makes of a text, with the code ERR where that has none."""
     return text.rstrip(b"\r\n") if b" " in text else b"ERR " + text.strip(b"\r\n")
 
 
 def unknown_list_argument(word: bytes) -> bytes:
-    """For FUNCTION LIST; line breaks at the end become spaces, too."""
+    """Return the error for FUNCTION LIST; line breaks at the end become spaces, too."""
     return b"ERR Unknown argument " + word.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
@@ -231,7 +223,7 @@ DOES_NOT_COMPILE: Final = b"ERR Error compiling script (new function): %b"
 
 
 def located(text: bytes, sha: bytes, chunk: bytes | None, line: int | None) -> bytes:
-    """An error with the script that it comes from, and where in there."""
+    """Return an error with the script that it comes from, and where in there."""
     if chunk is None or line is None:
         return b"%b script: %b" % (text, sha)
     return b"%b script: %b, on %b:%d." % (text, sha, chunk, line)

@@ -1,4 +1,4 @@
-"""Stream IDs as text: how Redis writes them and, lenient in odd ways, how it reads them.
+"""Stream IDs as text, as Redis writes them and, lenient in odd ways, reads them.
 
 ``<ms>-<seq>``, both unsigned 64-bit. A half is read as a canonical integer, and failing that as
 C's strtoull reads it: leading white space, a sign and leading zeros are then allowed, so ``+9-1``
@@ -43,15 +43,14 @@ _writer: Final = _Writer()
 
 
 def format_id(ms: int, seq: int) -> bytes:
-    """``<ms>-<seq>``."""
+    """Return ``<ms>-<seq>``."""
     return _writer.write(ms, seq)
 
 
 def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
-    """The (ms, seq) that ``text`` writes, or None; the strict form, without ``-`` and ``+``.
+    """Return the (ms, seq) that ``text`` writes, or None; the strict form, without ``-`` and ``+``.
 
-    Args:
-        missing_seq: the sequence of an ID that gives only its milliseconds.
+    ``missing_seq`` is the sequence of an ID that gives only its milliseconds.
     """
     ms, seq = plain_id(text)
     if ms >= 0:
@@ -71,11 +70,10 @@ def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
 
 
 def plain_id(text: bytes) -> tuple[i64, i64]:
-    """The ID that ``text`` writes in the usual way: digits, a dash and digits; else (-1, -1).
+    """Return the ID written in the usual way: digits, a dash and digits; else (-1, -1).
 
-    Zeros may stand in front of both, as where IDs are written with a fixed number of digits.
-
-    The sequence is -1, too, where there are digits and no dash. Compiled, this takes a tenth of the
+    Zeros may stand in front of both, as where IDs are written with a fixed number of digits. The
+    sequence is -1, too, where there are digits and no dash. Compiled, this takes a tenth of the
     time of the general way.
     """
     size: i64 = len(text)
@@ -114,7 +112,6 @@ def plain_id(text: bytes) -> tuple[i64, i64]:
 
 
 def _unsigned(text: bytes) -> int:
-    """The number that ``text`` writes, or -1."""
     if text.isdigit() and len(text) < 20:
         return int(text)
     canonical = text[:1] == b"-" and text[1:].isdigit() and text[1] != 0x30

@@ -23,7 +23,7 @@ MATCH_NEEDS_VALUE: Final = b"ERR MATCH requires a value argument"
 
 
 def bad_regex(text: bytes) -> bytes:
-    """For a regular expression that is none."""
+    """Return the error for a regular expression that is none."""
     return b"ERR " + text
 
 
@@ -50,7 +50,7 @@ BAD_PLACE: Final = b"ERR invalid longitude,latitude pair %f,%f"
 
 
 def stored_with_more(search: bool) -> bytes:
-    """For a result that is stored, and of which more is asked for than members."""
+    """Return the error for a stored result, of which more is asked for than members."""
     what = b"GEOSEARCHSTORE" if search else b"STORE option in GEORADIUS"
     return b"ERR %b is not compatible with WITHDIST, WITHHASH and WITHCOORD options" % what
 
@@ -97,7 +97,7 @@ SWITCH: Final = b"ERR Argument must be ON or OFF"
 
 
 def unknown_debug(subcommand: bytes) -> bytes:
-    """For a subcommand of PFDEBUG that there is not."""
+    """Return the error for an unknown subcommand of PFDEBUG."""
     return b"ERR Unknown PFDEBUG subcommand '%b'" % subcommand.partition(b"\0")[0]
 
 
@@ -137,5 +137,5 @@ LINES: Final[dict[type[StorageError], bytes]] = {
 
 
 def storage_error_line(error: StorageError) -> bytes:
-    """The wire text of a refusal, without the leading dash."""
+    """Return the wire text of a refusal, without the leading dash."""
     return LINES[type(error)]

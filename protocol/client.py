@@ -1,11 +1,11 @@
 """Requests to another server, and the replies that come back: bytes in, values out.
 
-The other side may be anybody who has taken a port over. So whatever it sends is bounded: strings,
-the number of items, the depth, and all of one reply together. Nothing is made room for before it
+The other side may be any program that has taken a port over. So whatever it sends is bounded:
+strings, the number of items, the depth, and all of one reply together. Room is made only for what
 has arrived.
 
 A reply becomes ``bytes``, ``int``, a list, or ``ReplyError``; a status is ``bytes``. RESP2 has no
-more, except that something is missing, which nobody here is answered with.
+more, except that something is missing, which is no answer to these requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PART_BYTES: Final = 1 << 18  # of a long request, about
 
 
 def request(argv: list[bytes]) -> bytes:
-    """A request: an array of bulk strings."""
+    """Return a request: an array of bulk strings."""
     out = BytesWriter()
     write_request(out, argv)
     return out.getvalue()
@@ -41,21 +41,17 @@ def write_request(out: BytesWriter, argv: list[bytes]) -> None:
 
 
 def bulk_head(size: int) -> bytes:
-    """What stands before ``size`` bytes that are sent behind it, and after which nothing stands."""
+    """Return the line before ``size`` bytes that follow it, and after which nothing stands."""
     return b"$%d\r\n" % size
 
 
 def marked_head(mark: bytes) -> bytes:
-    """Return what stands before bytes of unknown number that end with this mark."""
+    """Return the line before bytes of unknown number that end with this mark."""
     return b"$EOF:%b\r\n" % mark
 
 
 class LongRequest:
-    """A request of very many words that come one after another; it is never moved as a whole.
-
-    Attributes:
-        size: how many words there are.
-    """
+    """A request of ``size`` words that come one after another; it is never moved as a whole."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -73,7 +69,7 @@ class LongRequest:
             self._last = BytesWriter()
 
     def pieces(self, name: bytes) -> list[bytes]:
-        """The request, with ``name`` before its words, in pieces that follow each other."""
+        """Return the request, with ``name`` before its words, in pieces that follow each other."""
         head = BytesWriter()
         head.write(array_header(self.size + 1))
         write_bulk(head, name)
@@ -93,7 +89,7 @@ _KEPT_BYTES: Final = 64 * 1024  # what has been read is cut off the buffer when 
 
 
 class BadReply(Exception):
-    """The bytes are no reply that could be meant for us; the text says why."""
+    """The bytes are no valid reply; the text says why. Nothing more can be read then."""
 
 
 class ReplyError:
@@ -104,22 +100,13 @@ class ReplyError:
 
 
 class _Open:
-    """An array of which some items are missing."""
-
     def __init__(self, missing: int) -> None:
         self.items: Final[list[object]] = []
         self.missing = missing
 
 
 class ReplyReader:
-    """Cuts a stream of bytes into replies.
-
-    Args:
-        max_bytes: of one reply, all its strings together.
-
-    Attributes:
-        pending_bytes: how much of a reply that is not whole has come.
-    """
+    """Cuts a stream of bytes into replies of at most ``max_bytes``, all strings together."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -132,7 +119,7 @@ class ReplyReader:
 
     @property
     def pending_bytes(self) -> int:
-        """Return how much is held that is no whole reply."""
+        """Return how many bytes are held that are no whole reply."""
         return self._taken_bytes + len(self._buffer) - self._at
 
     def feed(self, data: bytes) -> None:
@@ -140,11 +127,7 @@ class ReplyReader:
         self._buffer += data
 
     def take(self) -> object | None:
-        """The next whole reply; None where more bytes are needed.
-
-        Raises:
-            BadReply: then nothing more can be read.
-        """
+        """Return the next whole reply; None where more bytes are needed. Raises: BadReply."""
         while True:
             value = self._value()
             if value is None:
@@ -173,7 +156,7 @@ class ReplyReader:
                 return value
 
     def _value(self) -> object | None:
-        """The next string or number, or the beginning of an array; None where it is not whole."""
+        """Return the next string, number or beginning of an array; None where it is not whole."""
         if self._bulk_size >= 0:
             return self._bulk()
         line = self._line()
@@ -230,7 +213,6 @@ class ReplyReader:
         self._scanned = end
 
     def _shorten(self) -> None:
-        """Cut off what has been read."""
         if self._at >= len(self._buffer) or self._at > _KEPT_BYTES:
             del self._buffer[: self._at]
             self._scanned -= self._at

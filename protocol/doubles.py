@@ -9,7 +9,7 @@ middle and these two bounds are multiplied by a power of ten that makes their ex
 the digits of the upper bound are taken one by one, until what is left is less than the distance of
 the bounds, and the last digit is lowered for as long as that leads closer to the double.
 
-Products are put together from three limbs of 22 bits, because a machine word of ours has a sign.
+Products are put together from three limbs of 22 bits, because a machine word here has a sign.
 Source: F. Loitsch, Printing Floating-Point Numbers Quickly and Accurately with Integers, 2010.
 """
 
@@ -67,7 +67,6 @@ class Power:
 
 
 def _rounded(numerator: int, denominator: int, exponent: int) -> int:
-    """``numerator / denominator / 2**exponent``, to the nearest integer."""
     if exponent > 0:
         denominator <<= exponent
     else:
@@ -86,11 +85,7 @@ def _power(index: i64) -> Power:
 
 
 class Digits:
-    """The digits of the double that was looked at last.
-
-    Attributes:
-        exponent: of the power of ten that they are to be multiplied with.
-    """
+    """The digits of the double looked at last, times ten to the ``exponent``."""
 
     def __init__(self) -> None:
         self.exponent: i64 = 0
@@ -111,7 +106,7 @@ class Digits:
         self._low = total & _LOW_MASK
 
     def of(self, value: float) -> bytes:
-        """The digits of the amount of a finite value that is not 0."""
+        """Return the digits of the amount of a finite value that is not 0."""
         out = BytesWriter()
         write_f64_le(out, value)
         bits = read_i64_le(out.getvalue(), 0)
@@ -135,7 +130,7 @@ class Digits:
         return self._generate(middle << shift, below << shift, above, exponent, power)
 
     def _nearest(self, exponent: i64) -> i64:
-        """The place of the power that makes a binary exponent small, a positive one or not."""
+        """Return the place of the power that makes a binary exponent small, above 0 or below."""
         wanted = -float(exponent + _POWERS) * _LOG_2
         index: i64 = (int(wanted) - _FIRST_POWER) // _STEP
         while True:
@@ -202,12 +197,12 @@ class Digits:
 
 
 def _ones(count: i64) -> i64:
-    """A number of so many ones; mypyc cannot shift a constant to the left by more than 30."""
+    """Return so many ones; mypyc cannot shift a constant to the left by more than 30."""
     return _ONES >> (_WORD_BITS - count)
 
 
 def _lowered(digits: bytearray, delta: int, rest: int, unit: int, gap: int) -> bytes:
-    """The digits, the last one lowered for as long as that leads closer to the double."""
+    """Return the digits, the last one lowered as long as that leads closer to the double."""
     while (
         rest < gap
         and delta - rest >= unit
@@ -222,12 +217,12 @@ _digits: Final = Digits()
 
 
 def digits_of(value: float) -> bytes:
-    """The digits of a finite value that is not 0, without its sign; then ``exponent`` is right."""
+    """Return the digits of a finite value that is not 0, unsigned, and set ``exponent``."""
     return _digits.of(value)
 
 
 def exponent_of_last() -> i64:
-    """The power of ten to multiply those digits with that ``digits_of`` has returned last."""
+    """Return the power of ten to multiply those digits with that ``digits_of`` returned last."""
     return _digits.exponent
 
 
@@ -243,9 +238,9 @@ _MINUS: Final = 0x2D
 
 
 def double(value: float) -> bytes:
-    """A double as Redis writes it, in digits that no other double has; ``inf``, ``-inf``, ``nan``.
+    """Return a double as Redis writes it, in digits that no other has; ``inf``, ``-inf``, ``nan``.
 
-    Whole numbers are written as integers up to 2 ** 62, powers of ten beyond with seven zeros at
+    Whole numbers are written as integers up to 2**62, powers of ten beyond with seven zeros at
     most.
     """
     if -_WHOLE <= value <= _WHOLE:
@@ -294,7 +289,7 @@ def _write_whole(out: BytesWriter, number: i64, resp3: bool) -> None:
 
 
 def in_digits(value: float) -> bytes:
-    """As ``double``, with no other way to write whole numbers: digits, and zeros behind them."""
+    """Return a double as ``double``, also whole numbers in digits and zeros behind them."""
     if isnan(value):
         return b"nan"
     if value == 0:
@@ -308,7 +303,6 @@ def in_digits(value: float) -> bytes:
 
 
 def _write_out(digits: bytes, exponent: int) -> bytes:
-    """``digits`` times ten to the ``exponent``."""
     size = len(digits)
     leading = exponent + size - 1  # power of ten of the first digit
     if exponent >= 0 and leading < size + 7:

@@ -80,15 +80,15 @@ class Packer:
         self._resp3 = resp3
 
     def packed(self) -> Packed:
-        """The one reply that was made."""
+        """Return the one reply that was made."""
         return Packed(self._out.getvalue())
 
     def replies(self) -> PackedReplies:
-        """The replies that were made, each of them whole."""
+        """Return the replies that were made, each of them whole."""
         return PackedReplies(self._out.getvalue())
 
     def wire_bytes(self) -> int:
-        """Return how long it is so far as it is sent."""
+        """Return the length in bytes so far, as it is sent."""
         return len(self._out)
 
     def array(self, size: int) -> None:
@@ -112,7 +112,7 @@ class Packer:
         write_bulk(self._out, data)
 
     def constant(self, value: Constant) -> None:
-        """Add a value that is at hand."""
+        """Add a constant."""
         self._out.write(value.wire)
 
     def number(self, number: int) -> None:
@@ -161,7 +161,7 @@ class Packer:
         self.null_array()
 
     def add(self, other: Packer) -> None:
-        """Add what another one has made."""
+        """Add all that another packer has made."""
         self._out.write(other._out.getvalue())
 
     def entries(
@@ -182,13 +182,12 @@ class Packer:
 
         Args:
             ms, seq: the IDs of a run of entries.
-            names: the field names that all of them share; ``values`` then holds their values in a
-                row. None: ``rows`` holds the fields and values of each.
+            names: the field names that all share; ``values`` then holds their values in a row.
+                None: ``rows`` holds the fields and values of each.
             dead: not 0 for each one that is left out; None: for none.
             low, high: those from ``low`` up to and without ``high``.
             reverse: the last one first.
-            idle_ms, deliveries: shown behind the fields of each, unless the first is
-                ``NOT_SHOWN``.
+            idle_ms, deliveries: shown behind the fields, unless the first is ``NOT_SHOWN``.
         """
         out = self._out
         head = _PAIR
@@ -227,11 +226,7 @@ class Packer:
 def entry_bytes(
     ms: int, seq: int, row: list[bytes], idle_ms: int = NOT_SHOWN, deliveries: int = 0
 ) -> int:
-    """Return how long an entry with these words is that ``Packer.entries`` adds.
-
-    Args:
-        idle_ms, deliveries: as there.
-    """
+    """Return the length in bytes of an entry that ``Packer.entries`` adds with this row."""
     total = len(_PAIR) + len(id_line(ms, seq)) + len(array_header(len(row)))
     for word in row:
         total += len(bulk_header(len(word))) + len(word) + 2
@@ -241,7 +236,7 @@ def entry_bytes(
 
 
 def deleted_entry_bytes(ms: int, seq: int, resp3: bool) -> int:
-    """Return how long an entry is that ``Packer.deleted_entry`` adds."""
+    """Return the length in bytes of an entry that ``Packer.deleted_entry`` adds."""
     return len(_PAIR) + len(id_line(ms, seq)) + len(null_array(resp3))
 
 
@@ -285,23 +280,21 @@ class PackedArray:
         self._pieces.append(replies.wire)
 
     def wire_bytes(self) -> i64:
-        """Return how long it is so far."""
+        """Return the length in bytes so far."""
         while self._counted < len(self._pieces):
             self._bytes += len(self._pieces[self._counted])
             self._counted += 1
         return self._bytes
 
     def packed(self) -> Packed:
-        """The array, of which all was added."""
+        """Return the array, of which all was added."""
         return Packed(b"".join(self._pieces))
 
 
 class ArraysOfStrings:
     """Makes several replies, each an array of strings that are kept one behind the other.
 
-    Attributes:
-        pieces: the replies; strings are added behind ``array``, in one or more pieces, each as it
-            is sent.
+    ``pieces`` has the replies: strings are added to it behind ``array``, each as it is sent.
     """
 
     def __init__(self) -> None:
@@ -314,24 +307,19 @@ class ArraysOfStrings:
         self.pieces.append(array_header(size))
 
     def wire_bytes(self) -> i64:
-        """Return how long they are so far."""
+        """Return the length in bytes so far."""
         while self._counted < len(self.pieces):
             self._bytes += len(self.pieces[self._counted])
             self._counted += 1
         return self._bytes
 
     def replies(self) -> PackedReplies:
-        """The replies that were made."""
+        """Return the replies that were made."""
         return PackedReplies(b"".join(self.pieces))
 
 
 def packed_strings(count: int, pieces: list[bytes]) -> Packed:
-    """An array of strings that are kept one behind the other, each as it is sent.
-
-    Args:
-        count: how many there are.
-        pieces: they.
-    """
+    """Return an array of ``count`` strings kept one behind the other, each as it is sent."""
     if len(pieces) == 1:
         return Packed(array_header(count) + pieces[0])
     pieces.insert(0, array_header(count))
@@ -339,27 +327,27 @@ def packed_strings(count: int, pieces: list[bytes]) -> Packed:
 
 
 def packed_pairs(packed: bytes, start: i64, count: int, resp3: bool) -> Packed:
-    """A map of strings that are kept one behind the other, from a place in ``packed`` on."""
+    """Return a map of strings that are kept one behind the other, from a place in ``packed`` on."""
     return Packed(b"%b%b" % (map_header(count, resp3), packed[start:]))
 
 
 def packed_id(ms: int, seq: int) -> Packed:
-    """The ID of an entry as a reply."""
+    """Return the ID of an entry as a reply."""
     return Packed(id_line(ms, seq))
 
 
 def ids_in_sequence(ms: int, seq: int, count: int, step: int = 1) -> PackedReplies:
-    """``count`` IDs, each of them a reply: the first (ms, seq), the others ``step`` seqs apart."""
+    """Return ``count`` IDs, each a reply: the first (ms, seq), the others ``step`` seqs apart."""
     return PackedReplies(id_lines(ms, seq, count, step))
 
 
 def packed_replies(replies: list[object], resp3: bool) -> PackedReplies:
-    """The replies to several requests, packed for one version of the protocol."""
+    """Return the replies to several requests, packed for one version of the protocol."""
     return PackedReplies(encode(Replies(replies), resp3))
 
 
 def repeated(status: Status, count: int) -> PackedReplies:
-    """The same reply to ``count`` requests."""
+    """Return the same reply to ``count`` requests."""
     return PackedReplies(status.line * count)
 
 
@@ -372,8 +360,7 @@ _ZERO: Final = 0x30
 class StreamsReply(Packer):
     """Makes the reply: a map from key to entries in RESP3, in RESP2 an array of pairs.
 
-    Attributes:
-        streams: how many streams there are; before the first one nothing may be added.
+    ``streams`` says how many streams there are; before the first one nothing may be added.
     """
 
     def __init__(self, resp3: bool) -> None:
@@ -393,7 +380,7 @@ class StreamsReply(Packer):
         self._out.write(array_header(entries))
 
     def whole(self) -> Packed:
-        """All of it, which is not nothing."""
+        """Return the whole reply, which is not empty."""
         if self.streams < 10:
             self._out[1] = _ZERO + self.streams
             return Packed(self._out.getvalue())
@@ -406,14 +393,11 @@ class StreamsReply(Packer):
 
 @mypyc_attr(acyclic=True)
 class SizeLimit:
-    """MAXSIZE: from which length on nothing more is put into the reply of a read.
+    """MAXSIZE: the length from which on nothing more is put into the reply of a read.
 
-    Its bytes are counted as they stand on the wire, except for the header of the whole: what comes
+    Bytes are counted as they stand on the wire, except for the header of the whole: what comes
     before the entries of a stream, the entries, and then the length of their array. The entry that
-    reaches the limit is given, and one entry is given in any case.
-
-    Args:
-        most: the limit in bytes, at least 1.
+    reaches the limit is given, and one entry is given in any case. ``most`` is at least 1 byte.
     """
 
     def __init__(self, most: int, resp3: bool) -> None:
@@ -455,7 +439,7 @@ _LENGTHS: Final = b"$="
 
 
 def unpacked(reply: object) -> object:
-    """``reply`` with every packed part replaced by the values it stands for.
+    """Return ``reply`` with every packed part replaced by the values it stands for.
 
     It is written to the same bytes as before, in the protocol for which it was packed. Arrays are
     lists, bulk strings ``bytes`` and integers ``int``; the rest is as ``replies`` names it, where a
@@ -482,7 +466,7 @@ def unpacked(reply: object) -> object:
 
 
 def all_unpacked(replies: PackedReplies) -> list[object]:
-    """Each of several replies in a row."""
+    """Return each of several replies in a row."""
     reader = _Reader(replies.wire)
     found: list[object] = []
     while not reader.is_at_end():
@@ -491,19 +475,16 @@ def all_unpacked(replies: PackedReplies) -> list[object]:
 
 
 def bulk_text(wire: bytes) -> bytes | None:
-    """The string that a packed reply is; None of any other reply."""
+    """Return the string that a packed reply is; None of any other reply."""
     if wire[0] != _DOLLAR or wire[1] == _MINUS:
         return None
     return wire[wire.index(b"\r\n") + 2 : -2]
 
 
 def flat_items(wire: bytes, null: object = None) -> list[object] | None:
-    """The items of a packed array of strings, integers and nulls; None of any other reply.
+    """Return the items of a packed array of strings, integers and nulls; None of any other reply.
 
-    It gives what ``unpacked`` gives, in a third of the time.
-
-    Args:
-        null: what stands for a null.
+    It gives what ``unpacked`` gives, in a third of the time. ``null`` stands for a null.
     """
     if wire[0] != _STAR or wire[1] == _MINUS:
         return None
@@ -540,7 +521,7 @@ def flat_items(wire: bytes, null: object = None) -> list[object] | None:
 
 
 class _Reader:
-    """Reads values one after the other from what we have written ourselves."""
+    """Reads values one after the other from what this module has written."""
 
     def __init__(self, wire: bytes) -> None:
         self._wire: Final = wire
@@ -564,7 +545,6 @@ class _Reader:
         return _of_line(kind, line)
 
     def _line(self) -> bytes:
-        """Return what follows the type, to the end of the line."""
         end = self._wire.index(b"\r\n", self._at)
         line = self._wire[self._at + 1 : end]
         self._at = end + 2
@@ -587,7 +567,6 @@ class _Reader:
 
 
 def _of_line(kind: int, line: bytes) -> object:
-    """The value that one line is."""
     mark = bytes([kind])
     if mark == b"+":
         return Status(line)

@@ -135,7 +135,7 @@ class _Known:
         return at
 
     def detach(self, chunk: bytes) -> None:
-        """Refer to ``chunk`` no more: keep a copy of the request if it is small, else forget it."""
+        """Drop ``chunk``: keep a copy of the request if it is small, else forget it."""
         if self.wire is not chunk:
             return
         size = self.ended - self.began
@@ -147,7 +147,7 @@ class _Known:
             self.ended = size
 
     def put_aside(self, chunk: bytes) -> None:
-        """As ``detach``, while requests of another width come: many clients may have several."""
+        """Drop as ``detach``, while requests of another width come: many clients may do so."""
         self.detach(chunk)
         if len(self.wire) > _ASIDE_BYTES or len(self.words) > _ASIDE_WORDS:
             self.forget()
@@ -165,10 +165,7 @@ class PlainParser:
         self._by_width: list[_Known | None] = [None] * _PLACES
 
     def take(self, chunk: bytes, requests: list[list[bytes]]) -> i64:
-        """Append the requests that stand at the start of ``chunk`` to ``requests``; where they end.
-
-        Only those in the canonical form, and none that is not whole.
-        """
+        """Append whole canonical requests at the start of ``chunk``; return where they end."""
         size: i64 = len(chunk)
         known = self._known
         total: i64 = 0
@@ -213,7 +210,7 @@ class PlainParser:
         return total
 
     def _of_width(self, count: i64) -> _Known:
-        """What is known of requests of ``count`` words; two widths may have to share a place."""
+        """Return the known request of ``count`` words; two widths may have to share a place."""
         place = count % _PLACES
         known = self._by_width[place]
         if known is None:
@@ -226,9 +223,7 @@ class PlainParser:
 
 
 def take_words(chunk: bytes, words: list[bytes], most: int) -> tuple[i64, i64]:
-    """Append up to ``most`` words that stand at the start of ``chunk`` to ``words``.
-
-    Only those in the canonical form, and none that is not whole.
+    """Append up to ``most`` whole canonical words at the start of ``chunk`` to ``words``.
 
     Returns: where they end, and how long they are together.
     """
@@ -248,11 +243,7 @@ def take_words(chunk: bytes, words: list[bytes], most: int) -> tuple[i64, i64]:
 
 
 def _word(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
-    """Where the word of which the header is at ``at`` starts and ends; the end is -1 if it is none.
-
-    Args:
-        size: the length of ``chunk``.
-    """
+    """Return where the word of the header at ``at`` starts and ends in ``size`` bytes; -1: none."""
     head = i64(read_i32_le(chunk, at))
     length: i64 = ((head >> 8) & 0xFF) - _ZERO
     second: i64 = ((head >> 16) & 0xFF) - _ZERO
@@ -294,11 +285,7 @@ def _is_same(chunk: bytes, at: i64, other: bytes, other_at: i64, width: i64) -> 
 
 
 def _number(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
-    """The number of a header line from ``at`` on, and where the next line starts; -1 if it is none.
-
-    Args:
-        size: the length of ``chunk``.
-    """
+    """Return the number of a line at ``at`` in ``size`` bytes, and the next line's start, or -1."""
     first = at
     number: i64 = 0
     while at + 1 < size:

@@ -127,7 +127,7 @@ class Replies:
 
 
 class Attributed:
-    """A reply with what a RESP3 client is to know about it besides."""
+    """A reply with attributes for a RESP3 client."""
 
     def __init__(self, attributes: list[tuple[object, object]], reply: object) -> None:
         self.attributes: Final = attributes
@@ -136,11 +136,7 @@ class Attributed:
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Packed:
-    """A value of many parts that has no object for each of them; a ``Packer`` makes it.
-
-    Attributes:
-        wire: the value as it is sent, which is also how it is kept.
-    """
+    """A value of many parts, packed as it is sent in ``wire``; a ``Packer`` makes it."""
 
     def __init__(self, wire: bytes) -> None:
         self.wire: Final = wire
@@ -165,10 +161,7 @@ PIECE_BYTES: Final = 16 * 1024  # of a reply that are copied together, about
 
 
 def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
-    """Append the wire form of ``reply`` to ``out``, in one or more pieces in order; its length.
-
-    ``NO_REPLY`` has none.
-    """
+    """Append the wire form of ``reply``, none of ``NO_REPLY``, to ``out``; return its length."""
     if isinstance(reply, Packed):
         wire: bytes | None = reply.wire
     elif isinstance(reply, bytes):
@@ -187,7 +180,7 @@ def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
 
 
 def _atom(reply: object, resp3: bool) -> bytes | None:
-    """The wire form of a reply that is one short line; None for all others."""
+    """Return the wire form of a reply that is one short line; None for all others."""
     if isinstance(reply, Status):
         return reply.line
     if isinstance(reply, int):
@@ -217,7 +210,6 @@ class _Pieces:
         self._piece = BytesWriter()
 
     def end(self) -> None:
-        """Move what is in the current piece to ``out``."""
         if len(self._piece):
             self._append(self._piece.getvalue())
             self._piece = BytesWriter()
@@ -305,7 +297,7 @@ def _rare(reply: object, resp3: bool) -> bytes:
 
 
 def encode(reply: object, resp3: bool = False) -> bytes:
-    """The whole wire form of one reply."""
+    """Return the whole wire form of one reply."""
     out: list[bytes] = []
     write_reply(out, reply, resp3)
     return b"".join(out)

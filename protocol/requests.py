@@ -50,7 +50,7 @@ _HEX: Final = b"0123456789abcdefABCDEF"
 
 
 def split_words(line: bytes) -> list[bytes] | None:
-    """The words of ``line``; None when its quotes do not balance."""
+    """Return the words of ``line``; None when its quotes do not balance."""
     words: list[bytes] = []
     position = 0
     size = len(line)
@@ -67,7 +67,7 @@ def split_words(line: bytes) -> list[bytes] | None:
 
 
 def _read_word(line: bytes, position: int, word: bytearray) -> int:
-    """Read one word into ``word``; the position after it, or -1 for unbalanced quotes."""
+    """Read one word into ``word``; return the position after it, or -1 for unbalanced quotes."""
     size = len(line)
     while position < size:
         char = line[position]
@@ -158,7 +158,7 @@ _SHOWN: Final = [
 
 
 def quoted(text: bytes) -> bytes:
-    """``text`` in double quotes, what cannot be printed as ``\\xHH``."""
+    """Return ``text`` in double quotes, what cannot be printed as ``\\xHH``."""
     return b'"' + b"".join([_SHOWN[char] for char in text]) + b'"'
 
 
@@ -171,7 +171,7 @@ class ProtocolError(Exception):
 
 
 class RequestParser:
-    """Fed with bytes, asked for requests.
+    """Takes bytes and returns requests.
 
     ``trusted`` is False until the peer has authenticated where a password is asked for: then
     requests come one at a time and are bounded in length.
@@ -232,7 +232,7 @@ class RequestParser:
 
     @property
     def pending_bytes(self) -> int:
-        """Return how much is held that is no request yet, in bytes."""
+        """Return how many bytes are held that are no request yet."""
         size = len(self._chunk) + len(self._buffer) + self._args_bytes
         if self._big is not None:
             size += self._bulk_size - self._big_missing
@@ -240,15 +240,14 @@ class RequestParser:
 
     @property
     def room_bytes(self) -> int:
-        """How many bytes of a large argument are still to come; the room for them is there."""
+        """Return how many bytes of a large argument are missing; the room for them is there."""
         return 0 if self._big is None else self._big_missing
 
     def take(self) -> list[list[bytes]]:
-        """The next complete requests, oldest first; empty when more bytes are needed.
+        """Return the next complete requests, oldest first; empty when more bytes are needed.
 
-        Raises:
-            ProtocolError: at the place where the bytes are broken, after the requests before it
-                have been returned by earlier calls.
+        Raises: ProtocolError: at the place where the bytes are broken, after the requests before it
+        have been returned by earlier calls.
         """
         if self._error is not None:
             raise ProtocolError(self._error)
@@ -265,7 +264,6 @@ class RequestParser:
         return [] if self._at_rest else self._take_rest()
 
     def _take_rest(self) -> list[list[bytes]]:
-        """Return what ``take`` finds in the buffer."""
         requests: list[list[bytes]] = []
         while self._buffer or self._big is not None:
             if self._buffer_may_go_fast():
@@ -297,7 +295,7 @@ class RequestParser:
         return self._buffer[0] == STAR
 
     def _take_fast(self, chunk: bytes) -> list[list[bytes]]:
-        """All requests found the fast way; what is left moves to the exact parser's buffer."""
+        """Return all requests found the fast way; the rest moves to the exact parser's buffer."""
         requests: list[list[bytes]] = []
         total = self._find_fast(chunk, requests)
         self._retry_fast = False
@@ -307,7 +305,7 @@ class RequestParser:
         return requests
 
     def _take_slice(self) -> list[list[bytes]]:
-        """Those of a bounded part of the buffer, in which much may have piled up."""
+        """Return those of a bounded part of the buffer, in which much may have piled up."""
         buffer = self._buffer
         with memoryview(buffer) as view:
             chunk = bytes(view[:SLICE_BYTES])
@@ -319,7 +317,6 @@ class RequestParser:
         return requests
 
     def _find_fast(self, chunk: bytes, requests: list[list[bytes]]) -> int:
-        """Append what the fast way finds in ``chunk`` to ``requests``; where the last ends."""
         if len(chunk) > self.max_bulk_bytes:
             return 0
         if _COMPILED:
@@ -327,7 +324,6 @@ class RequestParser:
         return self._take_by_hiredis(chunk, requests)
 
     def _take_by_hiredis(self, chunk: bytes, requests: list[list[bytes]]) -> int:
-        """Append what hiredis finds in ``chunk`` to ``requests``; where the last of it ends."""
         length = len(chunk)
         if _may_be_a_bomb(chunk):
             return 0
@@ -355,7 +351,6 @@ class RequestParser:
         return total
 
     def _take_exact(self) -> list[bytes] | None:
-        """One request out of the buffer, or None when it is not complete."""
         while True:
             if not self._missing:
                 if not self._buffer:
@@ -392,7 +387,7 @@ class RequestParser:
             return request
 
     def _take_many(self) -> bool:
-        """Take the arguments that are there in the canonical form; whether there was one."""
+        """Take the arguments that are there in the canonical form; return whether there was one."""
         buffer = self._buffer
         size = min(len(buffer), SLICE_BYTES)
         if size < MANY_BYTES or size > self.max_bulk_bytes or self._bulk_size >= 0:
@@ -464,7 +459,7 @@ class RequestParser:
         self._big_missing = size - held
 
     def _take_line(self, too_big: bytes) -> bytes | None:
-        """A header line without its end, or None; as in Redis any byte may follow the CR."""
+        """Return a header line without its end, or None; as in Redis any byte may follow the CR."""
         buffer = self._buffer
         end = buffer.find(b"\r", self._scanned)
         if (end if end >= 0 else len(buffer)) > INLINE_MAX_BYTES:
@@ -478,7 +473,7 @@ class RequestParser:
         return line
 
     def _take_inline(self) -> list[bytes] | None:
-        """The words of one line, maybe none; None when the line has not ended.
+        """Return the words of one line, maybe none; None when the line has not ended.
 
         As in Redis a line with a NUL in it never ends. TLS sent to this port has one among its
         first bytes, so that nothing that others put into a handshake is run as a command.
@@ -514,7 +509,7 @@ def _may_be_a_bomb(chunk: bytes) -> bool:
 
 
 def _are_canonical(chunk: bytes, found: list[object]) -> bool:
-    """Whether ``chunk`` is the requests ``found``, each written the canonical way, and no more.
+    """Return whether ``chunk`` is the requests ``found``, written the canonical way, and no more.
 
     False where that takes a closer look. A word can be written shorter only with a ``+`` or ``(``,
     an array as short with a ``~`` or ``>``; all else is longer, and shows in the sum. So nothing
@@ -539,13 +534,12 @@ def _are_canonical(chunk: bytes, found: list[object]) -> bool:
 
 
 def _digits_behind_the_first(items: Sequence[Sized]) -> int:
-    """Return how many digits more than one the lengths of these have together."""
     more_than_one = bytes(map(len, items)).translate(None, _ONE_DIGIT)
     return len(more_than_one) + len(more_than_one.translate(None, _TWO_DIGITS))
 
 
 def _canonical_end(chunk: bytes, start: int, request: object) -> int:
-    """Where ``request`` ends if it stands at ``start`` in the canonical way; -1 if it does not."""
+    """Return where ``request`` ends if it stands at ``start`` in the canonical way; else -1."""
     if chunk[start] != STAR or not isinstance(request, list):
         return -1
     end = start + _digits(len(request)) + 3
@@ -558,7 +552,7 @@ def _canonical_end(chunk: bytes, start: int, request: object) -> int:
 
 
 def request_bytes(words: list[bytes]) -> int:
-    """Return how long a request of these words is if it is written the canonical way."""
+    """Return the length in bytes of a request of these words in the canonical way."""
     size = 3 + _digits(len(words))
     for word in words:
         size += len(word) + _digits(len(word)) + 5
@@ -574,7 +568,7 @@ def _digits(number: int) -> int:
 
 
 def _canonical_integer(text: bytes) -> int | None:
-    """The number that ``text`` writes without sign +, leading zero or space, else None."""
+    """Return the number that ``text`` writes without sign +, leading zero or space, else None."""
     digits = text[1:] if text[:1] == b"-" else text
     if not digits.isdigit() or len(digits) > 19:
         return None
@@ -585,5 +579,5 @@ def _canonical_integer(text: bytes) -> int | None:
 
 
 def _printable(char: bytes) -> bytes:
-    """A byte as Redis shows it inside an error line, where a line end would break the line."""
+    """Return a byte as Redis shows it in an error line, where a line end would break the line."""
     return b" " if char in (b"", b"\r", b"\n") else char

@@ -10,11 +10,7 @@ _FAR_BELOW: Final = ALL_BELOW * STEP  # of which texts are made when one is aske
 
 
 class SequenceTexts:
-    """``-<sequence>``, and what stands behind it.
-
-    Attributes:
-        low: the texts of all sequences below ``ALL_BELOW``.
-    """
+    """The texts ``-<sequence>`` with an end; ``low`` has those of all below ``ALL_BELOW``."""
 
     def __init__(self, end: bytes) -> None:
         self.low: Final = [b"-%d%b" % (seq, end) for seq in range(ALL_BELOW)]
@@ -22,13 +18,13 @@ class SequenceTexts:
         self._rows: Final[list[list[bytes]]] = [[] for _ in range(STEP)]
 
     def far(self, seq: int) -> bytes:
-        """The text of a sequence that is not low."""
+        """Return the text of a sequence that is not low."""
         if seq < _FAR_BELOW:
             return self._row(seq)[seq // STEP]
         return b"-%d%b" % (seq, self._end)
 
     def some(self, seq: int, stop: int, step: int) -> list[bytes]:
-        """The texts of those from ``seq`` on, ``step`` apart, that are below ``stop``."""
+        """Return the texts of those from ``seq`` on, ``step`` apart, that are below ``stop``."""
         if step == 1 and stop <= ALL_BELOW:
             return self.low[seq:stop]
         if step == STEP and stop <= _FAR_BELOW:
@@ -37,7 +33,6 @@ class SequenceTexts:
         return [b"-%d%b" % (each, end) for each in range(seq, stop, step)]
 
     def _row(self, seq: int) -> list[bytes]:
-        """The texts of all that are some steps from ``seq``, which is not far away."""
         first = seq % STEP
         row = self._rows[first]
         if not row:

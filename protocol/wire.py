@@ -26,7 +26,7 @@ _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
 
 
 def bulk(data: bytes) -> bytes:
-    """One bulk string, whole."""
+    """Return one bulk string, whole."""
     size = len(data)
     if size < 1024:
         return b"%b%b\r\n" % (_BULK_HEADERS[size], data)
@@ -71,7 +71,7 @@ def write_digits(out: BytesWriter, number: i64) -> None:
 
 
 def four_digits(number: i64) -> i32:
-    """The digits of a number below 10,000, one a byte, the first one lowest."""
+    """Return the digits of a number below 10,000, one a byte, the first one lowest."""
     hundreds = number * 5243 >> 19  # a hundredth, without a division
     pairs = hundreds | (number - 100 * hundreds) << 16
     tens = pairs * 103 >> 10 & 0x000F000F  # a tenth of both at once
@@ -79,37 +79,37 @@ def four_digits(number: i64) -> i32:
 
 
 def integer(number: int) -> bytes:
-    """One integer, whole."""
+    """Return one integer, whole."""
     return _INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number
 
 
 def null(resp3: bool) -> bytes:
-    """Return what stands for no value."""
+    """Return the line that stands for no value."""
     return b"_\r\n" if resp3 else b"$-1\r\n"
 
 
 def null_array(resp3: bool) -> bytes:
-    """Return what stands for no array."""
+    """Return the line that stands for no array."""
     return b"_\r\n" if resp3 else b"*-1\r\n"
 
 
 def map_header(size: int, resp3: bool) -> bytes:
-    """The line that opens a map of ``size`` pairs, which follow flat."""
+    """Return the line that opens a map of ``size`` pairs, which follow flat."""
     return b"%%%d\r\n" % size if resp3 else array_header(2 * size)
 
 
 def set_header(size: int, resp3: bool) -> bytes:
-    """The line that opens a set of ``size`` items."""
+    """Return the line that opens a set of ``size`` items."""
     return b"~%d\r\n" % size if resp3 else array_header(size)
 
 
 def bulk_header(size: int) -> bytes:
-    """The line that opens a bulk string of ``size`` bytes."""
+    """Return the line that opens a bulk string of ``size`` bytes."""
     return _BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size
 
 
 def array_header(size: int) -> bytes:
-    """The line that opens an array of ``size`` items."""
+    """Return the line that opens an array of ``size`` items."""
     return _ARRAY_HEADERS[size] if size < 256 else b"*%d\r\n" % size
 
 
@@ -160,12 +160,12 @@ _writer: Final = _Writer()
 
 
 def id_line(ms: int, seq: int) -> bytes:
-    """One ID, whole."""
+    """Return one ID, whole."""
     return _writer.line(ms, seq)
 
 
 def id_lines(ms: int, seq: int, count: int, step: int) -> bytes:
-    """``count`` IDs in a row, the first (ms, seq) and the others ``step`` apart."""
+    """Return ``count`` IDs in a row, the first (ms, seq) and the others ``step`` apart."""
     text = b"%d" % ms
     stretches: list[bytes] = []
     end = seq + count * step

@@ -1,26 +1,21 @@
 """An array: strings by index, an unsigned 64-bit number; only those that are set take room.
 
 Elements lie in pieces of 32. Most arrays are short: the array itself has the piece while there is
-one alone, and ``Slices`` has them from the second one on, until none is left.
-
-**Which slices there are.** ``Order`` has their numbers, and finds where to go on from any place.
-They stand in rows of up to 512 in a list. A number goes into the row that it belongs to; a row that
-is full is cut in two, and one that is empty goes. A first number alone has no row, because most
-arrays have one slice.
-
-A piece is 32 elements that lie next to each other, those of them that are there::
+one alone, and ``Slices`` has them from the second one on, until none is left. In a piece bit n of
+the number is set where the n-th element is there; a piece without elements is empty::
 
     which are there u32, packed strings
 
-Bit n of the number is set where the n-th element is there. A piece without elements is empty.
+Slices have 32 pieces each. A slice without elements is not there, so gaps cost next to nothing.
 
-The pieces of an array that has elements in more than one lie in slices of 32 pieces. A slice
-without elements is not there, and a piece without elements is empty, so gaps cost next to nothing.
-``Order`` finds the next slice behind a gap of any length.
+``Order`` has the numbers of the slices, and finds the next one behind a gap of any length. They
+stand in rows of up to 512 in a list. A number goes into the row that it belongs to; a row that is
+full is cut in two, and one that is empty goes. A first number alone has no row, because most arrays
+have one slice.
 
-A copy shares all slices. Each slice knows whose it is, and who is about to change one that is not
-his own copies its 32 references first. Both get a new name as an owner when a copy is made, so
-from then on none of the slices belongs to either.
+A copy shares all slices. An array that is about to change a slice of another owner copies its 32
+references first. Both get a new name as an owner when a copy is made, so that from then on none of
+the slices belongs to either.
 
 A cursor says where ARINSERT puts the next element.
 """
@@ -81,13 +76,13 @@ class Order:
             del self._firsts[at]
 
     def last(self) -> int:
-        """The greatest number; -1 where there is none."""
+        """Return the greatest number; -1 where there is none."""
         if self._rows:
             return self._rows[-1][-1]
         return self._firsts[0] if self._firsts else -1
 
     def at_or_after(self, number: int) -> int:
-        """The least number that is not below this one; -1 where there is none."""
+        """Return the least number that is not below this one; -1 where there is none."""
         if not self._rows:
             return self._firsts[0] if self._firsts and self._firsts[0] >= number else -1
         at = max(0, bisect_right(self._firsts, number) - 1)
@@ -100,7 +95,7 @@ class Order:
         return -1
 
     def at_or_before(self, number: int) -> int:
-        """The greatest number that is not above this one; -1 where there is none."""
+        """Return the greatest number that is not above this one; -1 where there is none."""
         at = bisect_right(self._firsts, number) - 1
         if at < 0:
             return -1
@@ -110,7 +105,7 @@ class Order:
         return row[bisect_right(row, number) - 1]
 
     def numbers(self) -> list[int]:
-        """All of them."""
+        """Return all numbers."""
         if not self._rows:
             return self._firsts.copy()
         found: list[int] = []
@@ -119,7 +114,7 @@ class Order:
         return found
 
     def copy(self) -> Order:
-        """Another one of the same numbers."""
+        """Return another one of the same numbers."""
         other = Order()
         other._rows = [row.copy() for row in self._rows]
         other._firsts = self._firsts.copy()
@@ -132,12 +127,12 @@ ALL: Final = 0xFFFFFFFF
 
 
 def mask_of(piece: bytes) -> int:
-    """Which elements are there."""
+    """Return a mask of the elements that are there."""
     return int(read_i32_le(piece, 0)) & ALL if piece else 0
 
 
 def element(piece: bytes, slot: int) -> bytes | None:
-    """The element of a slot, or None."""
+    """Return the element of a slot, or None."""
     mask = mask_of(piece)
     if not (mask >> slot) & 1:
         return None
@@ -145,7 +140,7 @@ def element(piece: bytes, slot: int) -> bytes | None:
 
 
 def elements(piece: bytes) -> list[tuple[int, bytes]]:
-    """The slots that are set, and what they hold."""
+    """Return the slots that are set, and what they hold."""
     mask = mask_of(piece)
     found: list[tuple[int, bytes]] = []
     at: i64 = HEAD
@@ -157,7 +152,7 @@ def elements(piece: bytes) -> list[tuple[int, bytes]]:
 
 
 def with_element(piece: bytes, slot: int, string: bytes) -> bytes:
-    """The piece with a slot set."""
+    """Return the piece with a slot set."""
     mask = mask_of(piece)
     if not mask:
         return _head(1 << slot) + packed_string(string)
@@ -168,7 +163,7 @@ def with_element(piece: bytes, slot: int, string: bytes) -> bytes:
 
 
 def without(piece: bytes, gone: int) -> bytes:
-    """The piece without the elements of a mask."""
+    """Return the piece without the elements of a mask."""
     mask = mask_of(piece)
     left = mask & ~gone & ALL
     if left == mask:
@@ -191,7 +186,6 @@ def _head(mask: int) -> bytes:
 
 
 def _rank(mask: int, slot: int) -> int:
-    """Return how many elements are there before a slot."""
     return (mask & ((1 << slot) - 1)).bit_count()
 
 
@@ -212,7 +206,7 @@ class _Slice:
     """32 pieces in a row.
 
     Attributes:
-        owner: who may change it.
+        owner: the array that may change it.
         pieces: up to the last one that has been put, so that few elements take little.
         used: how many of its pieces have elements.
     """
@@ -234,17 +228,16 @@ class Slices:
         self._content_bytes = 0  # what the pieces take
 
     def __len__(self) -> int:
-        """Return how many slices there are."""
         return len(self._slices)
 
     def get(self, number: int) -> bytes:
-        """The piece with this number."""
+        """Return the piece with this number."""
         found = self._slices.get(number >> _BITS)
         at = number & (_PIECES - 1)
         return b"" if found is None or at >= len(found.pieces) else found.pieces[at]
 
     def next(self, number: int, reverse: bool) -> int:
-        """The number of the next piece with elements before or behind one; -1 for none."""
+        """Return the number of the next piece with elements before or behind one; -1 for none."""
         step = -1 if reverse else 1
         number += step
         while number >= 0:
@@ -289,7 +282,7 @@ class Slices:
             self._order.remove(place)
 
     def last(self) -> int:
-        """The number of the last piece with elements; -1 for none."""
+        """Return the number of the last piece with elements; -1 for none."""
         place = self._order.last()
         if place < 0:
             return -1
@@ -297,7 +290,7 @@ class Slices:
         return number if self.get(number) else self.next(number, True)
 
     def numbers(self) -> list[int]:
-        """The numbers of the slices, in order."""
+        """Return the numbers of the slices, in order."""
         return self._order.numbers()
 
     def piece_count(self) -> int:
@@ -305,11 +298,11 @@ class Slices:
         return sum([each.used for each in self._slices.values()])
 
     def used_bytes(self) -> int:
-        """About how much memory they take."""
+        """Return about how many bytes they take."""
         return _SLICES_BYTES + _SLICE_BYTES * len(self._slices) + self._content_bytes
 
     def copy(self) -> Slices:
-        """The same pieces, of somebody else."""
+        """Return the same pieces with another owner."""
         other = Slices()
         other._slices = self._slices.copy()
         other._order = self._order.copy()
@@ -318,14 +311,14 @@ class Slices:
         return other
 
     def free_some(self, most: int) -> bool:
-        """Drop so many slices of those that nobody uses any more; True when none is left."""
+        """Drop so many slices of those that are no longer used; True when none is left."""
         for _ in range(min(most, len(self._slices))):
             self._slices.popitem()
         return not self._slices
 
 
 def _taken_by(piece: bytes) -> int:
-    """Return what a piece takes, and its place."""
+    """Return the bytes that a piece takes, and its place."""
     return 8 + _PIECE_BYTES + len(piece) if piece else 0
 
 
@@ -342,16 +335,9 @@ _ARRAY_BYTES: Final = 80  # of an array without its pieces, about
 
 
 class Walk:
-    """The pieces of a range, one after another, those without elements left out.
+    """The pieces of a range, both ends included, one after another, without the empty ones.
 
-    Args:
-        low, high: the range, both included.
-        reverse: the last one first.
-
-    Attributes:
-        piece: the piece that the walk has reached.
-        base: the index of its first slot.
-        mask: its elements that lie within the range.
+    ``base`` is the index of the first slot of ``piece``; ``mask`` has its elements in the range.
     """
 
     def __init__(self, array: Array, low: int, high: int, reverse: bool) -> None:
@@ -391,11 +377,7 @@ class Walk:
 
 @mypyc_attr(acyclic=True)
 class Array(Collection):
-    """Strings by index.
-
-    Attributes:
-        cursor: the index of the next insertion, or ``EXHAUSTED``.
-    """
+    """Strings by index; ``cursor`` is the index of the next insertion, or ``EXHAUSTED``."""
 
     def __init__(self) -> None:
         self._only = b""  # the piece that is there alone
@@ -407,14 +389,14 @@ class Array(Collection):
     # Elements
 
     def piece(self, number: int) -> bytes:
-        """The piece of a number, which is that of its first index by 32."""
+        """Return the piece of a number, which is that of its first index by 32."""
         slices = self._slices
         if slices is not None:
             return slices.get(number)
         return self._only if number == self._number else b""
 
     def next_piece(self, number: int, reverse: bool) -> int:
-        """The number of the next piece with elements before or behind one; -1 for none."""
+        """Return the number of the next piece with elements before or behind one; -1 for none."""
         slices = self._slices
         if slices is not None:
             return slices.next(number, reverse)
@@ -422,12 +404,12 @@ class Array(Collection):
         return only if self._only and (only < number if reverse else only > number) else -1
 
     def get(self, index: int) -> bytes | None:
-        """The element of an index, or None."""
+        """Return the element of an index, or None."""
         piece = self.piece(index >> PIECE_BITS)
         return element(piece, index & (SLOTS - 1)) if piece else None
 
     def put(self, index: int, string: bytes) -> bool:
-        """Set an element; whether there was none."""
+        """Set an element; return whether there was none."""
         number = index >> PIECE_BITS
         piece = self.piece(number)
         slot = index & (SLOTS - 1)
@@ -445,7 +427,7 @@ class Array(Collection):
         return True
 
     def remove_range(self, low: int, high: int) -> int:
-        """Remove all elements of a range, both ends included; how many there were."""
+        """Remove all elements of a range, both ends included; return how many there were."""
         before = self._count
         walk = Walk(self, low, high, False)
         while walk.step():
@@ -472,7 +454,7 @@ class Array(Collection):
             self._slices = None
 
     def length(self) -> int:
-        """The greatest index and one; 0 without elements."""
+        """Return the greatest index and one; 0 without elements."""
         if not self._count:
             return 0
         slices = self._slices
@@ -480,7 +462,7 @@ class Array(Collection):
         return (number << PIECE_BITS) + mask_of(self.piece(number)).bit_length()
 
     def redis_slices(self) -> list[int]:
-        """The numbers of the slices of 4,096 that have elements, in order."""
+        """Return the numbers of the slices of 4,096 that have elements, in order."""
         slices = self._slices
         if slices is None:
             return [self._number << PIECE_BITS >> _REDIS_SLICE_BITS] if self._only else []
@@ -528,7 +510,7 @@ class Array(Collection):
         return self._slices is None or self._slices.free_some(most)
 
     def add_to(self, digest: Digest) -> None:
-        """As Redis does, but a gap of millions counts by its length and not by each index."""
+        """Add as Redis does, but a gap of millions counts by its length and not by each index."""
         digest.mix_type(_DIGEST_NUMBER)
         expected = 0
         walk = Walk(self, 0, GREATEST, False)

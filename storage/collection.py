@@ -1,10 +1,8 @@
-"""What all values that consist of elements have in common, and up to which size they are small.
-
-What all values that consist of elements have in common.
+"""The base of all values that consist of elements, and up to which size they are small.
 
 They hold what never changes: ``bytes``, in directories that are copied before they are written to
-if anybody else may hold them. So a copy costs little, however many elements there are, and a frozen
-value is simply a copy that nobody changes.
+if they may be shared. So a copy costs little, however many elements there are, and a frozen value
+is simply a copy that is not changed.
 """
 
 from __future__ import annotations
@@ -19,12 +17,7 @@ from headrace.storage.value import Expiring, Value
 
 
 class SmallLimits:
-    """The limits of the small form of one type, as the configuration says.
-
-    Args:
-        elements: how many elements it may have at most.
-        element_bytes: how long each string of it may be.
-    """
+    """The limits of the small form of one type: its elements, and the bytes of each string."""
 
     def __init__(self, elements: i64, element_bytes: i64) -> None:
         self.elements: Final[i64] = elements
@@ -40,16 +33,16 @@ class Collection(Value):
 
     @abstractmethod
     def copy(self) -> Collection:
-        """See ``Value``. Complexity: O(directories), some hundreds of a million elements."""
+        """Copy as ``Value``. Complexity: O(directories), some hundreds of a million elements."""
         raise NotImplementedError
 
     def freeze(self) -> object:
-        """A copy, to be freed in slices by whoever has read it."""
+        """Return a copy, to be freed in slices after it was read."""
         return self.copy()
 
     def scattered_table(self) -> Table | None:
-        """The table by which its elements are found, if so large that it may be in no cache."""
+        """Return the table of its elements, if so large that it may be in no cache."""
         return None
 
     def attach(self, expiring: Expiring) -> None:
-        """Nothing of it expires by itself, unless a type says otherwise."""
+        """Do nothing: no part of it expires by itself, unless a type says otherwise."""

@@ -19,11 +19,7 @@ def _plainly(value: float) -> bytes:
 
 
 class Digest:
-    """A digest that parts are added to.
-
-    Args:
-        spelled: how doubles are written that it depends on.
-    """
+    """A digest that parts are added to, with ``spelled`` for the doubles that it depends on."""
 
     def __init__(self, spelled: Callable[[float], bytes] = _plainly) -> None:
         from hashlib import sha1  # late: OpenSSL comes with it
@@ -49,5 +45,5 @@ class Digest:
         return self._made(data, usedforsecurity=False).digest()
 
     def hexadecimal(self) -> bytes:
-        """Forty digits."""
+        """Return the digest in forty digits."""
         return b"%040x" % self.value

@@ -1,18 +1,14 @@
 """Names in the order in which they are due, in a heap of which no row grows beyond a bound.
 
-A heap of ``bytes`` that begin with a number stands in rows, none of which grows beyond 512. The
-number has eight bytes, the highest first. So the bytes compare as their numbers do, and only those
-that are equal have to be compared whole.
-
-One list of them all would be moved in one piece when it grows, and copied in one piece. Rows are
-not: a copy shares them, and who is about to write to a row that is not its own copies that one
-first. A flag for each says whose it is.
-
 A pair is one ``bytes``: eight bytes of a moment, highest first, and the name. So pairs compare as
-they are due, and no object stands for one besides. They make a heap. Whoever gives a
-name another moment adds a pair, and the one before is stale: it is dropped when it comes up. When
-most pairs are stale, each new one has a few looked at, from the last to the first and round again,
-and the stale ones among them taken out. Nothing is ever done for all of them in one piece.
+they are due, those with equal moments as a whole, and no object stands for one besides. They make a
+heap, in rows of up to 512. One list of them all would be moved in one piece when it grows, and
+copied in one piece. Rows are not: a copy shares them, and a heap copies a row that is not its own
+before it writes to it. A flag for each row says whose it is.
+
+Another moment for a name is another pair, and the one before is stale: it is dropped when it comes
+up. When most pairs are stale, each new one has a few looked at, from the last to the first and
+round again, and the stale ones among them taken out. Nothing is ever done for all in one piece.
 """
 
 from __future__ import annotations
@@ -31,11 +27,7 @@ _WITHIN: Final[i64] = _ROW - 1
 
 @mypyc_attr(acyclic=True)
 class Heap:
-    """Items, of which the least is known.
-
-    Attributes:
-        size: how many there are.
-    """
+    """Items, ``size`` of them, of which the least is known."""
 
     def __init__(self) -> None:
         self.size: i64 = 0
@@ -43,7 +35,7 @@ class Heap:
         self._mine = vec[i64]()  # of each row: 1 where it may be written to; of later ones: 0
 
     def at(self, place: i64) -> bytes:
-        """The item at a place; the least one is at 0."""
+        """Return the item at a place; the least one is at 0."""
         return self._rows[place >> _SHIFT][place & _WITHIN]
 
     def add(self, item: bytes) -> None:
@@ -53,7 +45,7 @@ class Heap:
         self._rise(place, item)
 
     def take(self, place: i64) -> bytes:
-        """Take out the item at a place. Complexity: O(log n)."""
+        """Take out the item at a place and return it. Complexity: O(log n)."""
         taken = self.at(place)
         last = self._pop()
         if place < self.size:
@@ -64,11 +56,11 @@ class Heap:
         return taken
 
     def some(self, most: int) -> list[bytes]:
-        """Some of the items, among them the least."""
+        """Return some of the items, among them the least."""
         return [self.at(place) for place in range(min(most, int(self.size)))]
 
     def copy(self) -> Heap:
-        """Another one of the same items. Complexity: O(rows)."""
+        """Return another one of the same items. Complexity: O(rows)."""
         twin = Heap()
         twin.size = self.size
         twin._rows = self._rows[:]
@@ -76,7 +68,7 @@ class Heap:
         return twin
 
     def free_some(self, most: int) -> bool:
-        """Drop so many items of a heap that nobody uses any more; True when none is left."""
+        """Drop so many items of a heap that is no longer used; True when none is left."""
         left: i64 = most
         while left > 0 and self._rows:
             last: i64 = len(self._rows) - 1
@@ -144,7 +136,7 @@ class Heap:
         return item
 
     def _own(self, number: i64) -> list[bytes]:
-        """A row that is about to be written to."""
+        """Return a row that is about to be written to, copied first if it is shared."""
         row = self._rows[number]
         if number >= i64(len(self._mine)) or not self._mine[number]:
             row = row[:]
@@ -159,7 +151,7 @@ class Heap:
 
 
 def heap_of(items: list[bytes]) -> Heap:
-    """A heap of items in any order, which are put in order in their list. Complexity: O(n)."""
+    """Return a heap of items in any order, which are put in order in their list. O(n)."""
     heapify(items)
     heap = Heap()
     for item in items:
@@ -185,8 +177,7 @@ _MOMENT_BYTES: Final[i64] = 8
 class DueOrder:
     """The names of one owner that knows when each of them is due.
 
-    Attributes:
-        pairs: the heap; at least one for each name that has a moment.
+    ``pairs`` is the heap; it has at least one for each name that has a moment.
     """
 
     def __init__(self, pairs: Heap) -> None:
@@ -198,22 +189,19 @@ class DueOrder:
         raise NotImplementedError
 
     def add(self, name: bytes, moment_ms: i64, living: i64) -> None:
-        """Take note of a moment that a name has been given; ``living`` names have one.
-
-        Complexity: O(log n), n being the number of pairs.
-        """
+        """Add a moment that a name has been given; ``living`` names have one. O(log pairs)."""
         pairs = self.pairs
         pairs.add(pair_of(moment_ms, name))
         if pairs.size > _SMALL and pairs.size > 2 * living:
             self._drop_stale(_LOOKS)
 
     def first_ms(self) -> i64:
-        """The moment of the first pair, stale or not; ``NOTHING`` where there is none."""
+        """Return the moment of the first pair, stale or not; ``NOTHING`` where there is none."""
         pairs = self.pairs
         return read_i64_be(pairs.at(0), 0) if pairs.size else NOTHING
 
     def next_ms(self) -> i64:
-        """A moment before which nothing is due; ``NOTHING`` where nothing is.
+        """Return a moment before which nothing is due; ``NOTHING`` where nothing is.
 
         It is that of a name, unless very many stale pairs are in front.
         """
@@ -221,7 +209,7 @@ class DueOrder:
         return self.first_ms()
 
     def fresh_first(self) -> bytes | None:
-        """The name that is due first; None where there is none, or very many stale pairs were met.
+        """Return the name due first; None where there is none, or very many stale pairs were met.
 
         Those are dropped, so it pays to ask again.
         """
@@ -236,19 +224,16 @@ class DueOrder:
         return None
 
     def take_first(self) -> bytes | None:
-        """Take the first pair out, of which there must be one; its name, None if it is stale."""
+        """Take out the first pair, which must be there; return its name, None if it is stale."""
         pair = self.pairs.take(0)
         return name_of(pair) if self._is_fresh(pair) else None
 
     def some(self, most: int) -> list[bytes]:
-        """Some names that may have a moment, among them the first."""
+        """Return some names that may have a moment, among them the first."""
         return [name_of(pair) for pair in self.pairs.some(most)]
 
     def fresh(self, most: int) -> list[bytes]:
-        """Some names that are due soon, among them the first, as ``some``; stale ones are dropped.
-
-        Complexity: O(log n) for each that is dropped.
-        """
+        """Return some names due soon, the first too; stale ones are dropped, O(log n) for each."""
         pairs = self.pairs
         place = min(i64(most), pairs.size)
         while place > 0:
@@ -258,7 +243,7 @@ class DueOrder:
         return self.some(most)
 
     def name_at(self, place: i64) -> bytes:
-        """The name of a pair below ``pairs.size``; it may be stale."""
+        """Return the name of a pair below ``pairs.size``; it may be stale."""
         return name_of(self.pairs.at(place))
 
     def free_some(self, most: int) -> bool:
@@ -270,7 +255,6 @@ class DueOrder:
         return moment_ms != NOTHING and max(moment_ms, 0) == read_i64_be(pair, 0)
 
     def _drop_stale(self, looks: i64) -> None:
-        """Look at so many pairs, and take the stale ones out."""
         pairs = self.pairs
         at = self._looked_at
         while looks > 0 and pairs.size:
@@ -282,7 +266,7 @@ class DueOrder:
 
 
 def pair_of(moment_ms: i64, name: bytes) -> bytes:
-    """A pair; a moment before 1970 is as 1970."""
+    """Return a pair; a moment before 1970 is as 1970."""
     out = BytesWriter()
     write_i64_be(out, max(0, moment_ms))
     out.write(name)
@@ -290,5 +274,5 @@ def pair_of(moment_ms: i64, name: bytes) -> bytes:
 
 
 def name_of(pair: bytes) -> bytes:
-    """The name of a pair."""
+    """Return the name of a pair."""
     return pair[_MOMENT_BYTES:]

@@ -1,9 +1,8 @@
-"""What a keyspace shows of a key, and what becomes of all that it held.
+"""A key with its value as a keyspace shows it, deadlines of parts, and all of an emptied database.
 
-When parts of values expire: of each key that has some, the first deadline.
-
-Whoever changes a value notifies the keyspace, which has one of these. It goes where the keys go,
-when databases are swapped or emptied.
+Of each key that has parts which expire, ``PartDeadlines`` has the first deadline. The keyspace has
+one of these, and is notified before a value changes. It goes where the keys go, when databases are
+swapped or emptied.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class PartDeadlines(DueOrder):
         return i64(int(moment_ms)) if moment_ms == moment_ms else NOTHING
 
     def watch(self, key: bytes, deadline_ms: int) -> None:
-        """Take it that the first part of ``key`` expires then, or none with ``NO_PART``."""
+        """Record that the first part of ``key`` expires then, or none with ``NO_PART``."""
         first = self._first
         if deadline_ms == NO_PART:
             first.remove(key)
@@ -55,11 +54,10 @@ class PartDeadlines(DueOrder):
         return first_ms != NOTHING and first_ms < now_ms
 
     def next_due(self, now_ms: i64) -> bytes | None:
-        """The key whose parts are to expire next, if the time of one is over.
+        """Return the key whose parts are to expire next, if the time of one is over.
 
-        Whoever asks takes out what is due, and says what comes then.
-
-        Returns: None without one, and where it takes another question to find it: ``is_due`` tells.
+        The caller takes out what is due, and says what comes then.
+        Returns: None without one, or where another question is needed to find it: ``is_due`` tells.
         """
         first = self.fresh_first()
         return first if first is not None and self.is_due(now_ms) else None
@@ -67,10 +65,7 @@ class PartDeadlines(DueOrder):
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Entry:
-    """A key with its value, as they are when this is made; ``storage.faces`` knows what a value is.
-
-    What changes a key is asked of its keyspace.
-    """
+    """A key with its value, as they are when this is made; changes are asked of its keyspace."""
 
     def __init__(self, table: KeyTable, key: bytes, value: object) -> None:
         self.key: Final = key
@@ -79,7 +74,7 @@ class Entry:
 
     @property
     def expire_ms(self) -> int:
-        """The deadline of the key, in milliseconds since 1970, or ``NO_EXPIRY``."""
+        """Return the deadline of the key, in milliseconds since 1970, or ``NO_EXPIRY``."""
         slot = self._table.find(self.key)
         return int(NO_EXPIRY) if slot == NO_SLOT else int(self._table.deadline_ms(slot))
 
@@ -91,11 +86,7 @@ class Entry:
 
 
 class Emptied(Freeable):
-    """What a database held until it was emptied.
-
-    Attributes:
-        unused: where values go that are to be freed in slices themselves.
-    """
+    """The keys of an emptied database; ``unused`` takes values to be freed in slices themselves."""
 
     def __init__(self, table: KeyTable, parts: PartDeadlines, unused: list[Freeable]) -> None:
         self.table: Final = table
@@ -112,9 +103,9 @@ class Barrier:
     """Takes keys as they were before they change; see ``storage.freezing``."""
 
     def keep(self, table: KeyTable, slot: int, db: int) -> None:
-        """A key, or its value, is about to change."""
+        """Take a key, because it or its value is about to change."""
         raise NotImplementedError
 
     def put_aside(self, emptied: Emptied) -> None:
-        """A database has been emptied of this."""
+        """Take the keys of a database that has been emptied."""
         raise NotImplementedError

@@ -1,6 +1,4 @@
-"""Where the face of a value is found, and what a key with its value takes in memory.
-
-What a key takes in memory: its name, its place in the table, its value and its deadline.
+"""The face of a value, and the memory of a key: its name, its place, its value and its deadline.
 
 These are figures of the server's own making, so that the same data always comes to the same sum.
 They were measured with a million keys, and say what the objects take, as they are allocated.
@@ -17,7 +15,7 @@ from headrace.storage.value import Value
 
 
 def face(value: object) -> Value:
-    """Return what answers for a value as a keyspace holds it."""
+    """Return the face of a value as a keyspace holds it."""
     if isinstance(value, Value):
         return value
     if isinstance(value, (bytes, int, bytearray)):
@@ -31,7 +29,7 @@ def type_name(value: object) -> bytes:
 
 
 def frozen(value: object) -> object:
-    """As ``face(value).freeze()``, without a face for most strings: there are many."""
+    """Return ``face(value).freeze()``, without a face for most strings: there are many."""
     return value if isinstance(value, (bytes, int)) else face(value).freeze()
 
 
@@ -42,10 +40,9 @@ SAMPLES: Final = 5  # parts of a value that stand for all, where it does not kno
 
 
 def cost_of(key: bytes, value: object, has_deadline: bool, samples: int = SAMPLES) -> i64:
-    """About how many bytes a key takes.
+    """Return about how many bytes a key takes; ``samples`` are as in ``Value.used_bytes``.
 
-    Args:
-        samples: see ``Value.used_bytes``. As it is, the complexity is O(1) for every value.
+    With the default, the complexity is O(1) for every value.
     """
     size: i64 = len(key)
     size += ENTRY_BYTES + _OBJECT_BYTES

@@ -11,7 +11,7 @@ too large, or was changed since. Packed strings lose what RESP has around them, 
 
 A key in a record costs some four bytes, where a key and a value that are objects cost ninety more.
 Reading a string makes one object, as large as the string. All other values are written into where
-they are, so the table takes one out of its record before anybody may have it.
+they are, so the table takes one out of its record before it hands it out.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ _BYTE: Final[i64] = 0xFF
 def fold(items: list[object], piece: bytes) -> bytes:
     """Put all that can be folded into a new piece; None takes its place in ``items``.
 
-    Args:
-        items: key and value of each slot; None: it stands in ``piece``.
+    ``items`` has the key and value of each slot; None: it stands in ``piece``.
     """
     out = empty_buffer()
     out.write(_NO_RECORDS)
@@ -119,7 +118,7 @@ def can_fold(items: list[object]) -> bool:
 
 
 def _form_of(value: object) -> tuple[i64, bytes]:
-    """Return the kind of a value, ``_NO_VALUE`` if it is not folded, and its text if it has one."""
+    """Return the kind of a value, ``_NO_VALUE`` if it is not folded, and its text, if any."""
     kind = _NO_VALUE
     rep: object = None
     if isinstance(value, bytes):
@@ -140,7 +139,7 @@ def _form_of(value: object) -> tuple[i64, bytes]:
 
 
 def _strings_of(kind: i64, text: bytes, at: i64) -> i64:
-    """Return where packed strings begin in a small form at a place; ``NOWHERE``: there are none."""
+    """Return where packed strings begin in a small form at a place, or ``NOWHERE``."""
     if kind == _HASH:
         return at + HASH_HEAD
     if kind == _LIST:

@@ -5,13 +5,12 @@ there at the start and stays is met at least once. A key that it has taken is ma
 that is made meanwhile. So a key is taken once, and one that was made after the start is not taken.
 
 Before a key changes or goes, ``keep`` takes it early: the barrier. The keyspaces call it for what
-happens to keys; whoever changes a value in place calls ``Keyspace.before_change``. Where a key
-cannot be taken, the change goes on all the same, and the freezing is of no use from then on
-(``failure``).
+happens to keys; before a value changes in place, ``Keyspace.before_change`` is called. Where a key
+cannot be taken, the change goes on all the same, and the freezing is useless then (``failure``).
 
 Nothing here is proportional to the number of keys, except for the walk itself, which comes in
-slices. A database that is swapped keeps the number that it has in the freezing. What an emptied one
-held is put aside until it has been walked.
+slices. A database that is swapped keeps the number that it has in the freezing. The keys of an
+emptied one are put aside until they have been walked.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ class FrozenKey:
 
     Attributes:
         db: the number of its database at the start.
-        value: what ``Value.freeze`` returned: a plain object that never changes, a value that
-            nobody else has, or a ``Frozen``; ``Freezing.release`` is to have it when it was read.
+        value: what ``Value.freeze`` returned; ``Freezing.release`` is to have it when it was read.
         expire_ms: its deadline in milliseconds since 1970, or ``NO_EXPIRY``.
     """
 
@@ -46,13 +44,11 @@ class FrozenKey:
 
 
 def frozen_key(db: int, entry: Entry) -> FrozenKey:
-    """An entry as it is now, to be used before anything changes."""
+    """Return an entry as it is now, to be used before anything changes."""
     return FrozenKey(db, entry.key, frozen(entry.value), entry.expire_ms)
 
 
 class _Walk:
-    """The slots of a database that are still to be walked."""
-
     def __init__(self, table: KeyTable, db: int) -> None:
         self.table: Final = table
         self.db: Final = db
@@ -60,11 +56,7 @@ class _Walk:
 
 
 class Freezing(Barrier):
-    """The keys of all databases at the moment when this is made.
-
-    Args:
-        databases: all there are.
-        epoch: the number of this freezing, above those before.
+    """The keys of all databases at the moment when this is made; ``epoch`` is above those before.
 
     Attributes:
         total: how many keys there are; ``taken``: how many of them have been taken.
@@ -104,7 +96,7 @@ class Freezing(Barrier):
                 self._copied_bytes += face(key.value).used_bytes(1)
 
     def put_aside(self, emptied: Emptied) -> None:
-        """Hold what a database held, because it is still to be walked."""
+        """Hold the keys of an emptied database, because they are still to be walked."""
         self._emptied.append(emptied)
 
     def _take(self, table: KeyTable, slot: i64, db: int) -> FrozenKey:
@@ -119,7 +111,7 @@ class Freezing(Barrier):
         return key
 
     def next_keys(self, most: int) -> list[FrozenKey]:
-        """Some keys, after about ``most`` were looked at; no more after one that is to be thawed.
+        """Return some keys, after a look at about ``most``; none after one that is to be thawed.
 
         An empty list is not the end: see ``is_done``.
         """
@@ -166,16 +158,16 @@ class Freezing(Barrier):
         unused.extend(value.thaw())
 
     def copied_bytes(self) -> int:
-        """Return how much was kept or copied because of changes so far, about, in bytes."""
+        """Return about how many bytes were kept or copied because of changes so far."""
         total = self._copied_bytes
         for value in self._frozen.values():
             total += value.copied_bytes()
         return total
 
     def end(self, unused: list[Freeable]) -> None:
-        """Let the databases change as they like; what nobody needs any more goes to ``unused``.
+        """Thaw all values, so that the databases may change; the unused go to ``unused``.
 
-        Every value that is still frozen is thawed. Whatever fails meanwhile is raised at the end.
+        An error on the way is raised at the end.
         """
         failure: Exception | None = None
         for db in self._databases:

@@ -31,24 +31,21 @@ _NO_PLACE: Final[i64] = -1
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Usage:
-    """What is remembered of how a key is used, where that is not the time of the last access.
-
-    It is a number that is not negative, and below 2 ** 61.
-    """
+    """A measure of how a key is used other than the time of the last access: 0 to 2**61 - 1."""
 
     @abstractmethod
     def of_new(self, now_ms: i64) -> i64:
-        """That of a key which has just come."""
+        """Return the usage of a key which has just come."""
         raise NotImplementedError
 
     @abstractmethod
     def of_asked(self, usage: i64, now_ms: i64) -> i64:
-        """That of a key which somebody asks for."""
+        """Return the usage of a key which is asked for."""
         raise NotImplementedError
 
     @abstractmethod
     def of_replaced(self, usage: i64, now_ms: i64) -> i64:
-        """That of a key which gets another value."""
+        """Return the usage of a key which gets another value."""
         raise NotImplementedError
 
 
@@ -66,7 +63,7 @@ class Page:
         marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
         marked_by: the number of that freezing; to others the marks mean nothing.
         sizes: twice what each key takes, and 1 more if it is among the last to be evicted; 0: not
-            looked at yet. Empty while nobody wants to know.
+            looked at yet. Empty while sizes are not kept.
         leads: the slot that each key had in another table, or any number; empty until one has one.
     """
 
@@ -112,7 +109,7 @@ class Page:
     # Folding
 
     def take_out(self, place: i64, value: object) -> None:
-        """Have key and value of a slot as objects, the value in the place of a folded one."""
+        """Unfold key and value of a slot; ``value`` takes the place of a folded one."""
         items = self.open(place)
         at = (place & WITHIN_GROUP) << 1
         if items[at] is None:
@@ -144,7 +141,7 @@ class Page:
     # Deadlines
 
     def put_deadline(self, place: i64, deadline_ms: i64) -> None:
-        """Note a deadline; the stamp is to say so, too."""
+        """Note a deadline, which the stamp is to have, too."""
         if not len(self.deadlines):
             self.deadlines = vec[i64]([0] * PAGE)
         self.deadlines[place] = deadline_ms
@@ -167,7 +164,7 @@ class Page:
         self.taken_ms = now_ms
 
     def first_due(self, end: i64) -> i64:
-        """The place of the first deadline before ``end``, which is noted; less than 0: none."""
+        """Return the place of the first noted deadline before ``end``; less than 0: none."""
         self.due_ms = NEVER_MS
         found = _NO_PLACE
         place: i64 = 0

@@ -6,17 +6,17 @@ do the marks of a freezing.
 
 **Folding.** In a table of many keys, those that were not used for a while are folded: the keys of a
 group with those of its values that are small become one ``bytes`` (``storage.folded``). What is
-changed later, or may be written into, stands beside it as an object, and is folded again. A value
-that anybody has from ``read`` or ``hold`` is the one in the table until the next ``fold_some``, so
-that is called where no command is at work.
+changed later, or may be written into, stands beside it as an object, and is folded again. ``read``
+and ``hold`` return the value in the table, which stays that until the next ``fold_some``. So that
+is called where no command is at work.
 
 **Deadlines.** Each page knows a moment before which none of its keys expires, and the table knows
-the least of these. Whoever asks for keys whose time is over has the pages looked at that may have
-one; that takes a microsecond or two for each. No object stands for a deadline.
+the least of these. A search for due keys looks only at pages that may have one, in a microsecond or
+two each. No object stands for a deadline.
 
 **Stamps.** A stamp says how a key is used: when it was last asked for, or what a ``Usage`` makes of
-that. **Sizes** of keys are kept while somebody wants to know what all of them take: each as it was
-found last, and their sum. Whoever changes a value notes its key, and ``settle`` looks at it again.
+that. **Sizes** of keys, each as it was found last, and their sum are kept while they are wanted.
+A caller that changes a value notes its key, and ``settle`` looks at it again.
 
 **The index.** A cell of 64 bits has the hash of a key and its slot::
 
@@ -86,11 +86,7 @@ _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
 
 @mypyc_attr(acyclic=True)
 class _Segment:
-    """Cells of all keys of which the hashes begin with the same ``depth`` bits.
-
-    Attributes:
-        count: how many cells are in use.
-    """
+    """Cells of all keys whose hashes begin with the same ``depth`` bits; ``count`` are in use."""
 
     def __init__(self, size: i64, depth: i64) -> None:
         self.cells = vec[i64]([0] * size)
@@ -152,16 +148,12 @@ class _Segment:
 
 
 class KeyTable:
-    """The keys of a database.
+    """The keys of a database; ``usage`` is what is remembered of accesses, None: their time.
 
     Invariants: ``find`` of the key in each slot is that slot; what stands behind the last slot in
     its page is None; ``_pages`` has no more pages than that takes.
 
-    Args:
-        usage: what is remembered of accesses; None: their time.
-
     Attributes:
-        count: how many keys there are.
         sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
         lasting: how many of those in the sum are among the last to be evicted.
         due_ms: no deadline is before that, but of keys that ``take_due`` has returned.
@@ -200,7 +192,7 @@ class KeyTable:
     # Looking
 
     def find(self, key: bytes) -> i64:
-        """The slot of a key; ``NO_SLOT`` if it is not there."""
+        """Return the slot of a key; ``NO_SLOT`` if it is not there."""
         if key is self._found_key:
             return self._found_slot
         if not COMPILED:
@@ -208,7 +200,6 @@ class KeyTable:
         return self._search(key, hash_of(key, 0, len(key), self._seed))
 
     def _search(self, key: bytes, mark: i64) -> i64:
-        """As ``find``, with the hash of the key."""
         cells = self._directory[mark >> (_HASH_BITS - self._depth)].cells
         mask: i64 = len(cells) - 1
         at = mark & mask
@@ -234,11 +225,7 @@ class KeyTable:
             at = (at + 1) & mask
 
     def read(self, key: bytes, now_ms: i64, touch: bool) -> object | None:
-        """The value of a key of which the deadline has not passed; None if there is none.
-
-        Args:
-            touch: note an access.
-        """
+        """Return the value of a key that has not expired, or None; ``touch`` notes an access."""
         slot = self.find(key)
         if slot < 0:
             return None
@@ -259,18 +246,14 @@ class KeyTable:
         return value
 
     def is_scattered(self) -> bool:
-        """Whether the keys are so many that they are in no cache, and ``look_ahead`` pays."""
+        """Return whether so many keys are in no cache, and ``look_ahead`` pays."""
         return COMPILED and self.count > _SCATTERED
 
     def look_ahead(self, requests: list[list[bytes]], at: i64, end: i64) -> None:
-        """Have the processor fetch what some keys and their values need, all at once.
+        """Have the processor fetch what up to ``MOST_AHEAD`` keys and their values need, at once.
 
-        ``find_ahead`` finds them one by one. Each loop is so short that the processor waits for
-        what several rounds need at once.
-
-        Args:
-            requests: their second words, from ``at`` to ``end``, are those keys: ``MOST_AHEAD`` of
-                them at most.
+        The keys are the second words of the requests; ``find_ahead`` finds them one by one. Each
+        loop is so short that the processor waits for what several rounds need at once.
         """
         marks = self._marks_ahead
         slots = self._slots_ahead
@@ -310,15 +293,15 @@ class KeyTable:
             self._search(key, self._marks_ahead[number])
 
     def key_at(self, slot: i64) -> bytes:
-        """The key in a slot."""
+        """Return the key in a slot."""
         return self._pages[slot >> PAGE_BITS].key(slot & WITHIN_PAGE)
 
     def value_at(self, slot: i64) -> object:
-        """Its value, to be looked at; see ``hold``."""
+        """Return the value in a slot, to be looked at; see ``hold``."""
         return self._pages[slot >> PAGE_BITS].value(slot & WITHIN_PAGE)
 
     def hold(self, slot: i64) -> object:
-        """Its value, which may be written into."""
+        """Return the value in a slot, which may be written into."""
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
         value = page.items[place >> GROUP_BITS][((slot & WITHIN_GROUP) << 1) + 1]
@@ -332,11 +315,11 @@ class KeyTable:
         return value
 
     def usage_of(self, slot: i64) -> i64:
-        """When it was last asked for, in milliseconds since 1970, or what ``usage`` made of it."""
+        """Return when a key was last asked for, in ms since 1970, or what ``usage`` made of it."""
         return self._pages[slot >> PAGE_BITS].stamps[slot & WITHIN_PAGE] >> 1
 
     def deadline_ms(self, slot: i64) -> i64:
-        """Its deadline, or ``NO_EXPIRY``."""
+        """Return the deadline of a key, or ``NO_EXPIRY``."""
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
         return page.deadlines[place] if page.stamps[place] & HAS_DEADLINE else NO_EXPIRY
@@ -344,7 +327,7 @@ class KeyTable:
     # Changing
 
     def add(self, key: bytes, value: object, now_ms: i64) -> i64:
-        """Give a key that is not there a slot, the last one; which that is."""
+        """Give a key that is not there the last slot; return that."""
         slot = self.count
         place = slot & WITHIN_PAGE
         if place == 0:
@@ -368,7 +351,7 @@ class KeyTable:
         return slot
 
     def remove(self, slot: i64) -> object:
-        """Take out a key; its value. The one in the last slot gets its slot."""
+        """Take out a key and return its value. The key in the last slot gets its slot."""
         self._found_key = _NO_KEY
         last = self.count - 1
         key = self.key_at(slot)
@@ -431,7 +414,7 @@ class KeyTable:
         page.stamps[place] = _stamped(stamp, now_ms)
 
     def use(self, slot: i64, usage: i64) -> None:
-        """Say how a key is used."""
+        """Set the stamp that says how a key is used."""
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
         page.stamps[place] = _stamped(page.stamps[place], usage)
@@ -472,7 +455,7 @@ class KeyTable:
         return found
 
     def first_due(self) -> i64:
-        """The slot of the key with the first deadline; ``NO_SLOT`` where none has one."""
+        """Return the slot of the key with the first deadline; ``NO_SLOT`` where none has one."""
         while True:
             best: i64 = NO_SLOT
             best_ms = NEVER_MS
@@ -490,11 +473,10 @@ class KeyTable:
                 return (best << PAGE_BITS) + place
 
     def _end_of(self, number: i64) -> i64:
-        """Return how many keys a page has."""
         return min(self.count - (number << PAGE_BITS), PAGE)
 
     def next_with_deadline(self, slot: i64) -> i64:
-        """The slot, from one on and round again, of a key with a deadline; ``NO_SLOT``: none."""
+        """Return the next slot with a deadline, from one on and round again, or ``NO_SLOT``."""
         left: i64 = len(self._pages)
         while left >= 0:
             page = self._pages[slot >> PAGE_BITS]
@@ -510,7 +492,7 @@ class KeyTable:
     # Another table that has some of the keys
 
     def lead(self, slot: i64, other: KeyTable, there: i64) -> None:
-        """Say which slot the same key has in another table; both share the key's object then."""
+        """Record which slot the same key has in another table; both share the key's object then."""
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
         if not len(page.leads):
@@ -524,7 +506,7 @@ class KeyTable:
     def value_in(self, other: KeyTable, key: bytes) -> object | None:
         """Return what another table holds for a key, without a search there; None: not known.
 
-        What ``lead`` has said may be outdated: it is true where that slot has the key's object.
+        What ``lead`` recorded may be outdated: it is true where that slot has the key's object.
         """
         slot = self._found_slot if key is self._found_key else self.find(key)
         if slot < 0:
@@ -555,11 +537,11 @@ class KeyTable:
             page.sizes = vec[i64]([0] * PAGE) if kept else vec[i64]()
 
     def note(self, key: bytes) -> None:
-        """What a key takes may change, in the current command."""
+        """Note a key because the current command may change what it takes."""
         self._noted[key] = None
 
     def settle(self) -> None:
-        """Look at the keys again that were noted."""
+        """Look again at the keys that were noted."""
         noted = self._noted
         if noted:
             self._noted = {}
@@ -569,10 +551,7 @@ class KeyTable:
                     self._size(slot)
 
     def size_some(self, most: i64) -> bool:
-        """Look at some of the keys that nobody has looked at yet; True where more are left.
-
-        The way is from the last to the first, as SCAN goes, and then round again.
-        """
+        """Find the size of keys not yet looked at, from last to first; True where more are left."""
         at = min(self._sizing_at, self.count)
         while self.unsized > 0 and most > 0:
             if at == 0:
@@ -585,7 +564,7 @@ class KeyTable:
         return self.unsized > 0
 
     def size_again(self, most: i64) -> None:
-        """Look at some keys again: parts of values may have expired, and nobody said so."""
+        """Look at some keys again, because parts of values may have expired without a note."""
         at = min(self._again_at, self.count)
         most = min(most, self.count)
         while most > 0:
@@ -597,7 +576,7 @@ class KeyTable:
         self._again_at = at
 
     def all_bytes(self, most: i64) -> i64:
-        """Return what all keys take, found now; of more than ``most`` as many stand for all."""
+        """Return what all keys take in bytes, found now; ``most`` of them stand for the rest."""
         looked_at = min(self.count, most)
         total: i64 = 0
         number: i64 = 0
@@ -607,11 +586,10 @@ class KeyTable:
         return total if looked_at == self.count else total // looked_at * self.count
 
     def bytes_at(self, slot: i64) -> i64:
-        """Return what a key takes, found now."""
+        """Return what a key takes in bytes, found now."""
         return self._cost(slot, self.value_at(slot))
 
     def _cost(self, slot: i64, value: object) -> i64:
-        """Return what a key takes with its value."""
         return cost_of(self.key_at(slot), value, self.deadline_ms(slot) != NO_EXPIRY)
 
     def _size(self, slot: i64) -> None:
@@ -645,7 +623,7 @@ class KeyTable:
         self.unsized += 1
 
     def _forget_size(self, slot: i64, last: i64) -> None:
-        """The key in a slot goes, and the one in the last slot is about to get that."""
+        """Forget the size in a slot, which the key in the last slot is about to get."""
         page = self._pages[slot >> PAGE_BITS]
         place = slot & WITHIN_PAGE
         size = page.sizes[place]
@@ -658,14 +636,14 @@ class KeyTable:
     # Freezing
 
     def is_marked(self, slot: i64, epoch: i64) -> bool:
-        """Whether the freezing of this number has taken the key, or it was made since its start."""
+        """Return whether this freezing has taken the key, or the key was made since its start."""
         page = self._pages[slot >> PAGE_BITS]
         if page.marked_by != epoch or not len(page.marks):
             return False
         return page.marks[slot & WITHIN_PAGE] != 0
 
     def mark(self, slot: i64, epoch: i64) -> None:
-        """Have ``is_marked`` say so."""
+        """Have ``is_marked`` return True for a slot."""
         page = self._pages[slot >> PAGE_BITS]
         if page.marked_by != epoch or not len(page.marks):
             page.marks = vec[u8]([0] * PAGE)
@@ -675,10 +653,9 @@ class KeyTable:
     # Freeing
 
     def free_some(self, most: int, unused: list[Freeable]) -> bool:
-        """Free up to ``most`` keys of a table that nobody uses any more; True at the end.
+        """Free up to ``most`` keys of a table that is no longer used; True at the end.
 
-        Args:
-            unused: takes values that are to be freed in slices themselves.
+        ``unused`` takes values that are to be freed in slices themselves.
         """
         self._found_key = _NO_KEY
         self._by_name = {}
@@ -700,7 +677,6 @@ class KeyTable:
         return self.count == 0
 
     def _drop(self, slot: i64) -> None:
-        """Forget what the last slot holds."""
         page = self._pages[slot >> PAGE_BITS]
         items = page.items[(slot & WITHIN_PAGE) >> GROUP_BITS]
         at = (slot & WITHIN_GROUP) << 1
@@ -717,11 +693,7 @@ class KeyTable:
 
         Those that have become full are folded at once, so that the objects of new keys make room
         for each other. All are looked at again in a round that begins every ``quiet_ms``.
-
-        Args:
-            most: how many keys are folded, about.
-
-        Returns: False where there is more to do now.
+        About ``most`` keys are folded. Returns: False where there is more to do now.
         """
         groups = self.count >> GROUP_BITS  # the last one, if not full, is in use
         if not self.folds or self.count < self.fold_from:
@@ -761,7 +733,7 @@ class KeyTable:
                 group += 1
 
     def _fold(self, page: Page, group: i64) -> i64:
-        """Fold what can be folded of a group; the effort, in looks at a group."""
+        """Fold what can be folded of a group; return the effort, in looks at a group."""
         if not page.can_fold(group):
             return 0
         page.fold(group)
@@ -806,7 +778,6 @@ class KeyTable:
         segment.exchange(mark << _SLOT_BITS | slot + 1, mark << _SLOT_BITS | target + 1)
 
     def _grow(self, segment: _Segment, mark: i64) -> None:
-        """Make room in the segment of a hash."""
         if len(segment.cells) < _MOST_CELLS or segment.depth >= _MOST_DEPTH:
             segment.resize(2 * i64(len(segment.cells)))
             return
@@ -847,7 +818,6 @@ class KeyTable:
         self._assign(mark >> (shift + 1), depth - 1, other)
 
     def _span(self, depth: i64) -> i64:
-        """Return how many places of the directory a segment of this depth has."""
         span: i64 = 1
         while depth < self._depth:
             span += span
@@ -864,7 +834,6 @@ class KeyTable:
 
 
 def _stamped(stamp: i64, usage: i64) -> i64:
-    """A stamp that says something else of how the key is used."""
     return min(usage, _LATEST) << 1 | stamp & HAS_DEADLINE
 
 

@@ -8,7 +8,7 @@ Every key stands in a slot of the ``KeyTable``, which finds it by name, so that
   not met yet stays in front of it, so whatever is there from the start of a scan to its end is
   returned at least once. A key may be returned twice, a new one may be missed: Redis's promise.
 
-Which keys are due the table knows, too.
+The table knows, too, which keys are due.
 
 The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. A key
 has expired when its deadline lies before that, and lives on while it is that. Keys found expired
@@ -43,15 +43,14 @@ class Keyspace:
         expiring: what makes parts of values expire, for all databases.
 
     Attributes:
-        table: the keys with their values.
-        keeps_expired: values of keys found expired go to ``expired_values``, and not to ``unused``;
+        keeps_expired: values of keys found expired go to ``expired_values`` instead of ``unused``,
             and they are asked for patience.
         hides: there may be keys that are hidden.
-        parts: the keys with parts that expire, where that is to be made known.
+        parts: the keys with parts that expire, where that is to be reported.
         late: (moment, key) of hidden keys that are to be removed then, as a heap.
         own: (moment, key) of keys of a replica that were given deadlines here, as a heap.
-        guarded: somebody is to know before keys change: the two below.
-        freezing: who takes keys as they were before they change, or None.
+        guarded: changes of keys are reported before they happen, to one of the two below.
+        freezing: what takes keys as they were before they change, or None.
         sized: what each key takes is kept.
         usage: what is remembered of accesses; see ``KeyTable``.
         frozen_as: the number by which ``freezing`` knows what is in here.
@@ -90,7 +89,7 @@ class Keyspace:
         self.epoch: i64 = 0
 
     def freeze(self, freezing: Barrier | None) -> None:
-        """Let somebody take keys before they change, or nobody any more."""
+        """Let ``freezing`` take keys before they change; None: nothing takes them any more."""
         self.freezing = freezing
         self.guarded = self.sized or freezing is not None
 
@@ -106,7 +105,6 @@ class Keyspace:
         self.table.usage = usage
 
     def _guard(self, slot: i64) -> None:
-        """Let them know who want to, before a key changes."""
         if self.freezing is not None:
             self.freezing.keep(self.table, int(slot), self.frozen_as)
         if self.sized:
@@ -116,23 +114,22 @@ class Keyspace:
         return int(self.table.count)
 
     def __contains__(self, key: bytes) -> bool:
-        """Return whether ``key`` is there, expired or not."""
         return self.table.find(key) != NO_SLOT
 
     def entry(self, key: bytes, now_ms: i64) -> Entry | None:
-        """The live entry of ``key``, or None; an expired one is removed on the way."""
+        """Return the live entry of ``key``, or None; an expired one is removed on the way."""
         value = self.value_of(key, now_ms)
         return None if value is None else Entry(self.table, key, value)
 
     def value_of(self, key: bytes, now_ms: i64) -> object | None:
-        """The value of ``key``, or None; counts as no access, and removes an expired key."""
+        """Return the value of ``key``, or None; counts as no access, and removes an expired key."""
         value = self.table.read(key, now_ms, False)
         if value is None and self.volatile:
             return self._expired_value(key, now_ms)
         return value
 
     def get(self, key: bytes, now_ms: i64) -> object | None:
-        """The value of ``key``, or None; counts as an access."""
+        """Return the value of ``key``, or None; counts as an access."""
         value = self.table.read(key, now_ms, True)
         if value is None and self.volatile:
             value = self._expired_value(key, now_ms)
@@ -141,10 +138,7 @@ class Keyspace:
         return value
 
     def _expired_value(self, key: bytes, now_ms: i64) -> object | None:
-        """The value of a key that has expired or is not there, if expired keys stay for now.
-
-        Else the key is removed, unless it is hidden.
-        """
+        """Return the value of an expired key if expiry is off; else remove it, unless hidden."""
         slot = self.table.find(key)
         if slot == NO_SLOT:
             return None
@@ -165,19 +159,18 @@ class Keyspace:
         return self._expired_value(key, now_ms) is not None
 
     def peek(self, key: bytes) -> Entry | None:
-        """The entry of ``key``, expired or not, or None."""
+        """Return the entry of ``key``, expired or not, or None."""
         slot = self.table.find(key)
         return None if slot == NO_SLOT else Entry(self.table, key, self.table.hold(slot))
 
     def __getitem__(self, key: bytes) -> Entry:
-        """The entry of ``key``, which must be there, expired or not."""
         found = self.peek(key)
         if found is None:
             raise KeyError(key)
         return found
 
     def names(self) -> list[bytes]:
-        """All keys, by slot, expired or not."""
+        """Return all keys, by slot, expired or not."""
         slot: i64 = 0
         found: list[bytes] = []
         while slot < self.table.count:
@@ -186,11 +179,11 @@ class Keyspace:
         return found
 
     def at(self, slot: i64) -> Entry:
-        """The entry in a slot below ``len``, to be looked at: its value may be a copy."""
+        """Return the entry in a slot below ``len``, to be looked at: its value may be a copy."""
         return Entry(self.table, self.table.key_at(slot), self.table.value_at(slot))
 
     def every(self) -> Iterator[Entry]:
-        """All entries, by slot, expired or not, to be looked at; nothing may change meanwhile."""
+        """Yield all entries, by slot, expired or not, to be looked at; nothing may change then."""
         slot: i64 = 0
         while slot < self.table.count:
             yield self.at(slot)
@@ -207,7 +200,7 @@ class Keyspace:
         self.hides = True
 
     def end_held(self, key: bytes, now_ms: i64) -> None:
-        """Let an expired key go that is only hidden, because another one is to have its name."""
+        """Remove an expired key that is only hidden, because another value is to have its name."""
         if self.value_of(key, now_ms) is None:
             slot = self.table.find(key)
             if slot != NO_SLOT:
@@ -237,7 +230,6 @@ class Keyspace:
         return slot
 
     def _guard_new(self, slot: i64) -> None:
-        """Let them know of a key that has just come."""
         if self.freezing is not None:
             self.table.mark(slot, self.epoch)
         if self.sized:
@@ -252,11 +244,11 @@ class Keyspace:
         self.table.touch(self.table.find(key), now_ms)
 
     def use(self, key: bytes, usage: i64) -> None:
-        """Say how ``key``, which must be there, is used."""
+        """Set how ``key``, which must be there, is used."""
         self.table.use(self.table.find(key), usage)
 
     def note_parts(self, key: bytes, value: object) -> None:
-        """Take note of when parts of what ``key`` holds expire."""
+        """Note when parts of what ``key`` holds expire."""
         due_ms = value.first_part_ms() if isinstance(value, Value) else NO_PART
         if due_ms != NO_PART or self.parts.count():
             self.parts.watch(key, due_ms)
@@ -297,10 +289,7 @@ class Keyspace:
         return self.table.remove(slot)
 
     def expire_at(self, key: bytes, deadline_ms: i64) -> None:
-        """Give ``key``, which must be there, a deadline in milliseconds since 1970.
-
-        Complexity: O(1).
-        """
+        """Give ``key``, which must be there, a deadline in milliseconds since 1970. O(1)."""
         slot = self.table.find(key)
         if self.guarded:
             self._guard(slot)
@@ -314,7 +303,7 @@ class Keyspace:
             heappush(self.own, (int(deadline_ms), key))
 
     def deadline_ms(self, key: bytes) -> int:
-        """The deadline of ``key``, or -1 when it has none or is not there."""
+        """Return the deadline of ``key``, or -1 when it has none or is not there."""
         slot = self.table.find(key)
         return -1 if slot == NO_SLOT else int(self.table.deadline_ms(slot))
 
@@ -349,7 +338,7 @@ class Keyspace:
         return count + self._remove_late(now_ms, most - count)
 
     def expire_own(self, now_ms: int, most: int) -> int:
-        """As ``expire_due``, of the keys in ``own``, although others are only hidden."""
+        """Expire as ``expire_due`` the keys in ``own``, although others are only hidden."""
         count = 0
         while self.own and count < most and self.own[0][0] < now_ms:
             _, key = heappop(self.own)
@@ -365,7 +354,7 @@ class Keyspace:
         self.own = []
 
     def _remove_late(self, now_ms: int, most: int) -> int:
-        """Remove keys that were hidden for long enough; how many were looked at."""
+        """Remove keys that were hidden for long enough; return how many were looked at."""
         count = 0
         while self.late and count < most and self.late[0][0] < now_ms:
             _, key = heappop(self.late)
@@ -382,17 +371,16 @@ class Keyspace:
         return count
 
     def _is_hidden(self, slot: i64, now_ms: i64) -> bool:
-        """Return whether a key that has expired stays for now."""
         return self.expire_held or (self.keeps_expired and self._patience_of(slot) >= now_ms)
 
     def _patience_of(self, slot: i64) -> int:
-        """The moment up to which a key is not removed although it has expired."""
+        """Return the moment up to which a key is not removed although it has expired."""
         deadline_ms = int(self.table.deadline_ms(slot))
         value = self.table.value_at(slot)
         return value.removed_after_ms(deadline_ms) if isinstance(value, Value) else deadline_ms
 
     def mean_ttl_ms(self, now_ms: i64) -> int:
-        """The mean time to live of up to 64 keys that have a deadline, in milliseconds."""
+        """Return the mean time to live, in ms, of up to 64 keys that have a deadline."""
         table = self.table
         total = 0
         count = min(64, self.volatile)
@@ -402,13 +390,13 @@ class Keyspace:
         return total // count if count else 0
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[Entry]]:
-        """Up to ``count`` entries from ``cursor`` (0 starts), and the next cursor (0: the end)."""
+        """Return up to ``count`` entries from ``cursor`` on, and the next cursor; 0: start, end."""
         position = min(cursor, len(self)) if cursor > 0 else len(self)
         stop = max(0, position - count)
         return stop, [self.at(slot) for slot in range(position - 1, stop - 1, -1)]
 
     def clear(self) -> None:
-        """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
+        """Drop all keys: they go to ``unused`` as they are, nothing is walked here."""
         if self.table.count:
             emptied = Emptied(self.table, self.parts, self.unused)
             if self.freezing is not None:

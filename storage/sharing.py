@@ -1,7 +1,7 @@
-"""What a server that is alone knows of regions: that it may be one, and that a value may be theirs.
+"""The regions as a lone server knows them: that it may be one, and that a value may be theirs.
 
-All else of regions that share a database is in the wing of its own, ``regions``, which is imported
-where a server is one of them.
+All else of regions that share a database is in ``regions``, which is imported where a server is one
+of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mypy_extensions import trait
 from headrace.storage.value import Value
 
 AA: Final = b"AA"  # what records of regions begin with, except those of entries
-# Behind it, what is said of a file: how its records count, who writes it, that it came to its end.
+# Behind it, what is said of a file: how its records count, its writer, that it came to its end.
 FROM: Final = b"FROM"
 FILE: Final = b"FILE"
 CLOSED: Final = b"CLOSED"
@@ -32,10 +32,8 @@ class Member:
 
     Attributes:
         id: its number, 1 to 15.
-        origin: who it is now, among all lives of all regions.
-        database: the name of what all regions share.
+        origin: its name now, among all lives of all regions.
         mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
-        peers: the other regions, as configured.
         refusal: why it takes no writes now, as an error line; mostly empty.
     """
 
@@ -57,7 +55,7 @@ class Replicated:
     """A value that several regions change: every one of them has a copy."""
 
     def seen(self) -> dict[bytes, tuple[int, int]]:
-        """How far each of its lanes reaches here, those left out that a removal has covered."""
+        """Return how far each of its lanes reaches here, but those that a removal has covered."""
         raise NotImplementedError
 
     def exists(self) -> bool:
@@ -65,7 +63,7 @@ class Replicated:
         raise NotImplementedError
 
     def plain(self) -> Value:
-        """An equal value that one server alone has, without what only regions need."""
+        """Return an equal value for one server alone, without what only regions need."""
         raise NotImplementedError
 
 
@@ -73,8 +71,6 @@ MemberMaker = Callable[[int], Member]
 
 
 class _Makers:
-    """What makes members: there is one."""
-
     def __init__(self) -> None:
         self.only: MemberMaker | None = None
 
@@ -88,7 +84,7 @@ def makes_members(make: MemberMaker) -> None:
 
 
 def new_member(number: int) -> Member:
-    """The region of this number, which knows nothing yet."""
+    """Return the region of this number, which knows nothing yet."""
     make = _makers.only
     assert make is not None
     return make(number)

@@ -1,9 +1,8 @@
 """The face of every value: all that the server asks of one without knowing its type.
 
-Parts of values that expire by themselves, whatever keys and databases their values move to.
-
-A part is looked at when its second has come and not before. ``Expiring`` knows neither what a part
-is nor what expires of it: its owner does.
+Parts of values may expire by themselves, whatever keys and databases their values move to. A part
+is looked at when its second has come and not before. ``Expiring`` knows neither what a part is nor
+what expires of it: its owner does.
 
 A type is a class that answers every question here; mypy refuses to make an object of one that
 leaves a question open. Strings are the exception: they stand in the keyspace as plain ``bytes``,
@@ -27,10 +26,10 @@ from headrace.storage.digest import Digest
 
 @trait
 class Owner:
-    """Whose parts expire."""
+    """Owns parts that expire."""
 
     def expire_part(self, part: object, now_ms: int, most: int) -> int:
-        """Take out of a part what is due, about ``most`` pieces at once; how many that were.
+        """Take out of a part what is due, about ``most`` pieces at once; return how many.
 
         The part is not watched any more. The owner watches it anew if something is left of it.
         """
@@ -53,10 +52,7 @@ class Expiring:
         return sum([len(bucket) for bucket in self._buckets.values()])
 
     def watch(self, part: object, owner: Owner, due_ms: int) -> int:
-        """Look at ``part``, which is watched for no other time, once ``due_ms`` has come.
-
-        Returns: the second in which that is, to be given to ``forget``.
-        """
+        """Look at ``part`` once ``due_ms`` has come; return that second, for ``forget``."""
         second = (due_ms + 999) // 1000
         bucket = self._buckets.get(second)
         if bucket is None:
@@ -99,24 +95,22 @@ Piece = TypeVar("Piece")
 
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class Freeable:
-    """What consists of pieces: keys, blocks, iids, or chunks of pending entries."""
+    """An object that consists of pieces: keys, blocks, iids, or chunks of pending entries."""
 
     def effort(self) -> int:
-        """About how many pieces there are to free; 0 where it may simply be dropped."""
-        return 1  # who makes one that is no value has asked for slices
+        """Return about how many pieces there are to free; 0 where it may simply be dropped."""
+        return 1  # a class that is no value has asked for slices
 
     @abstractmethod
     def free_some(self, most: int) -> bool:
-        """Free up to about ``most`` pieces of what nobody uses any more; True at the end."""
+        """Free up to about ``most`` pieces of what is no longer used; True at the end."""
         raise NotImplementedError
 
 
 class Removed(Freeable, Generic[Piece]):
-    """What was taken out of a value that stays.
+    """Pieces, some maybe held twice, taken out of a value that stays; the last goes first.
 
-    Attributes:
-        count: how many entries it held, of a stream or pending ones.
-        pieces: lists of them, some maybe held twice; what stands last goes first.
+    ``count`` says how many entries they held, of a stream or pending ones.
     """
 
     def __init__(self, count: int, pieces: list[Piece]) -> None:
@@ -134,16 +128,16 @@ NO_PART: Final = 0  # instead of a deadline: no part expires
 
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class Value(Freeable):
-    """What a key holds."""
+    """The value of a key."""
 
     @abstractmethod
     def type_name(self) -> bytes:
-        """The name of the type, as TYPE answers it."""
+        """Return the name of the type, as TYPE answers it."""
         raise NotImplementedError
 
     @abstractmethod
     def encoding(self, key: bytes) -> bytes:
-        """The name of the representation beside ``key``, as OBJECT ENCODING answers it."""
+        """Return the name of the representation beside ``key``, as OBJECT ENCODING answers it."""
         raise NotImplementedError
 
     @abstractmethod
@@ -153,26 +147,22 @@ class Value(Freeable):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return whether it has become nothing, so that its key is to go.
-
-        A list without elements is nothing; a string without bytes and a stream without entries are
-        something.
-        """
+        """Return whether its key is to go: an empty list's is, an empty string's is not."""
         raise NotImplementedError
 
     @abstractmethod
     def used_bytes(self, samples: int) -> int:
-        """About how much memory it takes, judged by ``samples`` of its parts; 0: by all of them."""
+        """Return about how many bytes it takes, judged by ``samples`` of its parts; 0: by all."""
         raise NotImplementedError
 
     @abstractmethod
     def copy(self) -> object:
-        """An equal value for another key: what changes in one does not change the other."""
+        """Return an equal value for another key: what changes in one does not change the other."""
         raise NotImplementedError
 
     @abstractmethod
     def freeze(self) -> object:
-        """What it is now: a ``Frozen``, a value that nobody else has, or of a string plain bytes.
+        """Return the value as it is now: a ``Frozen``, an unshared value, or for strings bytes.
 
         The second is for values whose copies cost little, the third never changes.
         """
@@ -180,7 +170,7 @@ class Value(Freeable):
 
     @abstractmethod
     def effort(self) -> int:
-        """About how many pieces there are to free; 0 where it may simply be dropped."""
+        """Return about how many pieces there are to free; 0 where it may simply be dropped."""
         raise NotImplementedError
 
     @abstractmethod
@@ -189,23 +179,20 @@ class Value(Freeable):
         raise NotImplementedError
 
     def is_lasting(self) -> bool:
-        """Whether its key is evicted only when there are no others: it is no cache, as a rule."""
+        """Return whether its key is evicted only when there are no others, as it is no cache."""
         return False
 
     def removed_after_ms(self, deadline_ms: int) -> int:
-        """Up to which moment a key that holds it is only hidden once it has expired."""
+        """Return the moment up to which an expired key that holds it is only hidden."""
         return deadline_ms
 
     def first_part_ms(self) -> int:
-        """Return when the first of those of its parts expires that the server has to make known.
-
-        ``NO_PART`` where there is none.
-        """
+        """Return when the first part expires that the server has to report, or ``NO_PART``."""
         return NO_PART
 
     @abstractmethod
     def attach(self, expiring: Expiring) -> None:
-        """It is in a keyspace: ``expiring`` takes care of those of its parts that expire."""
+        """Let ``expiring``, of the keyspace that holds it now, expire its parts."""
         raise NotImplementedError
 
 
@@ -215,7 +202,7 @@ class Frozen(Freeable):
 
     @abstractmethod
     def type_name(self) -> bytes:
-        """As ``Value.type_name``."""
+        """Return the name of the type, as ``Value.type_name``."""
         raise NotImplementedError
 
     @abstractmethod
@@ -225,14 +212,14 @@ class Frozen(Freeable):
 
     @abstractmethod
     def copied_bytes(self) -> int:
-        """Return how much was kept or copied because of changes so far, about, in bytes."""
+        """Return about how many bytes were kept or copied because of changes so far."""
         raise NotImplementedError
 
     @abstractmethod
     def thaw(self) -> list[Freeable]:
-        """The value may change in place again, and nothing can be read here any more.
+        """Let the value change in place again; nothing can be read here any more.
 
-        Returns: what nobody else holds and is to be freed: the rest of this one, where there is
-            one, and the value itself, if its key went while this one still read it.
+        Returns: what is held only here and is to be freed: the rest of this one, where there is
+        one, and the value itself, if its key went while this one still read it.
         """
         raise NotImplementedError

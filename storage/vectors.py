@@ -1,6 +1,6 @@
 """Vectors: how much of everything a region knows, and how far something reaches in one stream.
 
-An **origin** is a region in one of its epochs, ``b"1.0"``: whoever wrote one unbroken sequence of
+An **origin** is a region in one of its epochs, ``b"1.0"``: the writer of one unbroken sequence of
 records, numbered from 1. A **lane** is named by its origin and a number, ``b"1.0.17"``: the entries
 that an origin has added to one stream, in rising ID order.
 
@@ -33,44 +33,44 @@ class BadVector(ValueError):
 
 
 def origin_of(region: int, epoch: int) -> bytes:
-    """The name of a region in an epoch."""
+    """Return the name of a region in an epoch."""
     return b"%d.%d" % (region, epoch)
 
 
 def lane_name(origin: bytes, number: int) -> bytes:
-    """The name of a lane of an origin."""
+    """Return the name of a lane of an origin."""
     return b"%b.%d" % (origin, number)
 
 
 def lane_origin(lane: bytes) -> bytes:
-    """The origin of a lane."""
+    """Return the origin of a lane."""
     return lane[: lane.rindex(b".")]
 
 
 def region_of(name: bytes) -> int:
-    """The region of an origin or of a lane."""
+    """Return the region of an origin or of a lane."""
     return int(name[: name.index(b".")])
 
 
 def epoch_of(origin: bytes) -> int:
-    """The epoch of an origin."""
+    """Return the epoch of an origin."""
     return int(origin[origin.index(b".") + 1 :])
 
 
 def origin_key(origin: bytes) -> tuple[int, int]:
-    """Return what origins are ordered by: region, epoch."""
+    """Return the order of an origin: region, epoch."""
     region, epoch = _plain(origin, 2)
     return region, epoch
 
 
 def lane_key(lane: bytes) -> tuple[int, int, int]:
-    """Return what lanes are ordered by: region, epoch, number."""
+    """Return the order of a lane: region, epoch, number."""
     region, epoch, number = _plain(lane, 3)
     return region, epoch, number
 
 
 def covers(numbers: Numbers, dot: Dot) -> bool:
-    """Return whether who knows ``numbers`` knows the record ``dot``."""
+    """Return whether ``numbers`` cover the record ``dot``."""
     return numbers.get(dot[0], 0) >= dot[1]
 
 
@@ -80,14 +80,14 @@ def reaches(lanes: LaneVector, lane: bytes, entry_id: ID) -> bool:
 
 
 def raise_numbers(numbers: Numbers, others: Numbers) -> None:
-    """Let ``numbers`` know what ``others`` do, too."""
+    """Raise ``numbers`` to what ``others`` know."""
     for origin, number in others.items():
         if number > numbers.get(origin, 0):
             numbers[origin] = number
 
 
 def raise_lanes(lanes: LaneVector, others: LaneVector) -> None:
-    """Let ``lanes`` reach as far as ``others`` do, too."""
+    """Raise ``lanes`` to what ``others`` reach."""
     for lane, entry_id in others.items():
         if entry_id > lanes.get(lane, NO_ID):
             lanes[lane] = entry_id
@@ -97,7 +97,7 @@ def raise_lanes(lanes: LaneVector, others: LaneVector) -> None:
 
 
 def encode_numbers(numbers: Numbers) -> bytes:
-    """A number vector as text."""
+    """Return a number vector as text."""
     if not numbers:
         return _EMPTY
     origins = sorted(numbers, key=origin_key)
@@ -105,7 +105,7 @@ def encode_numbers(numbers: Numbers) -> bytes:
 
 
 def decode_numbers(text: bytes) -> Numbers:
-    """The number vector that a text stands for. Raises: BadVector; it is none."""
+    """Return the number vector of a text. Raises: BadVector; it is none."""
     numbers: Numbers = {}
     for name, value in _pairs(text):
         origin = check_origin(name)
@@ -116,7 +116,7 @@ def decode_numbers(text: bytes) -> Numbers:
 
 
 def encode_lanes(lanes: LaneVector) -> bytes:
-    """A lane vector as text."""
+    """Return a lane vector as text."""
     if not lanes:
         return _EMPTY
     names = sorted(lanes, key=lane_key)
@@ -124,7 +124,7 @@ def encode_lanes(lanes: LaneVector) -> bytes:
 
 
 def decode_lanes(text: bytes) -> LaneVector:
-    """The lane vector that a text stands for. Raises: BadVector; it is none."""
+    """Return the lane vector of a text. Raises: BadVector; it is none."""
     lanes: LaneVector = {}
     for name, value in _pairs(text):
         lane = check_lane(name)
@@ -135,7 +135,7 @@ def decode_lanes(text: bytes) -> LaneVector:
 
 
 def encode_dots(dots: list[Dot]) -> bytes:
-    """Records as text, ``1.0=5,2.0=7``, in the order of their origins and numbers."""
+    """Return records as text, ``1.0=5,2.0=7``, in the order of their origins and numbers."""
     if not dots:
         return _EMPTY
     ordered = sorted(dots, key=dot_key)
@@ -143,18 +143,18 @@ def encode_dots(dots: list[Dot]) -> bytes:
 
 
 def decode_dots(text: bytes) -> list[Dot]:
-    """The records that a text stands for. Raises: BadVector; it names none."""
+    """Return the records of a text. Raises: BadVector; it names none."""
     return [(check_origin(name), _number(value, NUMBER_MAX)) for name, value in _pairs(text)]
 
 
 def dot_key(dot: Dot) -> tuple[int, int, int]:
-    """Return what records are ordered by: region, epoch, number."""
+    """Return the order of a record: region, epoch, number."""
     region, epoch = origin_key(dot[0])
     return region, epoch, dot[1]
 
 
 def decode_id(text: bytes) -> ID:
-    """The ID that a text with both its halves stands for. Raises: BadVector; it is none."""
+    """Return the ID of a text with both its halves. Raises: BadVector; it is none."""
     ms, dash, seq = text.partition(b"-")
     if not dash:
         raise BadVector(text)
@@ -162,7 +162,7 @@ def decode_id(text: bytes) -> ID:
 
 
 def check_origin(name: bytes) -> bytes:
-    """``name``, if an origin can have it. Raises: BadVector; it cannot."""
+    """Return ``name``, if an origin can have it. Raises: BadVector; it cannot."""
     region, epoch = _plain(name, 2)
     if not 0 < region <= REGION_MAX or epoch > EPOCH_MAX:
         raise BadVector(name)
@@ -170,7 +170,7 @@ def check_origin(name: bytes) -> bytes:
 
 
 def check_lane(name: bytes) -> bytes:
-    """``name``, if a lane can have it. Raises: BadVector; it cannot."""
+    """Return ``name``, if a lane can have it. Raises: BadVector; it cannot."""
     region, epoch, _ = _plain(name, 3)
     if not 0 < region <= REGION_MAX or epoch > EPOCH_MAX:
         raise BadVector(name)
@@ -197,7 +197,6 @@ def _plain(name: bytes, count: int) -> list[int]:
 
 
 def _number(text: bytes, most: int) -> int:
-    """A number without sign, blanks and leading zeros."""
     if not text.isdigit() or len(text) > 20 or (len(text) > 1 and text[0] == 0x30):
         raise BadVector(text)
     number = int(text)

@@ -61,11 +61,7 @@ _BYTES_HEADER: Final = 33
 
 @mypyc_attr(acyclic=True)
 class Hash(Collection):
-    """Fields with values.
-
-    Attributes:
-        rep: what it is; see the module.
-    """
+    """Fields with values; ``rep`` is what it is: see the module."""
 
     def __init__(self) -> None:
         self.rep: object = small.EMPTY
@@ -82,7 +78,7 @@ class Hash(Collection):
         return self._timed().count()
 
     def get(self, field: bytes) -> bytes | None:
-        """The value of a field, or None."""
+        """Return the value of a field, or None."""
         rep = self.rep
         if isinstance(rep, bytes):
             place = small.find_value(rep, field)
@@ -92,7 +88,7 @@ class Hash(Collection):
         return self._timed().get(field)
 
     def get_packed(self, field: bytes) -> bytes | None:
-        """As ``get``, the value as a packed string; of a hash of which no field expires."""
+        """Return the value as ``get``, as a packed string; of a hash of which no field expires."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.get_packed(field)
@@ -103,7 +99,7 @@ class Hash(Collection):
         return rep[place : next_at(rep, place)]
 
     def length(self, field: bytes) -> int:
-        """The length of the value of a field; -1 if there is none."""
+        """Return the length in bytes of the value of a field; -1 if there is none."""
         rep = self.rep
         if isinstance(rep, bytes):
             place = small.find_value(rep, field)
@@ -112,7 +108,7 @@ class Hash(Collection):
         return -1 if value is None else len(value)
 
     def read(self, what: i64, now_ms: i64) -> Reading:
-        """``FIELDS``, ``VALUES`` or ``BOTH``, without what has expired."""
+        """Read ``FIELDS``, ``VALUES`` or ``BOTH``, without what has expired."""
         rep = self.rep
         if isinstance(rep, bytes):
             return Reading(small.count_of(rep), [small.cut(rep, small.HEAD, what)])
@@ -121,7 +117,7 @@ class Hash(Collection):
         return self._timed().read(what, now_ms)
 
     def elements(self) -> list[bytes]:
-        """All fields with their values, each pair packed."""
+        """Return all fields with their values, each pair packed."""
         found: list[bytes] = []
         for piece in self.read(small.BOTH, NEVER).pieces:
             at: i64 = 0
@@ -133,11 +129,7 @@ class Hash(Collection):
         return found
 
     def random(self, bits: int) -> bytes:
-        """A field with its value, packed, by chance; there has to be one.
-
-        Args:
-            bits: SEED_BITS that nobody can foresee.
-        """
+        """Return a random field with its value, packed; ``bits`` are SEED_BITS, unforeseeable."""
         rep = self.rep
         if isinstance(rep, TimedTable):
             rep = rep.table
@@ -150,7 +142,7 @@ class Hash(Collection):
         return self.elements()[bits % count]
 
     def scan(self, cursor: int, least: int, now_ms: int) -> tuple[int, list[bytes]]:
-        """The next cursor, 0 at the end, and packed pairs of at least so many fields, about.
+        """Return the next cursor, 0 at the end, and packed pairs of about ``least`` fields or more.
 
         A small hash is one step. What has expired is left out.
         """
@@ -171,11 +163,7 @@ class Hash(Collection):
     # Changing
 
     def put(self, field: bytes, value: bytes, limits: SmallLimits, keeps: bool = False) -> bool:
-        """Set the value of a field; False if it was there.
-
-        Args:
-            keeps: its deadline stays.
-        """
+        """Set the value of a field; False if it was there. ``keeps`` lets its deadline stay."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.put(field, value)
@@ -217,11 +205,7 @@ class Hash(Collection):
         return self._timed().remove(field)
 
     def fit(self, words: list[bytes], start: i64, limits: SmallLimits) -> None:
-        """Turn large if fields and values that are to come say so, whatever is there already.
-
-        Args:
-            words: with a field at ``start``, its value, and so on to the end.
-        """
+        """Turn large if the coming fields and values, in turn from ``start`` on, say so."""
         if not self.is_small():
             return
         if (len(words) - start) >> 1 > limits.elements:
@@ -234,7 +218,7 @@ class Hash(Collection):
                 return
 
     def grow(self) -> Table:
-        """Turn large; the table of what there is."""
+        """Turn large; return the table of the fields."""
         rep = self.rep
         table = Table(PAIR_TABLE, new_seed())
         if isinstance(rep, bytes):
@@ -259,12 +243,12 @@ class Hash(Collection):
         return not isinstance(rep, bytes) and not isinstance(rep, Table)  # with a tuple: slower
 
     def deadline_ms(self, field: bytes) -> int:
-        """The deadline of a field; ``NEVER`` where it has none or is none."""
+        """Return the deadline of a field; ``NEVER`` where it has none or is none."""
         rep = self.rep
         return rep.deadline_ms(field) if isinstance(rep, Timed) else NEVER
 
     def first_ms(self) -> int:
-        """The first of all deadlines, or before it (see ``Timed``); ``NEVER`` without one."""
+        """Return the first deadline, or a moment before (see ``Timed``); ``NEVER`` without one."""
         rep = self.rep
         return rep.first_ms() if isinstance(rep, Timed) else NEVER
 
@@ -274,7 +258,7 @@ class Hash(Collection):
         return isinstance(rep, Timed) and rep.has_deadlines()
 
     def be_timed(self) -> Timed:
-        """Become one of which fields expire; what keeps their deadlines."""
+        """Become a hash whose fields expire; return what keeps their deadlines."""
         rep = self.rep
         if isinstance(rep, bytes):
             self.rep = timed_piece(rep)
@@ -286,7 +270,7 @@ class Hash(Collection):
         return self.first_ms()
 
     def take_due(self, now_ms: int, most: int) -> list[bytes]:
-        """Take out some of the fields that have expired; which they were."""
+        """Take out some of the fields that have expired, and return them."""
         rep = self.rep
         return rep.take_due(now_ms, most) if isinstance(rep, Timed) else []
 
@@ -329,7 +313,7 @@ class Hash(Collection):
         return twin
 
     def freeze(self) -> object:
-        """See ``Collection``; the order in which fields are due stays behind."""
+        """Freeze as ``Collection``; the order in which fields are due stays behind."""
         rep = self.rep
         if not isinstance(rep, TimedTable):
             return self.copy()
@@ -369,11 +353,9 @@ class Hash(Collection):
 
 
 def packed_hash(pairs: list[bytes], deadlines: list[int] | None) -> Hash | None:
-    """A small hash of fields and values in turn, however long they are; None: a field comes twice.
+    """Return a small hash of up to ``MOST`` fields and values in turn; None: a field comes twice.
 
-    Args:
-        pairs: not more of them than ``MOST``.
-        deadlines: of each field, or ``NEVER``; None: it has none, and never had.
+    ``deadlines`` are those of each field, or ``NEVER``; None: it has none, and never had.
     """
     count = len(pairs) // 2
     if len(set(pairs[::2])) < count:

@@ -24,12 +24,7 @@ BOTH: Final[i64] = 3
 
 
 class Reading:
-    """What is read of a whole hash.
-
-    Attributes:
-        count: of how many fields.
-        pieces: packed strings, in order.
-    """
+    """The packed strings read of a whole hash, in order in ``pieces``, of ``count`` fields."""
 
     def __init__(self, count: i64, pieces: list[bytes]) -> None:
         self.count: Final[i64] = count
@@ -37,7 +32,7 @@ class Reading:
 
 
 def cut(pairs: bytes, at: i64, what: i64) -> bytes:
-    """The fields, the values or all of packed pairs that begin at a place."""
+    """Return the fields, the values or all of packed pairs that begin at a place."""
     if what == BOTH:
         return pairs[at:] if at else pairs
     out = BytesWriter()
@@ -54,7 +49,7 @@ def cut(pairs: bytes, at: i64, what: i64) -> bytes:
 
 
 def read_table(table: Table, what: i64) -> Reading:
-    """Fields, values or both, of a table of pairs."""
+    """Return the fields, the values or both of a table of pairs."""
     pieces: list[bytes] = []
     for directory in table.directories:
         if what == BOTH:
@@ -86,18 +81,18 @@ def count_of(piece: bytes) -> i64:
 
 
 def find_field(piece: bytes, field: bytes) -> i64:
-    """The place of a field; less than 0 if there is none."""
+    """Return the place of a field; less than 0 if there is none."""
     return find_element(piece, field, PAIRS, HEAD)
 
 
 def find_value(piece: bytes, field: bytes) -> i64:
-    """The place of the value of a field; less than 0 if there is none."""
+    """Return the place of the value of a field; less than 0 if there is none."""
     place = find_field(piece, field)
     return place if place < 0 else place + packed_bytes(len(field))
 
 
 def with_field(piece: bytes, field: bytes, value: bytes) -> bytes:
-    """The same with one more field, the last one."""
+    """Return the same with one more field, the last one."""
     return b"%b%b%b%b" % (
         head(count_of(piece) + 1),
         piece[HEAD:],
@@ -107,6 +102,6 @@ def with_field(piece: bytes, field: bytes, value: bytes) -> bytes:
 
 
 def without(piece: bytes, place: i64) -> bytes:
-    """The same without the field at a place."""
+    """Return the same without the field at a place."""
     end = next_at(piece, place, PAIR)
     return b"%b%b%b" % (head(count_of(piece) - 1), piece[HEAD:place], piece[end:])

@@ -55,11 +55,11 @@ class Timed:
 
     @abstractmethod
     def get(self, field: bytes) -> bytes | None:
-        """The value of a field, whether it has expired or not."""
+        """Return the value of a field, whether it has expired or not."""
 
     @abstractmethod
     def put(self, field: bytes, value: bytes, keeps: bool) -> bool:
-        """Set the value of a field; False if it was there. Unless it keeps it, a deadline goes."""
+        """Set the value of a field; False if it was there. Its deadline goes, unless kept."""
 
     @abstractmethod
     def remove(self, field: bytes) -> bool:
@@ -67,7 +67,7 @@ class Timed:
 
     @abstractmethod
     def deadline_ms(self, field: bytes) -> i64:
-        """The deadline of a field; ``NEVER`` where it has none or is none."""
+        """Return the deadline of a field; ``NEVER`` where it has none or is none."""
 
     @abstractmethod
     def expire_at(self, field: bytes, deadline_ms: i64) -> None:
@@ -75,7 +75,7 @@ class Timed:
 
     @abstractmethod
     def first_ms(self) -> i64:
-        """The first of all deadlines, or a moment before it; ``NEVER`` where there is none.
+        """Return the first of all deadlines, or a moment before it; ``NEVER`` where there is none.
 
         It is before where very many deadlines have been put off lately.
         """
@@ -86,22 +86,22 @@ class Timed:
 
     @abstractmethod
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
-        """Take out some of the fields that have expired, the first ones first; which they were.
+        """Take out some of the fields that have expired, the first ones first, and return them.
 
-        It may be fewer where very many deadlines have been put off lately, or none.
+        There may be fewer, or none, where very many deadlines have been put off lately.
         """
 
     @abstractmethod
     def read(self, what: i64, now_ms: i64) -> Reading:
-        """Fields, values or both, of what has not expired."""
+        """Read the fields, the values or both of what has not expired."""
 
     @abstractmethod
     def copy(self) -> Timed:
-        """The same, by itself."""
+        """Return the same, by itself."""
 
     @abstractmethod
     def used_bytes(self) -> int:
-        """About how much memory it takes."""
+        """Return about how many bytes it takes."""
 
 
 def has_passed(deadline_ms: i64, now_ms: i64) -> bool:
@@ -211,7 +211,7 @@ class TimedPiece(Timed):
         return Reading(count, [out.getvalue()])
 
     def rows(self) -> list[tuple[bytes, bytes, int]]:
-        """Fields, values and deadlines, those that have passed included."""
+        """Return fields, values and deadlines, those that have passed included."""
         found: list[tuple[bytes, bytes, int]] = []
         piece = self.piece
         at = small.HEAD
@@ -252,11 +252,6 @@ class TimedPiece(Timed):
         )
 
     def _insert(self, field: bytes, value: bytes, deadline_ms: i64) -> None:
-        """Put a field where it belongs.
-
-        Args:
-            value: packed.
-        """
         piece = self.piece
         at: i64 = len(piece)
         if deadline_ms != NEVER:
@@ -279,7 +274,7 @@ class TimedPiece(Timed):
 
 
 def timed_piece(pairs: bytes) -> TimedPiece:
-    """Return what a small hash without deadlines is with them; none of its fields has one yet."""
+    """Return a small hash, of which no field has a deadline yet, in the form with deadlines."""
     out = BytesWriter()
     out.write(pairs[: small.HEAD] if len(pairs) else small.EMPTY)
     never = packed_deadline(NEVER)
@@ -294,7 +289,7 @@ def timed_piece(pairs: bytes) -> TimedPiece:
 
 
 def piece_of(pairs: list[bytes], deadlines: list[int]) -> TimedPiece:
-    """A small hash of fields and values in turn, each field with its deadline or ``NEVER``.
+    """Return a small hash of fields and values in turn, each with a deadline or ``NEVER``.
 
     Fields of equal deadlines stay in the order in which they are given.
     """
@@ -308,14 +303,13 @@ def piece_of(pairs: list[bytes], deadlines: list[int]) -> TimedPiece:
 
 
 def packed_deadline(deadline_ms: i64) -> bytes:
-    """A deadline as it stands behind a value."""
+    """Return a deadline as it stands behind a value."""
     out = BytesWriter()
     write_i64_le(out, deadline_ms)
     return out.getvalue()
 
 
 def _rest(piece: bytes, place: i64) -> i64:
-    """Return where the deadline of the field at a place stands."""
     return next_at(piece, place, _TWO)
 
 
@@ -325,11 +319,7 @@ _FREED_WITH_A_PIECE: Final = 128  # pairs
 
 @mypyc_attr(acyclic=True)
 class FieldOrder(DueOrder):
-    """The fields of a hash in the order in which they are due.
-
-    Args:
-        times: the deadlines, as scores.
-    """
+    """The fields of a hash in the order in which they are due; ``times`` has them as scores."""
 
     def __init__(self, times: Table, pairs: Heap) -> None:
         super().__init__(pairs)
@@ -342,12 +332,7 @@ class FieldOrder(DueOrder):
 
 @mypyc_attr(acyclic=True)
 class TimedTable(Timed):
-    """Fields with values and deadlines.
-
-    Attributes:
-        table: the fields and their values.
-        times: the deadlines of those that have one.
-    """
+    """Fields with values in ``table``, and in ``times`` the deadlines of those that have one."""
 
     def __init__(self, table: Table, times: Table, pairs: Heap) -> None:
         self.table: Final = table
@@ -421,7 +406,7 @@ class TimedTable(Timed):
         return Reading(count, pieces)
 
     def living(self, bucket: bytes, now_ms: i64) -> bytes:
-        """The pairs of a bucket whose fields have not expired."""
+        """Return the pairs of a bucket whose fields have not expired."""
         out = BytesWriter()
         at: i64 = 0
         end: i64 = len(bucket)
@@ -436,11 +421,11 @@ class TimedTable(Timed):
         return TimedTable(self.table.copy(), self.times.copy(), self._order.pairs.copy())
 
     def without_order(self) -> TimedTable:
-        """A copy of which nobody asks what is due. Complexity: O(directories)."""
+        """Return a copy that is not asked what is due. Complexity: O(directories)."""
         return TimedTable(self.table.copy(), self.times.copy(), Heap())
 
     def free_some(self, most: int) -> bool:
-        """Free about ``most`` pieces of what nobody uses any more; True at the end."""
+        """Free about ``most`` pieces of what is no longer used; True at the end."""
         return (
             self.table.free_some(most)
             and self.times.free_some(most)
@@ -453,12 +438,12 @@ class TimedTable(Timed):
 
 
 def timed_table(table: Table) -> TimedTable:
-    """Return what a large hash without deadlines is with them; none of its fields has one yet."""
+    """Return a large hash, of which no field has a deadline yet, in the form with deadlines."""
     return TimedTable(table, Table(SCORES, new_seed()), Heap())
 
 
 def table_with_times(table: Table, times: Table) -> TimedTable:
-    """A large hash as it comes from a file: the order is made anew."""
+    """Return a large hash as it comes from a file: the order is made anew."""
     pairs: list[bytes] = []
     for directory in times.directories:
         for bucket in directory:

@@ -1,14 +1,12 @@
 """Lists, as the keyspace holds them.
 
-A list is one ``bytes`` while it is tiny, and else a ``Row``. That is a matter of speed. What OBJECT
-ENCODING answers is Redis's own: ``listpack`` while all of it would be in one node, and from then on
+A list is one ``bytes`` while it is tiny, and else a ``Row``, because that is fast. OBJECT ENCODING
+answers as Redis does: ``listpack`` while all of it would be in one node, and from then on
 ``quicklist``, until the only node that is left has half the size that it may have.
 
-A small one is one ``bytes``::
+A small one is one ``bytes``, which a push or a pop copies; so it stays below a kilobyte::
 
     number of elements, u8 | the elements, packed
-
-A push or a pop copies it, so it stays below a kilobyte.
 """
 
 from __future__ import annotations
@@ -57,12 +55,12 @@ def takes(small: bytes, added_bytes: i64, added: i64) -> bool:
 
 
 def small_of(piece: bytes, count: i64) -> bytes:
-    """The small form of packed elements."""
+    """Return the small form of packed elements."""
     return _COUNTS[count] + piece
 
 
 def pushed_right(small: bytes, strings: list[bytes], first: i64) -> bytes:
-    """The elements ``strings[first:]`` are added, one after the other."""
+    """Return it with the elements ``strings[first:]`` added, one after the other."""
     out = empty_buffer()
     out.write(small)
     added: i64 = len(strings) - first
@@ -74,7 +72,7 @@ def pushed_right(small: bytes, strings: list[bytes], first: i64) -> bytes:
 
 
 def pushed_left(small: bytes, strings: list[bytes], first: i64) -> bytes:
-    """As ``pushed_right``, each of them in front of all."""
+    """Return it with the elements ``strings[first:]`` added, each of them in front of all."""
     out = empty_buffer()
     number: i64 = len(strings)
     out.append(int(count_of(small) + number - first))
@@ -86,13 +84,13 @@ def pushed_left(small: bytes, strings: list[bytes], first: i64) -> bytes:
 
 
 def popped_left(small: bytes) -> tuple[bytes, bytes]:
-    """The first element, and what is left without it."""
+    """Return the first element, and what is left without it."""
     at = next_at(small, START)
     return string_at(small, START), _COUNTS[count_of(small) - 1] + small[at:]
 
 
 def popped_right(small: bytes) -> tuple[bytes, bytes]:
-    """The last element, and what is left without it."""
+    """Return the last element, and what is left without it."""
     left = count_of(small) - 1
     at = next_at(small, START, left)
     out = empty_buffer()
@@ -103,12 +101,12 @@ def popped_right(small: bytes) -> tuple[bytes, bytes]:
 
 
 def get(small: bytes, index: i64) -> bytes:
-    """The element with ``index`` elements before it."""
+    """Return the element with ``index`` elements before it."""
     return string_at(small, next_at(small, START, index))
 
 
 def part(small: bytes, index: i64, count: i64) -> bytes:
-    """``count`` elements from ``index`` on, packed."""
+    """Return ``count`` elements from ``index`` on, packed."""
     low = next_at(small, START, index)
     if index + count == count_of(small):
         return small[low:]
@@ -116,29 +114,29 @@ def part(small: bytes, index: i64, count: i64) -> bytes:
 
 
 def all_of(small: bytes) -> list[bytes]:
-    """The elements."""
+    """Return the elements."""
     return unpack(small[START:])
 
 
 def cut(small: bytes, first: i64, last: i64) -> bytes:
-    """``first`` elements are removed from the beginning, and ``last`` from the end."""
+    """Return it without the ``first`` elements at the beginning and ``last`` at the end."""
     left = count_of(small) - first - last
     return _COUNTS[left] + part(small, first, left)
 
 
 def replaced(small: bytes, index: i64, string: bytes) -> bytes:
-    """The element with ``index`` elements before it is another."""
+    """Return it with another element in place of the one with ``index`` elements before it."""
     return with_other(small, next_at(small, START, index), string)
 
 
 def inserted(small: bytes, index: i64, string: bytes) -> bytes:
-    """An element is added with ``index`` elements before it."""
+    """Return it with an element added with ``index`` elements before it."""
     grown = with_string(small, next_at(small, START, index), string)
     return _COUNTS[count_of(small) + 1] + grown[START:]
 
 
 def removed(small: bytes, string: bytes, most: i64, forward: bool) -> bytes:
-    """Up to ``most`` elements that are equal to ``string`` are removed; 0 is all."""
+    """Return it without up to ``most`` elements (0: all) that are equal to ``string``."""
     numbers = numbers_of(small, START, string)
     there: i64 = len(numbers)
     if not there:
@@ -166,11 +164,7 @@ _FREED_AT_ONCE: Final = 16  # nodes
 
 @mypyc_attr(acyclic=True)
 class List(Collection):
-    """Elements in order.
-
-    Attributes:
-        rep: ``bytes`` as ``small`` describes them, or a ``Row``.
-    """
+    """Elements in order; ``rep`` is ``bytes``, as the module describes, or a ``Row``."""
 
     def __init__(self) -> None:
         self.rep: object = EMPTY
@@ -196,7 +190,7 @@ class List(Collection):
         return count_of(rep)
 
     def used_bytes(self, samples: int) -> int:
-        """See ``Value``: as if all elements were packed, which reading them may have done."""
+        """Return as ``Value`` if all elements were packed, which reading may have done."""
         rep = self.rep
         if isinstance(rep, bytes):
             return _LIST_BYTES + _BYTES_BYTES + len(rep)
@@ -205,7 +199,7 @@ class List(Collection):
         return _LIST_BYTES + _ROW_BYTES + _NODE_BYTES * rep.nodes() + content
 
     def copy(self) -> List:
-        """See ``Value``. Complexity: O(nodes), some nanoseconds for each."""
+        """Copy as ``Value``. Complexity: O(nodes), some nanoseconds for each."""
         twin = List()
         rep = self.rep
         twin.rep = rep.copy() if isinstance(rep, Row) else rep
@@ -230,7 +224,7 @@ class List(Collection):
             digest.mix(string)
 
     def quicklist(self) -> tuple[int, int, int]:
-        """How many nodes Redis has, by which ``fill``, and their bytes; no nodes: a listpack."""
+        """Return Redis's number of nodes, ``fill``, and their bytes; no nodes: a listpack."""
         rep = self.rep
         if not isinstance(rep, Row) or rep.is_listpack:
             return 0, 0, 0
@@ -242,11 +236,11 @@ class List(Collection):
     # Reading
 
     def strings(self) -> list[bytes]:
-        """All elements."""
+        """Return all elements."""
         return unpack(b"".join(self.packed(0, self.length())))
 
     def get(self, index: i64) -> bytes:
-        """The element with ``index`` elements before it; there is one."""
+        """Return the element with ``index`` elements before it; there is one."""
         rep = self.rep
         if isinstance(rep, Row):
             return rep.get(index)
@@ -254,13 +248,13 @@ class List(Collection):
         return get(rep, index)
 
     def packed(self, index: i64, count: i64) -> list[bytes]:
-        """``count`` elements from ``index`` on, packed, in one or more pieces; they are there."""
+        """Return ``count`` elements from ``index`` on, which are there, packed in pieces."""
         found: list[bytes] = []
         self.add_packed(found, index, count)
         return found
 
     def add_packed(self, found: list[bytes], index: i64, count: i64) -> None:
-        """As ``packed``, added to what was found before."""
+        """Add what ``packed`` returns to ``found``."""
         rep = self.rep
         if isinstance(rep, Row):
             rep.add_packed(found, index, count)
@@ -271,14 +265,7 @@ class List(Collection):
     def positions(
         self, string: bytes, limit: i64, forward: bool, rank: i64, most: i64
     ) -> list[int]:
-        """The indexes of elements that are equal to ``string``, in the order of the search.
-
-        Args:
-            limit: so many elements are looked at.
-            forward: from the first on, else from the last.
-            rank: the first one that counts: 1 is the first that is found.
-            most: how many at most; 0 is all.
-        """
+        """Return the indexes of elements equal to ``string``; arguments as ``Row.positions``."""
         rep = self.rep
         if isinstance(rep, Row):
             return rep.positions(string, limit, forward, rank, most)
@@ -324,7 +311,7 @@ class List(Collection):
                 first += 1
 
     def pop(self, right: bool, limits: NodeLimits) -> bytes:
-        """Take an end away; there is one."""
+        """Take away the element at an end, which must be there, and return it."""
         string = self.take(right)
         rep = self.rep
         if isinstance(rep, Row) and (rep.count <= _BELOW_ELEMENTS or not rep.is_listpack):
@@ -332,7 +319,7 @@ class List(Collection):
         return string
 
     def take(self, right: bool) -> bytes:
-        """As ``pop``, where something is added before ``shrink``."""
+        """Take an element as ``pop``, where something is added before ``shrink``."""
         rep = self.rep
         if isinstance(rep, bytes):
             string, rest = popped_right(rep) if right else popped_left(rep)
@@ -342,13 +329,13 @@ class List(Collection):
         return rep.pop_right() if right else rep.pop_left()
 
     def pop_some(self, count: i64, right: bool, limits: NodeLimits) -> list[bytes]:
-        """Take so many of an end away, the outermost first; they are there."""
+        """Take so many elements away, the outermost first, which are there, and return them."""
         strings = self.take_some(count, right)
         self.shrink(limits)
         return strings
 
     def take_some(self, count: i64, right: bool) -> list[bytes]:
-        """As ``pop_some``, where something is added before ``shrink``."""
+        """Take elements as ``pop_some``, where something is added before ``shrink``."""
         rep = self.rep
         if isinstance(rep, bytes):
             if right:
@@ -367,7 +354,7 @@ class List(Collection):
         return strings
 
     def shrink(self, limits: NodeLimits) -> None:
-        """Elements were taken: be what Redis has now."""
+        """Take the form that Redis has after elements were taken."""
         rep = self.rep
         if isinstance(rep, Row):
             self._shrink(rep, limits)
@@ -400,7 +387,7 @@ class List(Collection):
         rep.insert(index, string, after)
 
     def expect(self, string: bytes, limits: NodeLimits) -> None:
-        """An element may come; Redis makes room even if it does not."""
+        """Make room for an element that may come; Redis does so even if none comes."""
         rep = self.rep
         if isinstance(rep, bytes):
             if self._stays_small(rep, len(string), 1, limits):
@@ -410,13 +397,9 @@ class List(Collection):
         rep.grow(limits, len(string), 1)
 
     def remove(self, string: bytes, most: i64, forward: bool, limits: NodeLimits) -> int:
-        """Remove elements that are equal to ``string``.
+        """Remove up to ``most`` (0: all) elements equal to ``string``; return how many have gone.
 
-        Args:
-            most: how many at most; 0 is all.
-            forward: the first ones, else the last ones.
-
-        Returns: how many have gone.
+        ``forward`` removes the first ones, else the last ones go.
         """
         rep = self.rep
         if isinstance(rep, bytes):
@@ -457,7 +440,6 @@ class List(Collection):
         return row
 
     def _shrink(self, row: Row, limits: NodeLimits) -> None:
-        """Elements have gone: take the smaller form, if it is time."""
         row.shrink(limits)
         if row.is_listpack and row.count <= _BELOW_ELEMENTS and row.sizes[row.low] <= _BELOW_BYTES:
             self._become_small(row)
@@ -467,7 +449,7 @@ class List(Collection):
 
 
 def list_of(strings: list[bytes], limits: NodeLimits) -> List:
-    """A list that is made at once, of a command's result or from another server's file."""
+    """Return a list made at once, of a command's result or from another server's file."""
     row = Row(limits, b"", 0, EMPTY_BYTES)
     row.is_listpack = False
     for string in strings:
@@ -478,7 +460,7 @@ def list_of(strings: list[bytes], limits: NodeLimits) -> List:
 def list_of_nodes(
     pieces: list[bytes], counts: list[int], sizes: list[int], limits: NodeLimits
 ) -> List:
-    """A list from another server's file, with the nodes that it had there; see ``row_of``."""
+    """Return a list from another server's file, with its nodes there; see ``row_of``."""
     return _made_at_once(row_of(limits, False, pieces, counts, sizes), limits)
 
 

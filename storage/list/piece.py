@@ -34,7 +34,7 @@ _ESTIMATED_BYTES: Final = 8  # that an element takes beside its own; Redis estim
 
 
 class PlainThreshold:
-    """From which length on a string stands alone, where a test has set that; else 0.
+    """The length from which on a string stands alone, where a test has set that; else 0.
 
     There is one for the process, as in Redis: DEBUG QUICKLIST-PACKED-THRESHOLD sets it.
     """
@@ -47,11 +47,7 @@ PLAIN_THRESHOLD: Final = PlainThreshold()
 
 
 class NodeLimits:
-    """How large a node may become.
-
-    Args:
-        fill: ``list-max-listpack-size``: how many elements, or below 0 which of five sizes.
-    """
+    """The limits of a node: ``fill`` is the number of elements, or below 0 one of five sizes."""
 
     def __init__(self, fill: int) -> None:
         self.fill: Final = fill
@@ -64,13 +60,13 @@ class NodeLimits:
         return size > self.most_bytes or count > self.most_elements
 
     def is_alone(self, string: bytes) -> bool:
-        """Whether a string is so large that it gets a node of its own, which is no listpack."""
+        """Return whether a string is so large that it gets a node of its own, no listpack."""
         threshold = PLAIN_THRESHOLD.string_bytes
         size: i64 = len(string)
         return size >= threshold if threshold else size > self.most_bytes
 
     def have_room(self, size: i64, count: i64, string: bytes) -> bool:
-        """Whether a string may be added to a node of ``size`` bytes and ``count`` elements."""
+        """Return whether a string fits into a node of ``size`` bytes and ``count`` elements."""
         if self.is_alone(string):
             return False
         return not self.are_exceeded(size + len(string) + _ESTIMATED_BYTES, count + 1)
@@ -82,8 +78,7 @@ class NodeLimits:
     def make_listpack(self, size: i64, count: i64, shrinking: bool) -> bool:
         """Return whether the only node of a list is so small that the list is that alone.
 
-        Args:
-            shrinking: the list has become shorter: it has to be half as large.
+        If the list has been ``shrinking``, it has to be half as large.
         """
         share: i64 = 2 if shrinking else 1
         if self.fill >= 0:
@@ -99,10 +94,9 @@ UNKNOWN: Final = b""
 
 
 def place_of(marks: list[bytes], number_of_piece: i64, piece: bytes, number: i64) -> i64:
-    """The place of the element with ``number`` elements before it in a piece, or its end.
+    """Return the place of the element with ``number`` elements before it in a piece, or its end.
 
-    Args:
-        marks: those of each piece, by its number, as far as they are known; more may be by now.
+    ``marks`` has those of each piece, by its number, as far as they are known; it may gain some.
     """
     if number < _EVERY:
         return next_at(piece, 0, number)
@@ -117,7 +111,7 @@ def place_of(marks: list[bytes], number_of_piece: i64, piece: bytes, number: i64
 
 
 def _marks_of(piece: bytes) -> bytes:
-    """The places of the 32nd element, counted from 0, the 64th and so on."""
+    """Return the places of the 32nd element, counted from 0, the 64th and so on."""
     out = BytesWriter()
     at: i64 = 0
     end: i64 = len(piece)
@@ -136,7 +130,7 @@ _LONGEST: Final = 1 << 14
 
 
 def listpack_bytes(strings: list[bytes]) -> i64:
-    """The size of a listpack that holds these."""
+    """Return the bytes of a listpack that holds these."""
     size: i64 = EMPTY_BYTES
     for string in strings:
         size += text_bytes(string)
@@ -144,7 +138,7 @@ def listpack_bytes(strings: list[bytes]) -> i64:
 
 
 def reversed_pack(strings: list[bytes]) -> bytes:
-    """All of them packed, the last one first."""
+    """Return all of them packed, the last one first."""
     out = BytesWriter()
     for number in range(len(strings) - 1, -1, -1):
         write_string(out, strings[number])
@@ -152,7 +146,7 @@ def reversed_pack(strings: list[bytes]) -> bytes:
 
 
 def with_string(piece: bytes, at: i64, string: bytes) -> bytes:
-    """A string is put in at a place."""
+    """Return the piece with a string put in at a place."""
     out = BytesWriter()
     out.write(piece[:at])
     write_string(out, string)
@@ -161,7 +155,7 @@ def with_string(piece: bytes, at: i64, string: bytes) -> bytes:
 
 
 def with_other(piece: bytes, at: i64, string: bytes) -> bytes:
-    """The string at a place is replaced."""
+    """Return the piece with another string at a place."""
     out = BytesWriter()
     out.write(piece[:at])
     write_string(out, string)
@@ -170,7 +164,7 @@ def with_other(piece: bytes, at: i64, string: bytes) -> bytes:
 
 
 def numbers_of(piece: bytes, start: i64, string: bytes) -> list[int]:
-    """The numbers of the strings that are equal to one, from 0 on."""
+    """Return the numbers of the strings that are equal to one, from 0 on."""
     found: list[int] = []
     end: i64 = len(piece)
     if _LONG <= end <= _LONGEST and pack([string]) not in piece:
@@ -188,12 +182,7 @@ def numbers_of(piece: bytes, start: i64, string: bytes) -> list[int]:
 
 
 def without(piece: bytes, start: i64, size: i64, numbers: list[int]) -> bytes:
-    """Strings of one length are taken out.
-
-    Args:
-        size: how long each of them is.
-        numbers: which ones, in rising order.
-    """
+    """Return the piece without the strings of ``size`` bytes with these ascending numbers."""
     out = BytesWriter()
     at = start
     number: i64 = 0

@@ -69,11 +69,7 @@ ALONE: Final = -1  # the size of a node that is one string, and no listpack
 class Row:
     """Elements in order.
 
-    Args:
-        limits: of its nodes, for ever.
-
     Attributes:
-        count: how many elements there are.
         is_listpack: Redis has them in one listpack, whatever their number; ``grow`` and ``shrink``
             say when.
         limits: of its nodes, once it is no listpack.
@@ -101,7 +97,7 @@ class Row:
         self._marks: list[bytes] | None = None  # of pieces that were looked into by index
 
     def copy(self) -> Row:
-        """An equal row, which shares the pieces."""
+        """Return an equal row, which shares the pieces."""
         twin = Row(self.limits, b"", self.count, 0)
         twin.is_listpack = self.is_listpack
         twin.base = self.base
@@ -114,7 +110,7 @@ class Row:
         return twin
 
     def piece(self, place: i64) -> bytes:
-        """The elements of a node, packed, but those that stand in an open end."""
+        """Return the elements of a node, packed, but those that stand in an open end."""
         piece = self.pieces[place]
         return wide(piece, 1, len(piece)) if _is_slim(piece) else piece
 
@@ -136,7 +132,7 @@ class Row:
         return len(self.pieces) - int(self.low)
 
     def content_bytes(self) -> i64:
-        """Return what the elements take in Redis's nodes; of very many nodes some stand for all."""
+        """Return the bytes of the elements in Redis's nodes; of very many, some stand for all."""
         nodes: i64 = len(self.pieces) - self.low
         looked_at = min(nodes, _SUMMED)
         total: i64 = 0
@@ -149,7 +145,7 @@ class Row:
         return total * nodes // looked_at
 
     def node_bytes(self, place: i64) -> int:
-        """Return what Redis's node takes, of a string that is alone its length."""
+        """Return the bytes of Redis's node, of a string that is alone its length."""
         size = self.sizes[place]
         return int(size) if size != ALONE else len(self.get(self._start(place) - self.base))
 
@@ -158,7 +154,7 @@ class Row:
         return int(self._end(place) - self._start(place))
 
     def grow(self, limits: NodeLimits, added_bytes: i64, added: i64) -> None:
-        """So many elements, and bytes of them, are about to come."""
+        """Change the encoding, if need be, before ``added`` elements of so many bytes come."""
         if self.is_listpack and limits.are_exceeded(
             self.sizes[self.low] + added_bytes, self.count + added
         ):
@@ -166,7 +162,7 @@ class Row:
             self.limits = limits
 
     def shrink(self, limits: NodeLimits, shrinking: bool = True) -> None:
-        """Elements have gone, or with ``shrinking`` False, all have come."""
+        """Change the encoding, if need be, after removals or, not ``shrinking``, additions."""
         if not self.is_listpack and len(self.pieces) - self.low == 1:
             size = self.sizes[self.low]
             if size != ALONE and limits.make_listpack(size, self.count, shrinking):
@@ -221,7 +217,7 @@ class Row:
             del left[:_SEALED]
 
     def pop_right(self) -> bytes:
-        """Take the last element away; there is one."""
+        """Take away the last element, which must be there, and return it."""
         right = self.right
         if not right:
             self._open_right()
@@ -237,7 +233,7 @@ class Row:
         return string
 
     def pop_left(self) -> bytes:
-        """Take the first element away; there is one."""
+        """Take away the first element, which must be there, and return it."""
         left = self.left
         if not left:
             self._open_left()
@@ -254,7 +250,6 @@ class Row:
         return string
 
     def _has_room(self, place: i64, string: bytes) -> bool:
-        """Return whether the first or the last node takes one more."""
         size = self.sizes[place]
         if size == ALONE or not self.count:
             return False
@@ -264,16 +259,13 @@ class Row:
         return ALONE if self.limits.is_alone(string) else EMPTY_BYTES + text_bytes(string)
 
     def _start(self, place: i64) -> i64:
-        """The position of the first element of a node."""
         return self.base if place == self.low else self.starts[place]
 
     def _end(self, place: i64) -> i64:
-        """The position behind the last element of a node."""
         place += 1
         return self.starts[place] if place < len(self.pieces) else self.base + self.count
 
     def _piece_start(self, place: i64) -> i64:
-        """The position of the first element of a piece."""
         return self.base + len(self.left) if place == self.low else self.starts[place]
 
     def _open_right(self) -> None:
@@ -331,28 +323,24 @@ class Row:
     # Places
 
     def _set_piece(self, place: i64, piece: bytes) -> None:
-        """Put another piece in the place of one."""
         self.pieces[place] = piece
         marks = self._marks
         if marks is not None and place < len(marks):
             marks[place] = UNKNOWN
 
     def _drop_last(self) -> None:
-        """The last node has become empty, and there are others."""
         self._set_piece(len(self.pieces) - 1, b"")
         self.pieces.pop()
         self.starts, _ = pop(self.starts)
         self.sizes, _ = pop(self.sizes)
 
     def _drop_first(self) -> None:
-        """The first node has become empty, and there are others."""
         self._set_piece(self.low, b"")
         self.low += 1
         if self.low > _SPARE_PLACES and 2 * self.low > len(self.pieces):
             self._tighten()
 
     def _tighten(self) -> None:
-        """Give up the places before the first node."""
         low = self.low
         del self.pieces[:low]
         self._marks = None
@@ -361,7 +349,6 @@ class Row:
         self.low = 0
 
     def _make_places(self) -> None:
-        """Make room for nodes before the first."""
         more = len(self.pieces) // 2 + 1
         self.pieces = [b""] * more + self.pieces
         self._marks = None
@@ -371,7 +358,7 @@ class Row:
         self.low = more
 
     def _forget_nodes(self) -> None:
-        """There is nothing: begin with one empty node."""
+        """Begin with one empty node, because there are no elements."""
         self.low = 0
         self.left = []
         self.right = []
@@ -381,7 +368,6 @@ class Row:
         self.sizes = vec[i64]([EMPTY_BYTES])
 
     def _place_of(self, position: i64) -> i64:
-        """The place of the node that holds the element at a position."""
         starts = self.starts
         low = self.low
         high: i64 = len(self.pieces)
@@ -396,14 +382,13 @@ class Row:
     # Reading
 
     def _at(self, place: i64, number: i64) -> i64:
-        """The place of an element in the piece at a place."""
         marks = self._marks
         if marks is None:
             marks = self._marks = []
         return place_of(marks, place, self.pieces[place], number)
 
     def get(self, index: i64) -> bytes:
-        """The element with ``index`` elements before it."""
+        """Return the element with ``index`` elements before it."""
         left = self.left
         before: i64 = len(left)
         if index < before:
@@ -423,7 +408,7 @@ class Row:
         return string_at(piece, self._at(place, number))
 
     def whole(self) -> bytes:
-        """All elements, packed."""
+        """Return all elements, packed."""
         found: list[bytes] = []
         self.add_packed(found, 0, self.count)
         return b"".join(found)
@@ -431,7 +416,7 @@ class Row:
     def add_packed(self, found: list[bytes], index: i64, count: i64) -> None:
         """Add ``count`` elements from ``index`` on, packed, in one or more pieces.
 
-        What stands open is packed for ever if much of it is asked for: it may be asked for again.
+        An open end that is mostly asked for is packed, because it may be asked for again.
         """
         end = index + count
         opened: i64 = len(self.left)
@@ -488,7 +473,7 @@ class Row:
     def positions(
         self, string: bytes, limit: i64, forward: bool, rank: i64, most: i64
     ) -> list[int]:
-        """The indexes of elements that are equal to ``string``, in the order of the search.
+        """Return the indexes of elements equal to ``string``, in the order of the search.
 
         Args:
             limit: so many elements are looked at.
@@ -618,7 +603,6 @@ class Row:
                 self._merge_around(place + 1)
 
     def _takes(self, place: i64, string: bytes) -> bool:
-        """Return whether there is a node at a place that takes one more."""
         return self.low <= place < len(self.pieces) and self._has_room(place, string)
 
     def _insert_into(self, place: i64, position: i64, string: bytes) -> None:
@@ -643,7 +627,6 @@ class Row:
         self.sizes = extend(sizes, self.sizes[place:])
 
     def _delete_node(self, place: i64) -> None:
-        """Take a node and its elements away; there are others."""
         gone = self._end(place) - self.starts[place]
         self._remove_place(place)
         self._move(place, -gone)
@@ -656,7 +639,6 @@ class Row:
         self.sizes, _ = pop(self.sizes, place)
 
     def _move(self, place: i64, by: i64) -> None:
-        """Move the nodes from a place on."""
         starts = self.starts
         end: i64 = len(starts)
         while place < end:
@@ -664,7 +646,7 @@ class Row:
             place += 1
 
     def _split(self, place: i64, offset: i64) -> None:
-        """Make two nodes of one, the second of which begins at the element ``offset``."""
+        """Split a node in two, the second of which begins at the element ``offset``."""
         piece = self.piece(place)
         at = next_at(piece, 0, offset)
         size = listpack_bytes(unpack(piece[at:]))
@@ -673,7 +655,7 @@ class Row:
         self._add_node(place + 1, piece[at:], self.starts[place] + offset, size)
 
     def _merge_around(self, place: i64) -> None:
-        """Make one node of two near a place where one was split, as Redis does."""
+        """Merge two nodes near a place where one was split, as Redis does."""
         if self._merge(place - 2):
             place -= 1
         self._merge(place + 1)
@@ -682,7 +664,7 @@ class Row:
         self._merge(place)
 
     def _merge(self, place: i64) -> bool:
-        """Make one node of that at a place and the next, if both are there and it may be."""
+        """Merge the node at a place and the next, if both are there and Redis would."""
         if not self.low <= place < len(self.pieces) - 1:
             return False
         size = self.sizes[place]
@@ -699,13 +681,9 @@ class Row:
     # Removal
 
     def remove(self, string: bytes, most: i64, forward: bool) -> int:
-        """Remove elements that are equal to ``string``.
+        """Remove up to ``most`` (0: all) elements equal to ``string``; return how many have gone.
 
-        Args:
-            most: how many at most; 0 is all.
-            forward: the first ones, else the last ones.
-
-        Returns: how many have gone.
+        ``forward`` removes the first ones, else the last ones go.
         """
         self.seal()
         removed: i64 = 0
@@ -733,7 +711,6 @@ class Row:
         return int(removed)
 
     def _drop_empty(self) -> None:
-        """Take away the nodes that have become empty."""
         kept = [number for number in range(self.low, len(self.pieces)) if self.pieces[number]]
         if not kept:
             self._forget_nodes()
@@ -794,12 +771,7 @@ class Row:
 def row_of(
     limits: NodeLimits, is_listpack: bool, pieces: list[bytes], counts: list[int], sizes: list[int]
 ) -> Row:
-    """A row whose nodes are known, none of them empty.
-
-    Args:
-        counts: how many elements each piece has.
-        sizes: what ``Row.sizes`` is to be.
-    """
+    """Return a row of known nodes, none empty, with the element count and ``Row.sizes`` of each."""
     row = Row(limits, b"", 0, 0)
     row.is_listpack = is_listpack
     row.pieces = pieces

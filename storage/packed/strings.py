@@ -46,7 +46,7 @@ class _Kept:
         self._out = BytesWriter()
 
     def empty(self) -> BytesWriter:
-        """The buffer, with nothing in it."""
+        """Return the buffer, with nothing in it."""
         out = self._out
         if len(out) > KEPT_BYTES:
             out = BytesWriter()
@@ -60,17 +60,17 @@ _second: Final = _Kept()
 
 
 def empty_buffer() -> BytesWriter:
-    """The buffer, with nothing in it."""
+    """Return the buffer, with nothing in it."""
     return _first.empty()
 
 
 def other_buffer() -> BytesWriter:
-    """Another one, for what is put together at the same time."""
+    """Return another one, for what is put together at the same time."""
     return _second.empty()
 
 
 def with_score(piece: bytes, place: i64, score: float) -> bytes:
-    """A piece with another double at a place, where it has one."""
+    """Return a piece with another double at a place, where it has one."""
     out = empty_buffer()
     out.write(piece)
     write_f64_le(out, score)
@@ -115,17 +115,17 @@ def write_string(out: BytesWriter, string: bytes) -> None:
 
 
 def header(size: int) -> bytes:
-    """Return what stands in front of a string of ``size`` bytes."""
+    """Return the header of a string of ``size`` bytes."""
     return _HEADERS[size] if size < 1024 else b"$%d\r\n" % size
 
 
 def packed_string(string: bytes) -> bytes:
-    """One string."""
+    """Return one string, packed."""
     return b"%b%b\r\n" % (header(len(string)), string)
 
 
 def with_string(piece: bytes, at: i64, string: bytes) -> bytes:
-    """The piece with another string in the place of the one that is there."""
+    """Return the piece with another string in the place of the one that is there."""
     end = next_at(piece, at)
     if len(piece) + len(string) > KEPT_BYTES:  # one copy is enough
         return b"%b%b%b" % (piece[:at], packed_string(string), piece[end:])
@@ -139,7 +139,7 @@ def with_string(piece: bytes, at: i64, string: bytes) -> bytes:
 
 
 def pack(strings: list[bytes]) -> bytes:
-    """All of them, in their order."""
+    """Return all of them, packed, in their order."""
     out = BytesWriter()
     for string in strings:
         write_string(out, string)
@@ -147,7 +147,7 @@ def pack(strings: list[bytes]) -> bytes:
 
 
 def unpack(piece: bytes) -> list[bytes]:
-    """The strings of a piece, in their order."""
+    """Return the strings of a piece, in their order."""
     found: list[bytes] = []
     at: i64 = 0
     end: i64 = len(piece)
@@ -160,7 +160,7 @@ def unpack(piece: bytes) -> list[bytes]:
 
 
 def are_short(piece: bytes, at: i64) -> bool:
-    """Return whether the strings from a place on can be slim, whoever has made the piece."""
+    """Return whether the strings from a place on can be slim; the piece may be untrusted."""
     end: i64 = len(piece)
     while at + _SHORTEST <= end:
         size: i64 = piece[at + 1] - _ZERO
@@ -194,7 +194,7 @@ def write_slim(out: BytesWriter, piece: bytes, at: i64) -> None:
 
 
 def wide(slim: bytes, at: i64, end: i64) -> bytes:
-    """Slim strings, from a place up to an end, as packed ones."""
+    """Return slim strings, from a place up to an end, as packed ones."""
     out = BytesWriter()
     while at < end:
         size = i64(slim[at])
@@ -205,7 +205,7 @@ def wide(slim: bytes, at: i64, end: i64) -> bytes:
 
 
 def next_slim(slim: bytes, at: i64, count: i64) -> i64:
-    """As ``next_at``, of slim strings."""
+    """Return the place as ``next_at``, of slim strings."""
     while count > 0:
         at += 1 + slim[at]
         count -= 1
@@ -245,17 +245,14 @@ def packed_bytes(size: i64) -> i64:
 
 
 def string_at(piece: bytes, at: i64) -> bytes:
-    """The string at a place."""
+    """Return the string at a place."""
     size = length_at(piece, at)
     start = at + header_bytes(size)
     return piece[start : start + size]
 
 
 def next_at(piece: bytes, at: i64, count: i64 = 1) -> i64:
-    """The place of the string that comes ``count`` strings behind the one at a place.
-
-    Behind the last one that is the end of the piece.
-    """
+    """Return the place ``count`` strings behind; behind the last one that is the piece's end."""
     while count > 0:
         head = i64(read_i32_le(piece, at))  # no string takes fewer bytes
         first = (head >> 8 & 0xFF) - _ZERO
@@ -288,7 +285,7 @@ def count(piece: bytes) -> i64:
 
 
 def is_same(piece: bytes, start: i64, string: bytes) -> bool:
-    """Whether the bytes of ``piece`` from ``start`` on, as many as ``string`` has, are equal."""
+    """Return whether ``piece`` has the bytes of ``string`` from ``start`` on."""
     size: i64 = len(string)
     left = size
     # Strings that differ mostly differ at their ends.
@@ -306,7 +303,7 @@ def is_same(piece: bytes, start: i64, string: bytes) -> bool:
 
 
 def sound_end(piece: bytes, at: i64) -> i64:
-    """Where the string at a place of a piece from a stranger ends; ``NOWHERE`` if it is none."""
+    """Return where the string at a place of an untrusted piece ends; ``NOWHERE``: it is none."""
     end: i64 = len(piece)
     line: i64 = piece.find(b"\r\n", at, at + _LONGEST_HEADER)
     digits = piece[at + 1 : line] if line > at else b""
@@ -320,7 +317,7 @@ def sound_end(piece: bytes, at: i64) -> i64:
 
 
 def is_sound(piece: bytes) -> bool:
-    """Return whether a piece from a stranger consists of packed strings and nothing else."""
+    """Return whether an untrusted piece consists of packed strings and nothing else."""
     at: i64 = 0
     end: i64 = len(piece)
     while at != NOWHERE and at < end:
@@ -342,7 +339,7 @@ _POSITIVE_BYTES: Final = [0, 2, 2, 0, 0, 0, 5, 0, 6, 6, 0, 10, 10, 10, 10, 10, 1
 
 
 def text_bytes(text: bytes) -> i64:
-    """The size of one element that holds ``text``."""
+    """Return the size in bytes of one element that holds ``text``."""
     size: i64 = len(text)
     if 0 < size <= _NUMBER_TEXT_BYTES:
         first: i64 = text[0]
@@ -358,7 +355,7 @@ def text_bytes(text: bytes) -> i64:
 
 
 def _number_bytes(text: bytes) -> int:
-    """The size of ``text`` as an integer element; 0 when it is no canonical integer."""
+    """Return the size of ``text`` as an integer element; 0 when it is no canonical integer."""
     size = len(text)
     digits = text if text[0] != _MINUS else text[1:]
     if not digits.isdigit() or (digits[0] == _ZERO and size > 1):
@@ -370,7 +367,7 @@ def _number_bytes(text: bytes) -> int:
 
 
 def integer_bytes(number: int) -> int:
-    """The size of one element that holds a signed 64-bit ``number``, back length included."""
+    """Return the size of an element with a signed 64-bit ``number``, back length included."""
     if 0 <= number <= 127:
         return 2
     if -4096 <= number <= 4095:
@@ -385,7 +382,7 @@ def integer_bytes(number: int) -> int:
 
 
 def delta_bytes(delta: int) -> int:
-    """As ``integer_bytes``, for the difference of two unsigned 64-bit numbers, which wraps."""
+    """Return ``integer_bytes`` of the difference of two unsigned 64-bit numbers, which wraps."""
     if -_SMALL < delta < _SMALL:
         return integer_bytes(delta)
     wrapped = delta % _U64
@@ -393,7 +390,7 @@ def delta_bytes(delta: int) -> int:
 
 
 def are_as_long(first: int, last: int) -> bool:
-    """Whether ``delta_bytes`` is surely the same for all differences from ``first`` to ``last``."""
+    """Return whether ``delta_bytes`` is surely equal for all from ``first`` to ``last``."""
     return (first < 0) == (last < 0) and delta_bytes(first) == delta_bytes(last)
 
 

@@ -15,17 +15,17 @@ order, and when they are few, the last bucket is merged into the one that it cam
     5         01          bucket 4 was split off bucket 0: theirs end in 000 and 100
 
 Buckets are small, because each write makes one anew, and because a search goes through half of one.
-Those of members alone are larger where these are large, or as short as numbers are: nobody writes
-to a member, and the price of a bucket, some sixty bytes, is to be shared by many.
+Those of members alone are larger where these are large, or as short as numbers are, because members
+are never written to, and many share the price of a bucket, some sixty bytes.
 
-**Hashes** are of our own: the same number in every process and on every machine. Python's own
-changes with each process, so that a table which was written to a file could not be read back as it
-is. This one depends on a seed that the table keeps, and that its file holds.
+**Hashes** are the same number in every process and on every machine. Python's own change with each
+process, so that a table which was written to a file could not be read back as it is. Ours depend on
+a seed that the table keeps, and that its file holds.
 
 The state has 32 bits. Each word of four bytes is mixed into it by one multiplication, whose upper
-half is folded into the lower one. The factor is a part of the seed: who does not know it cannot
-make strings that all have the same hash. No number on the way is 2**62 or more, because mypyc is
-slow with constants beyond that, and so the interpreted build needs no masks of its own.
+half is folded into the lower one. The factor is a part of the seed: without it, strings that all
+have the same hash cannot be made. No number on the way is 2**62 or more, because mypyc is slow with
+constants beyond that, and so the interpreted build needs no masks of its own.
 
 **Copies.** Buckets never change, they are replaced. They stand in directories of 256, and a copy of
 a table shares the directories with it. A flag for each says whether the table may write to it;
@@ -72,11 +72,7 @@ _WORD: Final[i64] = 4
 
 
 def hash_of(data: bytes, start: i64, size: i64, seed: i64) -> i64:
-    """The hash of ``size`` bytes of ``data`` from ``start`` on, below 2**HASH_BITS.
-
-    Args:
-        seed: below 2**SEED_BITS.
-    """
+    """Return the hash of ``size`` bytes from ``start`` on; it is below 2**HASH_BITS."""
     factor: i64 = (seed >> HASH_BITS) | _LEAST_FACTOR
     state: i64 = seed & _STATE
     word: i64 = 0
@@ -102,7 +98,7 @@ def hash_of(data: bytes, start: i64, size: i64, seed: i64) -> i64:
 
 
 def mixed(number: i64, seed: i64) -> i64:
-    """A number below 2**HASH_BITS that follows from another one and a seed, seemingly by chance."""
+    """Return a number below 2**HASH_BITS that looks random and follows from another one."""
     word = ((seed ^ number) & _STATE) * ((seed >> HASH_BITS) | _LEAST_FACTOR)
     word = ((word ^ (word >> _FOLD)) & _STATE) * _LAST_FACTOR
     return (word ^ (word >> _FOLD)) & _STATE
@@ -124,7 +120,7 @@ def set_seed(seed: i64) -> None:
 
 
 def new_seed() -> i64:
-    """The seed of a table that is made now."""
+    """Return the seed of a table that is made now."""
     return _process.seed
 
 
@@ -152,7 +148,7 @@ _LONG: Final[i64] = 0x40000000
 _DIGIT_LINE: Final[i64] = 0x0A0D3024
 _DIGITS_LINE: Final[i64] = 0x0D303024
 _NO_HEADER: Final[i64] = 0  # no string begins so
-_NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that nobody asks for
+_NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that is never asked for
 _HALF: Final[i64] = 0xFFFFFFFF
 _SECOND_LINE: Final[i64] = 64
 _THIRD_LINE: Final[i64] = 128
@@ -171,10 +167,8 @@ class Table:
         seed: of the hash function, below 2**SEED_BITS.
 
     Attributes:
-        directories: all buckets in order, 256 in each list but the last; nobody else may change
-            them.
-        buckets: how many there are, at least one.
-        count: how many elements there are; content_bytes: the length of all buckets.
+        directories: all buckets in order, 256 in each list but the last; others only read them.
+        content_bytes: the length of all buckets, of which there is at least one.
         fullest: no bucket holds more elements, nor did since the table was made.
     """
 
@@ -191,7 +185,7 @@ class Table:
         self._last_key = _NO_KEY  # whose hash is known
         self._last_hash: i64 = 0
         self._ahead = vec[i64]()  # hashes that ``look_ahead`` has made
-        self._seen: i64 = 0  # by ``look_ahead``; nobody reads it
+        self._seen: i64 = 0  # by ``look_ahead``; never read
         self._mine = vec[i64]()  # of each directory: 1 where it may be written to; later ones: 0
 
     def has(self, key: bytes) -> bool:
@@ -202,11 +196,8 @@ class Table:
     def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
         """Have the buckets of some keys brought into the caches, which waits for all at once.
 
-        ``take_ahead`` then says of each that it is next.
-
-        Args:
-            requests: from ``first`` to ``end`` those of which each names such a key.
-            place: where in a request it stands.
+        The keys are at ``place`` of the requests from ``first`` to ``end``; ``take_ahead`` then
+        says of each that it is next.
         """
         count = end - first
         while i64(len(self._ahead)) < count:
@@ -232,7 +223,7 @@ class Table:
         self._seen = seen
 
     def take_ahead(self, key: bytes, at: i64) -> None:
-        """What ``look_ahead`` was shown at this place, counted from 0, is asked for next."""
+        """Ask next for the key that ``look_ahead`` was shown at this place, counted from 0."""
         self._last_key = key
         self._last_hash = self._ahead[at]
 
@@ -267,7 +258,7 @@ class Table:
         return isnan(self.swap_score(key, score))
 
     def swap_score(self, key: bytes, score: float) -> float:
-        """As ``put_score``; returns the score it had before, not a number for a new key.
+        """Set a score as ``put_score``; return the one before, not a number for a new key.
 
         Equal scores are not exchanged, so that a 0 keeps its sign.
         """
@@ -289,7 +280,7 @@ class Table:
         return old
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key in a table of ``PAIRS``; None without it."""
+        """Return the value of a key in a table of ``PAIRS``; None without it."""
         bucket = self._bucket(self._number(self._hash(key)))
         place = find_element(bucket, key, PAIRS)
         if place < 0:
@@ -300,7 +291,7 @@ class Table:
         return bucket[place : place + size]
 
     def get_packed(self, key: bytes) -> bytes | None:
-        """As ``get``, the value as it stands in its bucket: a packed string."""
+        """Return the value as ``get`` does, as it stands in its bucket: a packed string."""
         bucket = self._bucket(self._number(self._hash(key)))
         place = find_element(bucket, key, PAIRS)
         if place < 0:
@@ -309,7 +300,7 @@ class Table:
         return bucket[place : next_at(bucket, place)]
 
     def score(self, key: bytes) -> float:
-        """The score of a key in a table of ``SCORES``; not a number without it."""
+        """Return the score of a key in a table of ``SCORES``; not a number without it."""
         bucket = self._bucket(self._number(self._hash(key)))
         place = find_element(bucket, key, SCORES)
         return NO_SCORE if place < 0 else read_f64_le(bucket, next_at(bucket, place))
@@ -326,17 +317,16 @@ class Table:
         return True
 
     def random(self, bits: i64) -> bytes:
-        """An element by chance, as it stands in its bucket, of a table that has some.
+        """Return a random element, as it stands in its bucket, of a table that has some.
 
-        Args:
-            bits: SEED_BITS that nobody can foresee; each element is found by as many of them.
+        ``bits`` are SEED_BITS that cannot be foreseen; each element is found by as many of them.
         """
         number, place = self._choose(bits)
         bucket = self._bucket(number)
         return bucket[place : element_end(bucket, place, self.kind)]
 
     def take_random(self, bits: i64) -> bytes:
-        """As ``random``, and take the element out."""
+        """Take out a random element and return it, as ``random``."""
         number, place = self._choose(bits)
         bucket = self._bucket(number)
         end = element_end(bucket, place, self.kind)
@@ -345,10 +335,10 @@ class Table:
         return piece
 
     def _choose(self, bits: i64) -> tuple[i64, i64]:
-        """A bucket and a place in it.
+        """Choose a bucket and a place in it.
 
-        Every place of every bucket, up to that of the fullest, has the same chance, until
-        one is that has an element. Most of those that have none need no walk to show it.
+        Every place of every bucket, up to that of the fullest, has the same chance, until one is
+        that has an element. Most of those that have none need no walk to show it.
         """
         least = packed_bytes(self._shortest)  # that an element takes
         if self.kind != MEMBERS:
@@ -370,10 +360,7 @@ class Table:
                 return number, place
 
     def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
-        """Add buckets to ``found`` until they hold ``least`` elements; 0 begins.
-
-        Returns: the next cursor; 0 at the end.
-        """
+        """Add buckets of ``least`` elements to ``found``; return the next cursor; 0: start, end."""
         looks = _SCANNED_PER_ELEMENT * least
         while True:
             number = self._number(cursor & _HALF)
@@ -388,7 +375,7 @@ class Table:
                 return cursor
 
     def copy(self) -> Table:
-        """A table of its own with the same elements. Complexity: O(directories)."""
+        """Return a table of its own with the same elements. Complexity: O(directories)."""
         twin = Table(self.kind, self.seed)
         twin.directories = self.directories[:]
         twin.buckets = self.buckets
@@ -401,29 +388,27 @@ class Table:
         return twin
 
     def used_bytes(self) -> int:
-        """About how much memory it takes."""
+        """Return about how much memory it takes, in bytes."""
         whole = _TABLE_BYTES + _DIRECTORY_BYTES * len(self.directories)
         return whole + _BUCKET_BYTES * int(self.buckets) + int(self.content_bytes)
 
     def effort(self) -> int:
-        """About how many pieces ``free_some`` has to free."""
+        """Return about how many pieces ``free_some`` has to free."""
         return int(self.buckets) // _FREED_WITH_A_PIECE + 1
 
     def free_some(self, most: int) -> bool:
-        """Free about ``most`` pieces of a table that nobody uses any more; True at the end."""
+        """Free about ``most`` pieces of a table that is no longer used; True at the end."""
         count = max(1, most * _FREED_WITH_A_PIECE // int(DIRECTORY))
         del self.directories[-count:]
         return not self.directories
 
     def _hash(self, key: bytes) -> i64:
-        """The hash of a key; that of the last one is known."""
         if key is not self._last_key:
             self._last_key = key
             self._last_hash = hash_of(key, 0, len(key), self.seed)
         return self._last_hash
 
     def _number(self, hashed: i64) -> i64:
-        """The number of the bucket for a hash."""
         number = hashed & self._mask
         return number if number < self.buckets else number & (self._mask >> 1)
 
@@ -431,7 +416,7 @@ class Table:
         return self.directories[number >> _SHIFT][number & _WITHIN]
 
     def _own(self, at: i64) -> list[bytes]:
-        """A directory that is about to be written to."""
+        """Return a directory that is about to be written to, copied first if it is shared."""
         directory = self.directories[at]
         if at >= len(self._mine) or not self._mine[at]:
             directory = directory[:]
@@ -449,7 +434,6 @@ class Table:
         self.content_bytes += i64(len(new)) - i64(len(old))
 
     def _added(self, key: bytes, elements: i64) -> None:
-        """A bucket has got one more, with this key, and has so many now."""
         self.count += 1
         size: i64 = len(key)
         if size < self._shortest:
@@ -459,7 +443,6 @@ class Table:
         self._grow()
 
     def _cut(self, number: i64, bucket: bytes, place: i64, end: i64) -> None:
-        """Take the element that begins and ends at these places out of its bucket."""
         self._replace(number, bucket, bucket[:place] + bucket[end:])
         self.count -= 1
         self._shrink()
@@ -477,7 +460,7 @@ class Table:
             most -= 1
 
     def _would_be_full(self, times: i64) -> bool:
-        """Whether so many times the elements were too many for the buckets, or too many bytes.
+        """Return whether ``times`` the elements were too many, or too many bytes, for the buckets.
 
         Bytes alone never make more buckets than there are elements.
         """
@@ -493,7 +476,6 @@ class Table:
         return full_by_count or (content_bytes > _FEW_BYTES * buckets and count > buckets)
 
     def _split(self) -> None:
-        """Make one bucket more, of a part of another one."""
         new = self.buckets
         if new > self._mask:
             self._mask = 2 * self._mask + 1
@@ -531,7 +513,6 @@ class Table:
         self.buckets += 1
 
     def _append(self, bucket: bytes) -> None:
-        """Put a bucket behind the last one."""
         last = self.buckets >> _SHIFT
         if last < len(self.directories):
             self._own(last).append(bucket)
@@ -540,7 +521,7 @@ class Table:
             self._note_mine(last)
 
     def _merge(self) -> None:
-        """Make one bucket less, by adding the last one to the one it came from."""
+        """Remove the last bucket by adding its elements to the bucket that it came from."""
         self.buckets -= 1
         last = self.buckets
         at = last >> _SHIFT
@@ -556,10 +537,7 @@ class Table:
             self.fullest = max(self.fullest, elements(joined, self.kind))
 
     def flaw(self) -> str:
-        """What is wrong with a table whose buckets come from a stranger; empty if nothing is.
-
-        Complexity: O(elements).
-        """
+        """Return the flaw of a table of untrusted buckets; empty if none. O(elements)."""
         total: i64 = 0
         number: i64 = 0
         for directory in self.directories:
@@ -582,12 +560,9 @@ class Table:
 def table_of(
     kind: i64, seed: i64, count: i64, fullest: i64, directories: list[list[bytes]]
 ) -> Table | None:
-    """A table of what another one held; None where such a table cannot be.
+    """Return a table of what another one held, which owns its directories now; None: it cannot be.
 
     Nothing is hashed, and no bucket is looked at: see ``Table.flaw``.
-
-    Args:
-        count, fullest: as that table had them; directories: its own, which are the new one's now.
     """
     table = Table(kind, seed)
     buckets: i64 = 0
@@ -617,7 +592,6 @@ def element_end(bucket: bytes, at: i64, kind: i64) -> i64:
 
 
 def _end_of_rest(bucket: bytes, at: i64, kind: i64) -> i64:
-    """Return where an element ends whose key ends at ``at``."""
     if kind == PAIRS:
         return next_at(bucket, at)
     return at + SCORE_BYTES if kind == SCORES else at
@@ -635,7 +609,7 @@ def elements(bucket: bytes, kind: i64) -> i64:
 
 
 def keys_of(bucket: bytes, kind: i64) -> list[bytes]:
-    """The keys of a bucket."""
+    """Return the keys of a bucket."""
     found: list[bytes] = []
     at: i64 = 0
     end: i64 = len(bucket)
@@ -648,7 +622,7 @@ def keys_of(bucket: bytes, kind: i64) -> list[bytes]:
 
 
 def is_sound_bucket(bucket: bytes, kind: i64) -> bool:
-    """Return whether a bucket from a stranger consists of elements of a kind and nothing else."""
+    """Return whether an untrusted bucket consists of elements of this kind and nothing else."""
     at: i64 = 0
     end: i64 = len(bucket)
     while at < end:
@@ -665,10 +639,9 @@ def is_sound_bucket(bucket: bytes, kind: i64) -> bool:
 
 
 def _next_cursor(number: i64, bits: i64) -> i64:
-    """Return what comes behind a bucket when one counts with bits reversed; 0 behind the last one.
+    """Return what follows a bucket when one counts with bits reversed; 0 after the last one.
 
-    Args:
-        bits: a mask of the bits of hashes that all keys of the bucket have in common.
+    ``bits`` is a mask of the bits of hashes that all keys of the bucket have in common.
     """
     bit = (bits + 1) >> 1
     while bit and number & bit:
@@ -678,13 +651,12 @@ def _next_cursor(number: i64, bits: i64) -> i64:
 
 
 def find_element(bucket: bytes, key: bytes, kind: i64, at: i64 = 0) -> i64:
-    """Where the element with this key begins; if there is none, ``~`` of the number of elements.
+    """Return where the element with a key begins; ``~`` of the number of elements if there is none.
 
-    It looks from a place on, where an element begins.
-
-    One function, because it is most of what a table does: an element that is another one costs two
-    reads, of the first four bytes of its header and of the last four of its key. Headers that are
-    alike make for equal steps, so no step has to wait for what is read.
+    The search begins at ``at``, where an element begins. It is one function, because it is most of
+    what a table does: an element that is another one costs two reads, of the first four bytes of
+    its header and of the last four of its key. Headers that are alike make for equal steps, so no
+    step has to wait for what is read.
     """
     size: i64 = len(key)
     before = header_bytes(size)
@@ -729,7 +701,6 @@ def find_element(bucket: bytes, key: bytes, kind: i64, at: i64 = 0) -> i64:
 
 
 def _same_before_tail(bucket: bytes, start: i64, key: bytes) -> bool:
-    """Return whether a key of more than four bytes stands there, whose last four bytes do."""
     left = i64(len(key)) - 4
     at: i64 = 0
     while left >= 8:

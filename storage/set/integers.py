@@ -42,7 +42,7 @@ _DECIMALS: Final = [b"%d" % number for number in range(1000)]
 
 
 def spells_integer(text: bytes) -> bool:
-    """Whether a text is a 64-bit integer as it is printed: no plus, no zeros in front, no -0."""
+    """Return whether a text is a 64-bit integer as it is printed: no plus, leading zeros or -0."""
     size: i64 = len(text)
     if not 0 < size <= _LONGEST:
         return False
@@ -65,7 +65,7 @@ def spells_integer(text: bytes) -> bool:
 
 
 def integer_of(text: bytes) -> i64:
-    """The integer that a text spells."""
+    """Return the integer that a text spells."""
     size: i64 = len(text)
     if size > _SURE_DIGITS:
         return i64(int(text))
@@ -89,7 +89,7 @@ def count_of(numbers: bytes) -> i64:
 
 
 def number_at(numbers: bytes, index: i64) -> i64:
-    """The number with ``index`` numbers before it."""
+    """Return the number with ``index`` numbers before it."""
     width = _width(numbers)
     place = _HEAD + index * width
     if width == 2:
@@ -98,7 +98,7 @@ def number_at(numbers: bytes, index: i64) -> i64:
 
 
 def find(numbers: bytes, number: i64) -> i64:
-    """The index of a number; if it is not there, ``~`` of the index that it would have."""
+    """Return the index of a number; if it is not there, ``~`` of the index that it would have."""
     low: i64 = 0
     high = count_of(numbers)
     while low < high:
@@ -111,7 +111,7 @@ def find(numbers: bytes, number: i64) -> i64:
 
 
 def with_number(numbers: bytes, index: i64, number: i64) -> bytes:
-    """A number more, where it has to be."""
+    """Return the numbers with one more, which has this index."""
     mark = read_i16_le(numbers, 0)
     least = _mark_for(number)
     if least > mark:
@@ -124,14 +124,14 @@ def with_number(numbers: bytes, index: i64, number: i64) -> bytes:
 
 
 def without(numbers: bytes, index: i64) -> bytes:
-    """All but one."""
+    """Return the numbers without the one with this index."""
     width = _width(numbers)
     place = _HEAD + index * width
     return numbers[:place] + numbers[place + width :]
 
 
 def packed(numbers: bytes) -> bytes:
-    """All of them as packed strings."""
+    """Return all of them as packed strings."""
     out = BytesWriter()
     count = count_of(numbers)
     for index in range(count):
@@ -148,7 +148,7 @@ def longest_text(numbers: bytes) -> i64:
 
 
 def is_sound(numbers: bytes) -> bool:
-    """Return whether what a stranger says are integers, and has two bytes at least, is so."""
+    """Return whether untrusted bytes, at least two, are such integers."""
     mark = read_i16_le(numbers, 0)
     if not _OF_TWO_BYTES <= mark < 0 or (len(numbers) - 2) % _width(numbers):
         return False
@@ -160,7 +160,6 @@ def is_sound(numbers: bytes) -> bool:
 
 
 def _width(numbers: bytes) -> i64:
-    """Return how many bytes a number takes."""
     return 16 >> -i64(read_i16_le(numbers, 0))
 
 
@@ -180,7 +179,6 @@ def _write(out: BytesWriter, number: i64, mark: i16) -> None:
 
 
 def _widened(numbers: bytes, mark: i16) -> bytes:
-    """The same numbers with more bytes for each."""
     out = BytesWriter()
     write_i16_le(out, mark)
     count = count_of(numbers)

@@ -45,11 +45,7 @@ _BYTES_HEADER: Final = 33
 
 @mypyc_attr(acyclic=True)
 class Set(Collection):
-    """Members without an order, each of them once.
-
-    Attributes:
-        rep: what it is; see the module.
-    """
+    """Members without an order, each of them once; ``rep`` is what it is: see the module."""
 
     def __init__(self, rep: bytes | Table = NO_INTEGERS) -> None:
         self.rep = rep
@@ -105,7 +101,7 @@ class Set(Collection):
         return True
 
     def expect(self, count: i64, limits: SetLimits) -> None:
-        """So many members come at once: a small set turns large if so many would not fit in one."""
+        """Turn a small set large if ``count`` members, which come at once, would not fit in one."""
         rep = self.rep
         if isinstance(rep, bytes):
             most = limits.integers if read_i16_le(rep, 0) < 0 else limits.elements
@@ -135,34 +131,31 @@ class Set(Collection):
         return index >= 0
 
     def pieces(self) -> list[bytes]:
-        """All members, packed: each piece holds some, in order."""
+        """Return all members, packed: each piece holds some, in order."""
         found: list[bytes] = []
         for directory in self.directories():
             found += directory
         return found
 
     def directories(self) -> list[list[bytes]]:
-        """As ``pieces``, some of them at a time; they are not to be changed."""
+        """Return all pieces, some of them at a time; they are not to be changed."""
         rep = self.rep
         return rep.directories if isinstance(rep, Table) else [[_small_piece(rep)]]
 
     def small_piece(self) -> bytes | None:
-        """All members of a small set, packed, in order; None of a large one."""
+        """Return all members of a small set, packed, in order; None of a large one."""
         rep = self.rep
         return _small_piece(rep) if isinstance(rep, bytes) else None
 
     def members(self) -> list[bytes]:
-        """All members, in order."""
+        """Return all members, in order."""
         found: list[bytes] = []
         for piece in self.pieces():
             found += unpack(piece)
         return found
 
     def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
-        """Add pieces, as ``pieces`` has them, to ``found``; 0 begins.
-
-        Returns: the next cursor; 0 at the end. What is small is found at once.
-        """
+        """Add pieces, a small set's at once, to ``found``; return the next cursor; 0: the end."""
         rep = self.rep
         if isinstance(rep, Table):
             return rep.scan(cursor, least, found)
@@ -172,11 +165,7 @@ class Set(Collection):
     # Chance
 
     def random(self, bits: i64) -> bytes:
-        """A member by chance, of a set that has some.
-
-        Args:
-            bits: SEED_BITS by chance.
-        """
+        """Return a random member of a set that has some, chosen by SEED_BITS random ``bits``."""
         rep = self.rep
         if isinstance(rep, Table):
             return string_at(rep.random(bits), 0)
@@ -185,12 +174,12 @@ class Set(Collection):
         return text_of(integers.number_at(rep, _by_chance(integers.count_of(rep), bits)))
 
     def random_packed(self, bits: i64) -> bytes:
-        """As ``random``, packed."""
+        """Return a random member as ``random``, packed."""
         rep = self.rep
         return rep.random(bits) if isinstance(rep, Table) else packed_string(self.random(bits))
 
     def take_random(self, bits: i64) -> bytes:
-        """As ``random``, and take it out."""
+        """Take out a random member and return it, as ``random``."""
         rep = self.rep
         if isinstance(rep, Table):
             return string_at(rep.take_random(bits), 0)
@@ -203,7 +192,7 @@ class Set(Collection):
         return text_of(integers.number_at(rep, index))
 
     def replaced_by(self, members: list[bytes], limits: SetLimits) -> Set:
-        """Have these members alone, all of them different; what it was is returned.
+        """Replace the members by these, all of them different; return what it was.
 
         It is made anew, and so it may be small where it was large.
         """
@@ -256,14 +245,14 @@ class Set(Collection):
 
 
 def new_set(first: bytes, count: i64, limits: SetLimits) -> Set:
-    """An empty set to which so many members come at once, and this one first."""
+    """Return an empty set to which so many members come at once, and this one first."""
     if count <= limits.integers and spells_integer(first):
         return Set()
     return Set(NO_MEMBERS if count <= limits.elements else Table(MEMBERS, new_seed()))
 
 
 def set_of(members: list[bytes], limits: SetLimits) -> Set:
-    """A set of members that are all different, in the smallest form that takes them."""
+    """Return a set of members that are all different, in the smallest form that takes them."""
     all_integers = len(members) <= limits.integers
     for member in members:
         if not spells_integer(member):
@@ -276,10 +265,7 @@ def set_of(members: list[bytes], limits: SetLimits) -> Set:
 
 
 def packed_set(members: list[bytes], most: i64) -> Set | None:
-    """A set of members in this order, small if there are not more than ``most``, however long.
-
-    None where a member is there twice.
-    """
+    """Return a set of members in this order, small up to ``most``; None if one comes twice."""
     count: i64 = len(members)
     if count <= most and count <= small.MOST:
         twice = len(set(members)) < count
@@ -292,7 +278,7 @@ def packed_set(members: list[bytes], most: i64) -> Set | None:
 
 
 def flaw_of(value: Set) -> str:
-    """What is wrong with a set from a stranger; empty if nothing is. Complexity: O(members)."""
+    """Return what is wrong with an untrusted set; empty if nothing is. Complexity: O(members)."""
     rep = value.rep
     if isinstance(rep, Table):
         return rep.flaw()
@@ -306,12 +292,10 @@ def _small_piece(rep: bytes) -> bytes:
 
 
 def _is_full(count: i64, limits: SetLimits) -> bool:
-    """Return whether a small set with so many members takes no other one."""
     return count >= limits.elements or count >= small.MOST
 
 
 def _by_chance(count: i64, bits: i64) -> i64:
-    """A number below ``count``."""
     return (mixed(0, bits) * count) >> HASH_BITS
 
 
@@ -320,10 +304,7 @@ def _place_by_chance(rep: bytes, bits: i64) -> i64:
 
 
 def intersection(sets: list[Set | None], most: int) -> list[bytes]:
-    """The members that all of the sets have, up to ``most`` of them.
-
-    Complexity: O(N * M), N being the size of the smallest set and M the number of sets.
-    """
+    """Return up to ``most`` members that all of the sets have. O(smallest set * number of sets)."""
     there = present(sets)
     found: list[bytes] = []
     if len(there) < len(sets):
@@ -341,10 +322,7 @@ def intersection(sets: list[Set | None], most: int) -> list[bytes]:
 
 
 def union(sets: list[Set | None], most: int) -> list[bytes]:
-    """The members that any of the sets has, up to ``most`` of them; in order if all are integers.
-
-    Complexity: O(members of all sets).
-    """
+    """Return up to ``most`` members that any set has; in order if all are integers. O(members)."""
     there = present(sets)
     if len(there) == 1:
         return there[0].members()
@@ -363,10 +341,9 @@ def union(sets: list[Set | None], most: int) -> list[bytes]:
 
 
 def difference(sets: list[Set | None]) -> list[bytes]:
-    """The members of the first set that no other one has.
+    """Return the members of the first set that no other one has.
 
-    Complexity: O(N * M), N being the size of the first set and M the number of sets, or O(members
-    of all sets), whichever is less.
+    Complexity: O(first set * number of sets), or O(members of all sets), whichever is less.
     """
     first = sets[0]
     if first is None or _is_there_again(first, sets):
@@ -385,7 +362,7 @@ def difference(sets: list[Set | None]) -> list[bytes]:
 
 
 def stored_difference(sets: list[Set | None], limits: SetLimits) -> Set:
-    """As ``difference``, as a set, which has turned large if it has ever held too much for a small.
+    """Return the difference as a set, which is large if it ever held too much for a small one.
 
     It has held all of the first set, if that is how the difference was found.
     """
@@ -408,8 +385,7 @@ def stored_difference(sets: list[Set | None], limits: SetLimits) -> Set:
 def looks_up_in_others(sets: list[Set | None]) -> bool:
     """Return whether a difference looks for each member of the first set in the others.
 
-    Otherwise it takes the members of the others out. The first way is thought to cost half of what
-    it does at worst.
+    Else it takes the members of the others out. The first way is thought to cost half of its worst.
     """
     first = sets[0]
     work = 0
@@ -426,7 +402,7 @@ def are_integers(sets: list[Set]) -> bool:
 
 
 def present(sets: list[Set | None]) -> list[Set]:
-    """Those that there are."""
+    """Return the sets that are not None."""
     return [each for each in sets if each is not None]
 
 

@@ -17,7 +17,7 @@ from headrace.storage.packed.strings import header, is_sound, next_at, unpack
 
 
 class SetLimits(SmallLimits):
-    """As for other types, and how many ``integers`` there may be where all members are some."""
+    """The limits of other types, and the most ``integers`` of a set of integers alone."""
 
     def __init__(self, integers: i64, elements: i64, element_bytes: i64) -> None:
         super().__init__(elements, element_bytes)
@@ -36,24 +36,24 @@ def count_of(small: bytes) -> i64:
 
 
 def small_of(members: bytes, count: i64) -> bytes:
-    """The small form of packed members, of which there are so many."""
+    """Return the small form of ``count`` packed members."""
     return _head(count) + members
 
 
 def with_member(small: bytes, member: bytes) -> bytes:
-    """One that was not there, behind all others."""
+    """Return it with a member that was not there, behind all others."""
     head = _head(count_of(small) + 1)
     return b"%b%b%b%b\r\n" % (head, small[HEAD:], header(len(member)), member)
 
 
 def without(small: bytes, place: i64) -> bytes:
-    """All but the one at a place."""
+    """Return it without the member at a place."""
     head = _head(count_of(small) - 1)
     return b"%b%b%b" % (head, small[HEAD:place], small[next_at(small, place) :])
 
 
 def flaw_of(small: bytes) -> str:
-    """What is wrong with what a stranger says is one, two bytes at least; empty if nothing is."""
+    """Return what is wrong with untrusted bytes, at least two; empty if nothing is."""
     members = small[HEAD:]
     if not is_sound(members):
         return "members that cannot be read"

@@ -58,7 +58,7 @@ def size_of(run: bytes) -> i64:
 
 
 def score_at(run: bytes, number: i64) -> float:
-    """The score of the member with this number."""
+    """Return the score of the member with this number."""
     return read_f64_le(run, HEAD_BYTES + SCORE_BYTES * number)
 
 
@@ -68,7 +68,7 @@ def first_place(run: bytes) -> i64:
 
 
 def place_of(run: bytes, number: i64) -> i64:
-    """Where the member with this number begins; for the number of members, where the run ends."""
+    """Return where the member with this number begins; beyond the last, where the run ends."""
     return next_at(run, first_place(run), number)
 
 
@@ -90,7 +90,7 @@ def compare_at(run: bytes, place: i64, member: bytes) -> i64:
 
 
 def number_of(run: bytes, member: bytes) -> i64:
-    """The number of a member; -1 where it is not there. Complexity: O(members).
+    """Return the number of a member; -1 where it is not there. Complexity: O(members).
 
     A member that is another one costs two reads, of its length and of its last four bytes.
     """
@@ -129,7 +129,7 @@ def number_of(run: bytes, member: bytes) -> i64:
 
 
 def above_score(run: bytes, score: float, inclusive: bool) -> i64:
-    """Return how many members have a lower score, or, if ``inclusive``, a lower one or this one."""
+    """Return how many members have a lower score, or, if ``inclusive``, this one."""
     low: i64 = 0
     left = size_of(run)
     # A step takes half of what is left, whichever way it goes: nothing to guess for the processor.
@@ -149,7 +149,7 @@ def above_score(run: bytes, score: float, inclusive: bool) -> i64:
 
 
 def below(run: bytes, score: float, member: bytes) -> i64:
-    """How many members stand before that of this name and score, whether it is there or not."""
+    """Return how many members stand before one of this name and score, which need not be there."""
     number = above_score(run, score, False)
     if number < size_of(run) and score_at(run, number) == score:
         number, _ = _spot_among_equals(run, number, score, member)
@@ -157,7 +157,7 @@ def below(run: bytes, score: float, member: bytes) -> i64:
 
 
 def number_with(run: bytes, score: float, member: bytes) -> i64:
-    """As ``below``, of a member that is there: it is not compared if no other has its score."""
+    """Return as ``below`` for a member that is there: it is compared only with equal scores."""
     number = above_score(run, score, False)
     if number + 1 < size_of(run) and score_at(run, number + 1) == score:
         number, _ = _spot_among_equals(run, number, score, member)
@@ -165,7 +165,7 @@ def number_with(run: bytes, score: float, member: bytes) -> i64:
 
 
 def spot_of(run: bytes, score: float, member: bytes) -> tuple[i64, i64]:
-    """As ``below``, and the place where the next member begins, or where the run ends."""
+    """Return as ``below``, and the place where the next member begins, or where the run ends."""
     number = above_score(run, score, False)
     if number < size_of(run) and score_at(run, number) == score:
         return _spot_among_equals(run, number, score, member)
@@ -173,7 +173,7 @@ def spot_of(run: bytes, score: float, member: bytes) -> tuple[i64, i64]:
 
 
 def _spot_among_equals(run: bytes, number: i64, score: float, member: bytes) -> tuple[i64, i64]:
-    """As ``spot_of``; ``number`` is that of the first member with this score."""
+    """Return as ``spot_of``; ``number`` is that of the first member with this score."""
     size = size_of(run)
     place = place_of(run, number)
     while number < size and score_at(run, number) == score and compare_at(run, place, member) < 0:
@@ -183,7 +183,7 @@ def _spot_among_equals(run: bytes, number: i64, score: float, member: bytes) -> 
 
 
 def below_member(run: bytes, member: bytes, inclusive: bool) -> i64:
-    """How many members are lower, or, if ``inclusive``, lower or this one; all have one score."""
+    """Return how many members are lower, or, if ``inclusive``, this one; all have one score."""
     place = first_place(run)
     end: i64 = len(run)
     number: i64 = 0
@@ -197,7 +197,7 @@ def below_member(run: bytes, member: bytes, inclusive: bool) -> i64:
 
 
 def inserted(run: bytes, number: i64, place: i64, score: float, member: bytes) -> bytes:
-    """The run with one member more, which gets this number and this place."""
+    """Return the run with one member more, which gets this number and this place."""
     size = size_of(run) + 1
     scored = HEAD_BYTES + SCORE_BYTES * number
     out = empty_buffer()
@@ -214,7 +214,7 @@ def inserted(run: bytes, number: i64, place: i64, score: float, member: bytes) -
 
 
 def without_one(run: bytes, number: i64, place: i64) -> bytes:
-    """The run without the member that has this number and this place."""
+    """Return the run without the member that has this number and this place."""
     size = size_of(run) - 1
     scored = HEAD_BYTES + SCORE_BYTES * number
     after = next_at(run, place)
@@ -230,7 +230,7 @@ def without_one(run: bytes, number: i64, place: i64) -> bytes:
 
 
 def without(run: bytes, first: i64, end: i64) -> bytes:
-    """The run without the members from ``first`` up to and without ``end``."""
+    """Return the run without the members from ``first`` up to and without ``end``."""
     start = place_of(run, first)
     stop = next_at(run, start, end - first)
     return b"%b%b%b%b" % (
@@ -242,7 +242,7 @@ def without(run: bytes, first: i64, end: i64) -> bytes:
 
 
 def part_of(run: bytes, first: i64, end: i64) -> bytes:
-    """A run of the members from ``first`` up to and without ``end``."""
+    """Return a run of the members from ``first`` up to and without ``end``."""
     start = place_of(run, first)
     stop = next_at(run, start, end - first)
     return b"%b%b%b" % (
@@ -253,7 +253,7 @@ def part_of(run: bytes, first: i64, end: i64) -> bytes:
 
 
 def joined(run: bytes, other: bytes) -> bytes:
-    """A run of the members of two, of which the first one's come first."""
+    """Return a run of the members of two, of which the first one's come first."""
     middle = first_place(run)
     other_middle = first_place(other)
     return b"%b%b%b%b%b" % (
@@ -266,7 +266,7 @@ def joined(run: bytes, other: bytes) -> bytes:
 
 
 def moved(run: bytes, number: i64, to: i64, score: float) -> bytes:
-    """The run with another score for a member, which then stands before the one numbered ``to``."""
+    """Return the run with another score for a member, which then stands before number ``to``."""
     scored = HEAD_BYTES + SCORE_BYTES * number
     if number <= to <= number + 1:  # it stays where it is
         return with_score(run, scored, score)
@@ -303,14 +303,14 @@ def _head(size: i64) -> bytes:
 
 
 def member_at(run: bytes, place: i64) -> bytes:
-    """The member that begins at a place."""
+    """Return the member that begins at a place."""
     length = length_at(run, place)
     start = place + header_bytes(length)
     return run[start : start + length]
 
 
 def run_of(pairs: list[tuple[float, bytes]], first: i64, end: i64) -> bytes:
-    """A run of the pairs from ``first`` up to and without ``end``, which are in order."""
+    """Return a run of the pairs from ``first`` up to and without ``end``, which are in order."""
     out = BytesWriter()
     write_i16_le(out, i16(end - first))
     number = first
@@ -325,7 +325,7 @@ def run_of(pairs: list[tuple[float, bytes]], first: i64, end: i64) -> bytes:
 
 
 def is_sound_run(run: bytes) -> bool:
-    """Whether a run from a stranger has members, is laid out as it should be and is in order."""
+    """Return whether an untrusted run has members, in the right layout and in order."""
     if len(run) < HEAD_BYTES:
         return False
     size = size_of(run)
@@ -362,7 +362,6 @@ class Span:
             the others every member does.
         first: the number of the first member in the first run.
         end: the number behind that of the last member in the last run.
-        count: how many members there are.
     """
 
     def __init__(self) -> None:
@@ -382,14 +381,14 @@ class Span:
         self.count += end - first
 
     def bounds(self, at: i64) -> tuple[i64, i64]:
-        """The first number that is meant in a run, and the one behind the last."""
+        """Return the first number that is meant in a run, and the one behind the last."""
         run = self.runs[at]
         first = self.first if at == 0 else 0
         end = self.end if at + 1 == len(self.runs) else size_of(run)
         return first, end
 
     def strings(self) -> list[bytes]:
-        """The members as packed strings, in pieces."""
+        """Return the members as packed strings, in pieces."""
         found: list[bytes] = []
         at: i64 = 0
         count: i64 = len(self.runs)
@@ -405,7 +404,7 @@ class Span:
         return found
 
     def parts(self) -> list[bytes]:
-        """Runs that hold these members and no others."""
+        """Return runs that hold these members and no others."""
         found: list[bytes] = []
         at: i64 = 0
         count: i64 = len(self.runs)
@@ -418,7 +417,7 @@ class Span:
 
 
 def span_of(runs: list[bytes]) -> Span:
-    """All members of some runs."""
+    """Return all members of some runs."""
     made = Span()
     for run in runs:
         made.add(run, 0, size_of(run))

@@ -47,7 +47,7 @@ _PIECES_A_NODE: Final = 8
 
 @mypyc_attr(acyclic=True)
 class Large:
-    """Members with scores: what the table has, the tree has, and nothing else."""
+    """Members with scores, in a table and in a tree, which have the same members."""
 
     def __init__(self) -> None:
         self.table = Table(SCORES, new_seed())
@@ -63,11 +63,8 @@ class Large:
     ) -> vec[float]:
         """Give members their scores, for several of which memory is waited at once.
 
-        Args:
-            requests: from ``first`` on as many as there are scores, of which each names a member.
-            place: where in a request it stands.
-
-        Returns: the scores that the members had; not a number for new ones.
+        ``requests`` from ``first`` on, as many as there are scores, each name a member at
+        ``place``. Returns: the scores that the members had; not a number for new ones.
         """
         table = self.table
         tree = self.tree
@@ -100,7 +97,7 @@ class Large:
         return olds
 
     def add_run(self, run: bytes) -> None:
-        """Add members to what is empty."""
+        """Add members to an empty one."""
         size = size_of(run)
         place = first_place(run)
         number: i64 = 0
@@ -112,7 +109,7 @@ class Large:
         self.add_sorted(pairs)
 
     def add_sorted(self, pairs: list[tuple[float, bytes]]) -> None:
-        """Add what is in order, to what is empty."""
+        """Add members in order to an empty one."""
         count: i64 = len(pairs)
         first: i64 = 0
         while first < count:
@@ -137,7 +134,7 @@ class Large:
         return True
 
     def take(self, first: i64, end: i64) -> list[bytes]:
-        """Take out the members from rank ``first`` up to and without ``end``; runs of them."""
+        """Take out the members from rank ``first`` to before ``end``; return runs of them."""
         taken = self.tree.take(first, end)
         for run in taken:
             for member in unpack(run[first_place(run) :]):
@@ -145,7 +142,7 @@ class Large:
         return taken
 
     def scan(self, cursor: i64, least: i64, found: list[tuple[bytes, float]]) -> i64:
-        """Add some members to ``found``, in no order; the next cursor, 0 at the end."""
+        """Add some members to ``found``, in no order; return the next cursor, 0 at the end."""
         buckets: list[bytes] = []
         cursor = self.table.scan(cursor, least, buckets)
         for bucket in buckets:
@@ -158,24 +155,24 @@ class Large:
         return cursor
 
     def copy(self) -> Large:
-        """One of its own with the same members."""
+        """Return one of its own with the same members."""
         twin = Large()
         twin.table = self.table.copy()
         twin.tree = self.tree.copy()
         return twin
 
     def used_bytes(self, samples: int) -> int:
-        """About how much memory it takes, by so many nodes of the tree; 0: by all."""
+        """Return about how many bytes it takes, by so many nodes of the tree; 0: by all."""
         table = self.table
         # The tree holds the same members and scores once more.
         return table.used_bytes() + int(table.content_bytes) + self.tree.overhead_bytes(samples)
 
     def effort(self) -> int:
-        """About how many pieces there are to free."""
+        """Return about how many pieces there are to free."""
         return self.table.effort() + _PIECES_A_NODE * len(self.tree.nodes)
 
     def free_some(self, most: int) -> bool:
-        """Free up to about ``most`` pieces of what nobody uses any more; True at the end."""
+        """Free up to about ``most`` pieces of one that is no longer used; True at the end."""
         if self.tree.nodes:
             self.tree.free_some(max(1, most // _PIECES_A_NODE))
             return False
@@ -188,12 +185,9 @@ HIGHEST: Final = 1
 
 
 class LexBound:
-    """One end of a range.
+    """One end of a range: ``kind`` is below all members, at ``member`` or above all.
 
-    Args:
-        kind: below all members, at one, or above all.
-        member: at which one; it need not be there.
-        exclusive: that one is not in the range.
+    The member need not be there; if ``exclusive``, it is not in the range.
     """
 
     def __init__(self, kind: i64, member: bytes, exclusive: bool) -> None:
@@ -203,7 +197,7 @@ class LexBound:
 
 
 class LexRange:
-    """A range between two bounds, both at most once among all members."""
+    """A range between two bounds."""
 
     def __init__(self, low: LexBound, high: LexBound) -> None:
         self.low: Final = low
@@ -221,7 +215,7 @@ class LexRange:
         return low.member > high.member or (low.member == high.member and exclusive)
 
     def of_run(self, run: bytes, reverse: bool, skipped: i64) -> tuple[i64, i64]:
-        """The first number in the range and the one behind its last, walked from either end.
+        """Return the first number in the range and the one behind its last, walked from either end.
 
         Members that are not in order, because their scores differ, end the range or do not begin
         it, as in Redis's walk; those that are skipped are not compared.
@@ -262,7 +256,7 @@ class LexRange:
         return first, last
 
     def of_tree(self, tree: Tree, reverse: bool, skipped: i64) -> tuple[i64, i64]:
-        """The first rank in the range and the one behind its last, without those skipped."""
+        """Return the first rank in the range and the one behind its last, without those skipped."""
         if self.is_empty():
             return 0, 0
         low = self.low
@@ -309,11 +303,7 @@ _SMALL_BYTES: Final = 33 + 32  # of the ``bytes`` and of the object that holds i
 
 @mypyc_attr(acyclic=True)
 class SortedSet(Collection):
-    """Members with scores.
-
-    Attributes:
-        rep: what it consists of: a run, or ``Large``.
-    """
+    """Members with scores; ``rep`` is what it consists of: a run, or ``Large``."""
 
     def __init__(self) -> None:
         self.rep: object = EMPTY
@@ -332,7 +322,7 @@ class SortedSet(Collection):
         return int(rep.tree.size)
 
     def score(self, member: bytes) -> float:
-        """The score of a member; not a number where it is not there."""
+        """Return the score of a member; not a number where it is not there."""
         rep = self.rep
         if isinstance(rep, bytes):
             number = number_of(rep, member)
@@ -349,7 +339,7 @@ class SortedSet(Collection):
         return rep.tree.rank(score, member)
 
     def above_score(self, score: float, inclusive: bool) -> i64:
-        """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
+        """Return how many members have a lower score, or, if ``inclusive``, this one."""
         rep = self.rep
         if isinstance(rep, bytes):
             return above_score(rep, score, inclusive)
@@ -357,12 +347,10 @@ class SortedSet(Collection):
         return rep.tree.above_score(score, inclusive)
 
     def lex_ranks(self, wanted: LexRange, reverse: bool, skipped: i64) -> tuple[i64, i64]:
-        """The first rank in a range of members, and the one behind its last.
+        """Return the first rank in a range of members, and the one behind its last.
 
-        Args:
-            reverse: it is walked from its end. That decides which members are in it if scores
-                differ and the set is small.
-            skipped: so many, which the walk meets first, are left out.
+        If ``reverse`` it is walked from its end, which decides which members are in it if scores
+        differ and the set is small. So many that the walk meets first are ``skipped``.
         """
         rep = self.rep
         if isinstance(rep, bytes):
@@ -371,11 +359,11 @@ class SortedSet(Collection):
         return wanted.of_tree(rep.tree, reverse, skipped)
 
     def runs(self, first: i64, end: i64) -> list[bytes]:
-        """Runs of the members from rank ``first`` up to and without ``end``."""
+        """Return runs of the members from rank ``first`` up to and without ``end``."""
         return self.span(first, end).parts()
 
     def span(self, first: i64, end: i64) -> Span:
-        """The members from rank ``first`` up to and without ``end``."""
+        """Return the members from rank ``first`` up to and without ``end``."""
         rep = self.rep
         if first < end and isinstance(rep, Large):
             return rep.tree.span(first, end)
@@ -387,12 +375,7 @@ class SortedSet(Collection):
     def span_of_scores(
         self, low: float, above: bool, high: float, inclusive: bool, skipped: i64, most: i64
     ) -> Span:
-        """Up to ``most`` members from one score on up to another one.
-
-        Args:
-            above: members of the lower score are left out; inclusive: those of the higher are not.
-            skipped: so many at the beginning are left out.
-        """
+        """Return up to ``most`` members between scores, as ``Tree.span_of_scores`` does."""
         rep = self.rep
         if isinstance(rep, Large):
             return rep.tree.span_of_scores(low, above, high, inclusive, skipped, most)
@@ -405,11 +388,7 @@ class SortedSet(Collection):
         return found
 
     def scan(self, cursor: i64, least: i64) -> tuple[i64, list[tuple[bytes, float]]]:
-        """Some members with their scores, and the next cursor; 0 begins, and is the end.
-
-        Args:
-            least: so many, if there are; a small one gives all.
-        """
+        """Return ``least`` members or more, with scores, and the next cursor; 0: start, end."""
         rep = self.rep
         found: list[tuple[bytes, float]] = []
         if isinstance(rep, bytes):
@@ -426,7 +405,6 @@ class SortedSet(Collection):
     # Changing
 
     def make_large(self) -> None:
-        """Turn it large, if it is not."""
         rep = self.rep
         if isinstance(rep, bytes):
             large = Large()
@@ -450,7 +428,7 @@ class SortedSet(Collection):
         rep.add(member, score)
 
     def put(self, member: bytes, score: float, limits: SmallLimits) -> i64:
-        """Give a member a score; ``NEW``, ``CHANGED`` or ``SAME``."""
+        """Give a member a score; return ``NEW``, ``CHANGED`` or ``SAME``."""
         rep = self.rep
         if isinstance(rep, bytes):
             number = number_of(rep, member)
@@ -480,13 +458,13 @@ class SortedSet(Collection):
     def put_all(
         self, requests: list[list[bytes]], first: i64, place: i64, scores: vec[float]
     ) -> vec[float]:
-        """See ``Large.put_all``; of a set that ``is_spread``."""
+        """Put all as ``Large.put_all``, in a set that ``is_spread``."""
         rep = self.rep
         assert isinstance(rep, Large)
         return rep.put_all(requests, first, place, scores)
 
     def change(self, member: bytes, score: float, to: float) -> None:
-        """Give a member that is there with one score another one."""
+        """Change the score of a member that is there with another one."""
         rep = self.rep
         if isinstance(rep, bytes):
             to += 0.0
@@ -509,7 +487,7 @@ class SortedSet(Collection):
         return rep.remove(member)
 
     def take(self, first: i64, end: i64) -> list[bytes]:
-        """Take out the members from rank ``first`` up to and without ``end``; runs of them."""
+        """Take out the members from rank ``first`` to before ``end``; return runs of them."""
         rep = self.rep
         if first >= end:
             return []
@@ -573,14 +551,14 @@ def add_pairs(run: bytes, found: list[tuple[bytes, float]]) -> None:
 
 
 def pairs_of(run: bytes) -> list[tuple[bytes, float]]:
-    """The members of a run, with their scores, in order."""
+    """Return the members of a run, with their scores, in order."""
     found: list[tuple[bytes, float]] = []
     add_pairs(run, found)
     return found
 
 
 def sorted_set_of(pairs: list[tuple[float, bytes]], limits: SmallLimits) -> SortedSet:
-    """A set of what is in order and has each member once, small where it may be."""
+    """Return a set of pairs in order, each member once; it is small where it may be."""
     made = SortedSet()
     count: i64 = len(pairs)
     longest: i64 = 0

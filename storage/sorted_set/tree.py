@@ -60,7 +60,6 @@ _RUN_BYTES: Final = 33 + 2 + 8 + 8 + 4 + 8  # beside its members: head, slot, an
 
 
 def _with_float(numbers: vec[float], at: i64, number: float) -> vec[float]:
-    """With one more number, which gets this place."""
     numbers = append(numbers, number)
     last: i64 = len(numbers) - 1
     while last > at:
@@ -71,7 +70,6 @@ def _with_float(numbers: vec[float], at: i64, number: float) -> vec[float]:
 
 
 def _with_size(numbers: vec[i32], at: i64, number: i64) -> vec[i32]:
-    """As ``_with_float``, for sizes."""
     numbers = append(numbers, i32(number))
     last: i64 = len(numbers) - 1
     while last > at:
@@ -82,12 +80,12 @@ def _with_size(numbers: vec[i32], at: i64, number: i64) -> vec[i32]:
 
 
 class _Ahead:
-    """What ``look_ahead`` has found: of each score the node and the run."""
+    """The node and the run of each score, which ``look_ahead`` has found."""
 
     def __init__(self) -> None:
         self.nodes = vec[i64]()
         self.runs = vec[i64]()
-        self.seen: i64 = 0  # nobody reads it
+        self.seen: i64 = 0  # never read
 
 
 _ahead: Final = _Ahead()
@@ -95,12 +93,7 @@ _ahead: Final = _Ahead()
 
 @mypyc_attr(acyclic=True)
 class Node:
-    """Some runs, one behind the other.
-
-    Attributes:
-        firsts: the first score of each; sizes: how many members each has.
-        size: how many members all have.
-    """
+    """Some runs: the first score of each in ``firsts``, the members of each in ``sizes``."""
 
     def __init__(self) -> None:
         self.runs: list[bytes] = []
@@ -109,7 +102,7 @@ class Node:
         self.size: i64 = 0
 
     def copy(self) -> Node:
-        """A node with the same runs."""
+        """Return a node with the same runs."""
         twin = Node()
         twin.runs = self.runs[:]
         twin.firsts = self.firsts[:]
@@ -118,7 +111,7 @@ class Node:
         return twin
 
     def put(self, at: i64, run: bytes) -> None:
-        """Let a run stand at a place, before the one that stands there."""
+        """Insert a run at a place, before the one that stands there."""
         size = size_of(run)
         self.runs.insert(at, run)
         self.firsts = _with_float(self.firsts, at, score_at(run, 0))
@@ -126,7 +119,7 @@ class Node:
         self.size += size
 
     def replace(self, at: i64, run: bytes, size: i64) -> None:
-        """Let a run of so many members take the place of another one."""
+        """Replace the run at a place by one of so many members."""
         self.size += size - i64(self.sizes[at])
         self.runs[at] = run
         self.firsts[at] = score_at(run, 0)
@@ -140,7 +133,7 @@ class Node:
         self.sizes = pop(self.sizes, at)[0]
 
     def run_for(self, score: float, member: bytes) -> i64:
-        """The last run that does not begin behind a member; else the first one."""
+        """Return the last place of a run that does not begin behind a member; else 0."""
         firsts = self.firsts
         low = _last_by(firsts, score, False)
         high: i64 = len(firsts) - 1
@@ -155,7 +148,7 @@ class Node:
         return low
 
     def split(self, at: i64) -> Node:
-        """Give the runs from a place on to a node of their own."""
+        """Move the runs from a place on to a node of their own."""
         other = Node()
         for run in self.runs[at:]:
             other.put(len(other.runs), run)
@@ -167,18 +160,12 @@ class Node:
 
 
 def _begins_by(run: bytes, member: bytes) -> bool:
-    """Return whether the first member of a run is this one or a lower one."""
     return compare_at(run, first_place(run), member) <= 0
 
 
 @mypyc_attr(acyclic=True)
 class Tree:
-    """Members with their scores, in order.
-
-    Attributes:
-        nodes: all of them in order, none of them empty.
-        size: how many members there are.
-    """
+    """Members with their scores, in order; no node is empty."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -197,7 +184,7 @@ class Tree:
         return self._before(at, run) + number_with(node.runs[run], score, member)
 
     def above_score(self, score: float, inclusive: bool) -> i64:
-        """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
+        """Return how many members have a lower score, or, if ``inclusive``, this one."""
         if not self.nodes:
             return 0
         at = _last_by(self._firsts, score, inclusive)
@@ -206,10 +193,7 @@ class Tree:
         return self._before(at, run) + above_score(node.runs[run], score, inclusive)
 
     def below_member(self, member: bytes, inclusive: bool) -> i64:
-        """How many members are lower, or, if ``inclusive``, lower or this one; all have one score.
-
-        Where they have not, any number may come out.
-        """
+        """Return how many members, all of one score, are lower, or, if ``inclusive``, this one."""
         low: i64 = 0
         high: i64 = len(self.nodes) - 1
         if high < 0:
@@ -233,7 +217,7 @@ class Tree:
         return self._before(at, low) + below_member(node.runs[low], member, inclusive)
 
     def span(self, first: i64, end: i64) -> Span:
-        """The members from rank ``first`` up to and without ``end``."""
+        """Return the members from rank ``first`` up to and without ``end``."""
         found = Span()
         at: i64 = 0
         left = first
@@ -254,11 +238,10 @@ class Tree:
     def span_of_scores(
         self, low: float, above: bool, high: float, inclusive: bool, skipped: i64, most: i64
     ) -> Span:
-        """Up to ``most`` members from one score on up to another one.
+        """Return up to ``most`` members from one score on up to another one.
 
-        Args:
-            above: members of the lower score are left out; inclusive: those of the higher are not.
-            skipped: so many at the beginning are left out.
+        ``above`` leaves out members of the lower score, ``inclusive`` takes those of the higher.
+        So many at the beginning are ``skipped``.
         """
         found = Span()
         if not self.nodes:
@@ -309,7 +292,6 @@ class Tree:
             at += 1
 
     def _before(self, at: i64, run: i64) -> i64:
-        """Return how many members stand before a run of a node."""
         node = self.nodes[at]
         sizes = node.sizes
         total: i64 = 0
@@ -329,7 +311,7 @@ class Tree:
         return total
 
     def _node_for(self, score: float, member: bytes) -> i64:
-        """The last node that does not begin behind a member; else the first one."""
+        """Return the last node that does not begin behind a member; else the first one."""
         firsts = self._firsts
         low = _last_by(firsts, score, False)
         high: i64 = len(firsts) - 1
@@ -344,7 +326,7 @@ class Tree:
         return low
 
     def _spot(self, score: float, member: bytes, ahead: i64) -> tuple[i64, i64]:
-        """The node and the run for a member; ``look_ahead`` has found them, or has not."""
+        """Return the node and the run for a member; ``look_ahead`` has found them, or has not."""
         if ahead >= 0:
             at = _ahead.nodes[ahead]
             number = _ahead.runs[ahead]
@@ -354,7 +336,6 @@ class Tree:
         return at, self.nodes[at].run_for(score, member)
 
     def _is_for(self, at: i64, number: i64, score: float) -> bool:
-        """Return whether a run begins below a score, and the next one above it."""
         nodes: i64 = len(self.nodes)
         if at >= nodes:
             return False
@@ -402,11 +383,7 @@ class Tree:
     # Changing
 
     def insert(self, score: float, member: bytes, ahead: i64 = NOT_AHEAD) -> None:
-        """Add a member that is not there.
-
-        Args:
-            ahead: where ``look_ahead`` was shown the score.
-        """
+        """Add a member that is not there; ``ahead`` is where ``look_ahead`` was shown the score."""
         if not self.nodes:
             node = Node()
             node.put(0, inserted(EMPTY, 0, HEAD_BYTES, score, member))
@@ -417,7 +394,6 @@ class Tree:
         self._put_into(at, number, score, member)
 
     def _put_into(self, at: i64, number: i64, score: float, member: bytes) -> None:
-        """Add a member that is not there to a run of a node, which is the one for it."""
         self.size += 1
         node = self._own(at)
         run = node.runs[number]
@@ -468,11 +444,7 @@ class Tree:
         ahead: i64 = NOT_AHEAD,
         to_ahead: i64 = NOT_AHEAD,
     ) -> None:
-        """Give a member that is there another score.
-
-        Args:
-            ahead, to_ahead: where ``look_ahead`` was shown both.
-        """
+        """Give a member that is there another score; ``look_ahead`` was shown both where said."""
         at, number = self._spot(score, member, ahead)
         to_at, to_number = self._spot(to, member, to_ahead)
         node = self._own(at)
@@ -494,7 +466,7 @@ class Tree:
             self.insert(to, member)
 
     def take(self, first: i64, end: i64) -> list[bytes]:
-        """Take out the members from rank ``first`` up to and without ``end``; runs of them."""
+        """Take out the members from rank ``first`` to before ``end``; return runs of them."""
         found = self.span(first, end).parts()
         for run in found:
             size = size_of(run)
@@ -513,7 +485,7 @@ class Tree:
         return found
 
     def _shrink(self, at: i64, number: i64, run: bytes) -> None:
-        """Let what is left of a run take its place in a node of ours."""
+        """Put what is left of a run in its place in a node of this tree's own."""
         node = self.nodes[at]
         size = size_of(run)
         if not size:
@@ -539,7 +511,7 @@ class Tree:
                 self._note(at)
 
     def _own(self, at: i64) -> Node:
-        """A node that is about to be written to."""
+        """Return a node that is about to be written to, copied first if it is shared."""
         node = self.nodes[at]
         if not self._mine[at]:
             node = node.copy()
@@ -548,7 +520,6 @@ class Tree:
         return node
 
     def _note(self, at: i64) -> None:
-        """A node has changed."""
         node = self.nodes[at]
         self._firsts[at] = node.firsts[0]
         self._sizes[at] = i32(node.size)
@@ -581,7 +552,7 @@ class Tree:
             self._put_node(last + 1, node)
 
     def copy(self) -> Tree:
-        """A tree of its own with the same members. Complexity: O(nodes)."""
+        """Return a tree of its own with the same members. Complexity: O(nodes)."""
         twin = Tree()
         twin.nodes = self.nodes[:]
         twin.size = self.size
@@ -593,7 +564,7 @@ class Tree:
         return twin
 
     def overhead_bytes(self, samples: int) -> int:
-        """About how much memory it takes beside its members, by so many nodes; 0: by all."""
+        """Return about how many bytes it takes beside its members, by so many nodes; 0: by all."""
         nodes = self.nodes[:samples] if samples else self.nodes
         if not nodes:
             return 0
@@ -601,13 +572,13 @@ class Tree:
         return len(self.nodes) * (_NODE_BYTES + _RUN_BYTES * runs // len(nodes))
 
     def free_some(self, most: int) -> bool:
-        """Free up to ``most`` nodes of a tree that nobody uses any more; True at the end."""
+        """Free up to ``most`` nodes of a tree that is no longer used; True at the end."""
         del self.nodes[-most:]
         return not self.nodes
 
 
 def _last_by(firsts: vec[float], score: float, inclusive: bool) -> i64:
-    """The last one that begins with a lower score, or, if ``inclusive``, this one; else 0."""
+    """Return the last one that begins with a lower score, or, if ``inclusive``, this; else 0."""
     low: i64 = 0
     left: i64 = len(firsts)
     # A step takes half of what is left, whichever way it goes: nothing to guess for the processor.

@@ -21,7 +21,7 @@ NO_LIMIT: Final = 1 << 60
 
 
 class NodeLimits:
-    """When Redis starts a new node, by the two parameters that say so.
+    """The limits at which Redis starts a new node, by its two parameters.
 
     Args:
         node_bytes_max: ``stream-node-max-bytes``; 0 is no limit except ``NODE_BYTES_MAX``.
@@ -37,12 +37,12 @@ class NodeLimits:
         self.most_entries: Final = min(node_entries_max or NO_LIMIT, NO_LIMIT)
 
     def is_full(self, block: Block, size: int) -> bool:
-        """Whether an entry of ``size`` bytes of fields and values would come into a new node."""
+        """Return whether an entry of ``size`` bytes of fields and values needs a new node."""
         return block.total >= self.most_entries or block.node_bytes + size >= self.too_many_bytes
 
 
 def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
-    """A block that is open and empty, whose first entry will be (ms, seq) ``words[at:]``."""
+    """Return an open, empty block, whose first entry will be (ms, seq) ``words[at:]``."""
     block = Block(ms, seq)
     names = names_of(words, at)
     run = Run(names)
@@ -117,14 +117,12 @@ def append_alike(
     at: int,
     limits: NodeLimits,
 ) -> int:
-    """Add entries to an open block, while they fit; how many were added.
+    """Add entries to an open block, while they fit; return how many were added.
 
-    They are ``requests[first:end]``, of each ``[at:]``, and all have as many words. They fit while
-    they have the names that all entries before have, and Redis would not start a new node. One by
-    one, ``append`` comes to the same sizes.
-
-    Args:
-        ms, seq: the ID of the first, above all that the block has; the next ones by ``step``.
+    They are ``requests[first:end]``, of each ``[at:]``, all of as many words; (ms, seq) is the ID
+    of the first, above all that the block has, and the next go on by ``step``. They fit while they
+    have the names that all entries before have, and Redis would not start a new node. One by one,
+    ``append`` comes to the same sizes.
     """
     run = block.run
     assert run is not None
@@ -173,11 +171,9 @@ def span_of(step: i64, count: int) -> int:
 
 
 def _settle(block: Block, width: int, ms: int, seq: int, step: i64, added: int, size: int) -> None:
-    """Add the IDs of entries whose values are in the block already; it has ``size`` bytes then.
+    """Add the IDs of entries of ``width`` values that are in the block already.
 
-    Args:
-        width: how many values each of them has.
-        ms, seq: the ID of the first of them; the next ones by ``step``.
+    The first ID is (ms, seq), the next ones go on by ``step``; the block has ``size`` bytes then.
     """
     run = block.run
     assert run is not None

@@ -42,8 +42,7 @@ class Block:
         ids_bytes: length of the payload's first part.
         met: how often it was read lately, up to ``_OFTEN``.
         total: entries it ever held; live and deleted.
-        first_ms, first_seq: ID of the first entry it ever held.
-        last_ms, last_seq: ID of the last entry it ever held.
+        first_ms, first_seq, last_ms, last_seq: IDs of the first and last entry it ever held.
         node_bytes: what Redis's node would take.
     """
 
@@ -70,7 +69,7 @@ class Block:
         return is_below(self.last_ms, self.last_seq, ms, seq)
 
     def entries(self) -> Run:
-        """The decoded entries, the dead ones included."""
+        """Return the decoded entries, the dead ones included."""
         run = self.run
         if run is None:
             run = self.decode()
@@ -81,11 +80,11 @@ class Block:
         return run
 
     def decode(self) -> Run:
-        """The entries of a sealed block, the dead ones included, without keeping them at hand."""
+        """Return the entries of a sealed block, the dead ones included, without keeping them."""
         return unpack(self.payload, self.ids_bytes)
 
     def some(self, start: tuple[int, int], end: tuple[int, int], most: int, reverse: bool) -> Run:
-        """The ``most`` entries from ``start`` to ``end``, or the last of those if ``reverse``.
+        """Return the ``most`` entries from ``start`` to ``end``, the last if ``reverse``.
 
         Others may be there, too. A block is decoded whole only when it is read again and again; a
         reader that passes by pays for what it sees.
@@ -103,7 +102,7 @@ class Block:
         return self.entries()
 
     def look_at_entries(self, ms: i64) -> i64:
-        """Look at IDs, and at values from a millisecond on; the sum is of no use.
+        """Look at IDs, and at values from a millisecond on; the sum that is returned is useless.
 
         Values are looked at where they are if all take as much and come evenly in time.
         """
@@ -121,26 +120,25 @@ class Block:
         return seen
 
     def _meet(self) -> None:
-        """It was read in part."""
         if not self.met:
             _recent.add(self)
         self.met += 1
 
     def dead_of(self, run: Run) -> bytearray | None:
-        """Which entries of ``run``, which is the block's or a part of it, are deleted."""
+        """Return which entries of ``run``, the block's or a part of it, are deleted."""
         dead = self.dead
         size = len(run.ms)
         return dead if dead is None or len(dead) == size else dead[run.first : run.first + size]
 
     def number_in(self, run: Run, ms: int, seq: int) -> int:
-        """Which of a run of this block is the live entry with this ID; -1 when there is none."""
+        """Return the number in a run of this block of the live entry with this ID, or -1."""
         number = run.position(ms, seq)
         if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
             return -1
         return -1 if self.dead is not None and self.dead[run.first + number] else number
 
     def number_of(self, ms: int, seq: int) -> int:
-        """Which of its entries is the live one with this ID; -1 when there is none."""
+        """Return the number of the live entry with this ID; -1 when there is none."""
         if self.run is None and self.met < _OFTEN:
             number = int(number_of(self.payload, ms, seq))
             if number != UNKNOWN:
@@ -154,7 +152,7 @@ class Block:
         return high if self.dead is None else self.dead.count(0, 0, high)
 
     def ids(self) -> Run:
-        """The IDs, of the dead entries too, in a run whose values are not to be looked at.
+        """Return the IDs, of the dead entries too, in a run whose values are not to be looked at.
 
         Cheaper than ``entries``, and no block that readers come back to is forgotten for it.
         """
@@ -165,7 +163,7 @@ class Block:
         return run
 
     def live_ids(self) -> list[tuple[int, int]]:
-        """The IDs of its entries that live, in order."""
+        """Return the IDs of its entries that live, in order."""
         run = self.entries()
         dead = self.dead
         return [
@@ -177,8 +175,8 @@ class Block:
     def seal(self) -> None:
         """Pack the live entries into the payload.
 
-        The decoded form stays at hand if it was read lately: a reader at the end of the stream may
-        not have seen all of it.
+        The decoded form is kept if it was read lately, because a reader at the end of the stream
+        may not have seen all of it.
         """
         run = self.entries()
         if self.dead is not None:
@@ -192,18 +190,18 @@ class Block:
             self.run = None
 
     def packed(self) -> tuple[bytes, int]:
-        """The payload with all entries, the dead ones included, and the length of its IDs."""
+        """Return the payload with all entries, dead ones included, and the length of its IDs."""
         return pack(self.entries()) if self.is_open() else (self.payload, self.ids_bytes)
 
     def reopen(self) -> None:
-        """Back to Python objects, to be appended to."""
+        """Decode it to Python objects, to be appended to."""
         run = self.decode()
         run.names_of_node = names_of(run.row(0), 0)
         self.run = run
         self.payload = b""
 
     def next_live(self, number: int) -> int:
-        """The first entry from ``number`` on that is not deleted; -1 when there is none."""
+        """Return the first entry from ``number`` on that is not deleted; -1 when there is none."""
         return number if self.dead is None else self.dead.find(0, number)
 
     def bury(self, number: int) -> None:
@@ -225,17 +223,16 @@ class Block:
         self.live -= count
 
     def _size(self) -> int:
-        """Return how many entries the run or the payload holds."""
         if self.run is not None:
             return len(self.run.ms)
         return count_ids(self.payload)
 
     def is_sparse(self) -> bool:
-        """Whether at least half of the sealed entries are dead, so that packing anew pays."""
+        """Return whether at least half of the sealed entries are dead: packing anew pays then."""
         return self.dead is not None and not self.is_open() and 2 * self.live <= len(self.dead)
 
     def copy(self) -> Block:
-        """An equal block; the sealed payload is shared, because it never changes."""
+        """Return an equal block; the sealed payload is shared, because it never changes."""
         twin = Block(self.first_ms, self.first_seq)
         twin.last_ms = self.last_ms
         twin.last_seq = self.last_seq
@@ -287,17 +284,14 @@ def _living(run: Run, dead: bytearray) -> Run:
 
 @trait
 class BlockKeeper:
-    """A stream reports to it changes of its blocks, and its end.
-
-    A frozen stream is one, of which the parts of a stream know only this.
-    """
+    """Gets reports from a stream of changes of its blocks, and of its end: a frozen stream."""
 
     def keep(self, block: Block) -> None:
-        """A sealed block is about to change."""
+        """Keep a sealed block as it is, because it is about to change."""
         raise NotImplementedError
 
     def keep_last(self, blocks: list[Block]) -> None:
-        """The last block with entries is about to be taken off ``blocks``, to be appended to."""
+        """Keep the last block with entries, about to be taken off ``blocks`` and appended to."""
         raise NotImplementedError
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""What is in a stream: entries, the groups that read them, and what producers are known by."""
+"""The contents of a stream: entries, the groups that read them, and the iids of producers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Contents(EntryLog):
 
     Attributes:
         serial: distinguishes it from every other stream that this process has ever held.
-        groups: consumer groups by name.
         idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
         idmp: the IDMP map; None while nothing was ever recorded.
         iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
@@ -45,7 +44,7 @@ class Contents(EntryLog):
     # Idempotence
 
     def make_idmp(self) -> IdmpMap:
-        """The IDMP map, made where there is none."""
+        """Return the IDMP map, made where there is none."""
         idmp = self.idmp
         if idmp is None:
             idmp = IdmpMap(1000 * self.idmp_duration_s, self.idmp_maxsize)
@@ -55,7 +54,7 @@ class Contents(EntryLog):
         return idmp
 
     def known_id(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
-        """The ID of the entry that a producer added with ``iid``, or None when it added none.
+        """Return the ID of the entry that a producer added with ``iid``, or None.
 
         The entry may have been deleted since. What is older than the duration is not known.
         """
@@ -63,14 +62,11 @@ class Contents(EntryLog):
         return None if idmp is None else idmp.find(pid, iid_of(iid), now_ms)
 
     def record_iid(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
-        """Remember that a producer added an entry with ``iid`` at ``added_ms``.
-
-        An ``iid`` that is known already is known for this entry from now on.
-        """
+        """Record that a producer added an entry with ``iid``, maybe known, at ``added_ms``."""
         self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
 
     def idmp_records(self) -> Iterator[Record]:
-        """What is in the IDMP map: (pid, iid, ms, seq, added_ms), all times in milliseconds.
+        """Yield (pid, iid, ms, seq, added_ms) of the IDMP map, all times in milliseconds.
 
         Oldest first within each producer: ``record_iid`` with the same, in the same order, on a
         stream with the same limits makes an equal map. Nothing may change meanwhile.
@@ -79,10 +75,7 @@ class Contents(EntryLog):
             yield from self.idmp.records()
 
     def limit_idmp(self, duration_s: int, maxsize: int) -> IdmpMap | None:
-        """Set the limits of the IDMP map, which is empty then, unless they were the same before.
-
-        Returns: the map that is no longer in use, to be freed.
-        """
+        """Set the IDMP limits; if they change, empty the map and return the old one, to free it."""
         if duration_s == self.idmp_duration_s and maxsize == self.idmp_maxsize:
             return None
         self.idmp_duration_s = duration_s
@@ -92,7 +85,7 @@ class Contents(EntryLog):
         return old
 
     def has_default_limits(self) -> bool:
-        """Whether the limits of the IDMP map are those of a stream for which nothing was set."""
+        """Return whether the IDMP limits are those of a stream for which nothing was set."""
         return self.idmp_duration_s == IDMP_DURATION_S and self.idmp_maxsize == IDMP_MAXSIZE
 
     def attach(self, expiring: Expiring) -> None:

@@ -1,4 +1,4 @@
-"""What a group hands out: new entries in order, and pending ones that may be claimed.
+"""The entries that a group hands out: new ones in order, and pending ones that may be claimed.
 
 Whether new entries may go out at all is decided by ``Group.room``.
 """
@@ -27,10 +27,7 @@ from headrace.storage.stream.stream import Stream
 
 
 class Lookup:
-    """Finds the entries of ``nacks``, which are asked for in their order, that of their IDs.
-
-    Nothing is added to ``log`` meanwhile.
-    """
+    """Finds the entries of ``nacks``, in the order of their IDs; ``log`` must not grow then."""
 
     def __init__(self, log: EntryLog, nacks: list[Nack]) -> None:
         self._log: Final = log
@@ -90,12 +87,9 @@ def has_new(stream: Stream, group: Group) -> bool:
 def hand_out(
     stream: Stream, group: Group, parts: list[Part], consumer: Consumer | None, now_ms: int
 ) -> None:
-    """Give the group the entries of ``parts``, which are the next after its last ID.
+    """Give the group the entries of ``parts``, the next after its last ID. O(entries).
 
-    Args:
-        consumer: who has them pending then; None leaves them acknowledged.
-
-    Complexity: O(entries).
+    ``consumer`` has them pending then; None leaves them acknowledged.
     """
     if group.places is not None:
         _hand_out_of_lanes(group, group.places, parts, consumer, now_ms)
@@ -126,7 +120,7 @@ def hand_out(
 def _hand_out_of_lanes(
     group: Group, places: Position, parts: list[Part], consumer: Consumer | None, now_ms: int
 ) -> None:
-    """As ``hand_out``; the last ID is the highest, and nothing counts how many were read."""
+    """Hand out as ``hand_out``; the last ID is the highest, and reads are not counted."""
     group.entries_read = UNKNOWN
     for part in parts:
         for number in range(part.low, part.high):
@@ -143,7 +137,6 @@ def _hand_out_of_lanes(
 
 
 def _counts_on(stream: Stream, group: Group) -> bool:
-    """Return whether the position of the next entry is one more than the group's."""
     if group.entries_read == UNKNOWN:
         return False
     first_ms, first_seq = stream.first_id()
@@ -155,11 +148,7 @@ def _counts_on(stream: Stream, group: Group) -> bool:
 def pending_entries(
     stream: Stream, group: Group, nacks: list[Nack], most_bytes: int = 0
 ) -> list[PendingEntry]:
-    """Return some of what is pending, in the order of IDs, with where their fields are.
-
-    Args:
-        most_bytes: see ``EntryLog.parts``.
-    """
+    """Return pending entries, in the order of IDs, with where their fields are."""
     lookup = Lookup(stream, nacks)
     found: list[PendingEntry] = []
     for nack in nacks:
@@ -177,11 +166,8 @@ def claimable(
 ) -> list[PendingEntry]:
     """Return pending entries delivered at ``latest_ms`` or before, in the order of claiming.
 
-    Those whose entry was deleted are passed over, and are not met again.
-
-    Args:
-        most: how many at most; negative is all.
-        most_bytes: see ``EntryLog.parts``.
+    Those whose entry was deleted are passed over, and are not met again. ``most`` is how many at
+    most, negative is all; ``most_bytes`` is as in ``EntryLog.parts``.
     """
     found: list[PendingEntry] = []
     gone: list[Nack] = []
@@ -206,10 +192,6 @@ def claimable(
 
 
 def claimable_since(stream: Stream, group: Group) -> int:
-    """Return when the first entry to be claimed was delivered; 0 if it was released.
-
-    Returns:
-        ``NEVER`` when nothing is pending whose entry is still there.
-    """
+    """Return when the first entry to be claimed was delivered; 0: released, ``NEVER``: none."""
     found = claimable(stream, group, GONE - 1, 1)
     return found[0].nack.delivery_ms if found else NEVER

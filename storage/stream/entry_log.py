@@ -77,11 +77,7 @@ class EntryLog(Value):
     # Appending
 
     def next_seq(self, ms: int) -> int:
-        """The sequence that ``ms-*`` stands for.
-
-        Raises:
-            IDsExhausted, IDNotGreater: when that millisecond has none left.
-        """
+        """Return the sequence that ``ms-*`` stands for. Raises: IDsExhausted, IDNotGreater."""
         if ms != self.last_ms:
             return 0
         if self.last_seq != ID_MAX:
@@ -89,7 +85,7 @@ class EntryLog(Value):
         raise IDsExhausted if ms == ID_MAX else IDNotGreater
 
     def append_next(self, now_ms: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
-        """As ``append``, with the ID that ``*`` stands for; it is the last ID afterwards."""
+        """Append an entry with the ID that ``*`` stands for; it is the last ID afterwards."""
         ms, seq = self._next_id(now_ms)
         self._append(ms, seq, words, at, limits)
 
@@ -102,12 +98,11 @@ class EntryLog(Value):
         at: int,
         limits: NodeLimits,
     ) -> int:
-        """As ``append_next`` for the entries ``requests[first:end]``, of each ``[at:]``.
+        """Append as ``append_next`` the entries ``requests[first:end]``, of each ``[at:]``.
 
         All have as many words. The IDs are in sequence, and the last of them is the last ID
-        afterwards.
-
-        Returns: how many were added; where that is not all, the next one is for ``append_next``.
+        afterwards. Returns: how many were added; where that is not all, the next one is for
+        ``append_next``.
         """
         if self.last_ms == ID_MAX:
             return 0
@@ -125,11 +120,7 @@ class EntryLog(Value):
         at: int,
         limits: NodeLimits,
     ) -> int:
-        """As ``append_alike``, where the first of them gets an ID above all that there are.
-
-        Args:
-            step: by how much greater the sequence of each of the others is.
-        """
+        """Append as ``append_alike``, from an ID above all there are on, ``step`` apart."""
         count = end - first
         if seq > ID_MAX - span_of(step, count) or self.entries_added > ADDED_MAX - count:
             return 0
@@ -158,7 +149,7 @@ class EntryLog(Value):
         return place - first
 
     def _next_id(self, now_ms: int) -> tuple[int, int]:
-        """The ID that ``*`` stands for. Raises: IDsExhausted; there is none above the last one."""
+        """Return the ID that ``*`` stands for. Raises: IDsExhausted; none is above the last one."""
         if now_ms > self.last_ms:
             return now_ms, 0
         if self.last_seq != ID_MAX:
@@ -168,13 +159,9 @@ class EntryLog(Value):
         raise IDsExhausted
 
     def append(self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
-        """Add an entry, whose fields and values in turn are ``words[at:]``.
+        """Add an entry, whose fields and values in turn are ``words[at:]``; ``limits`` of its node.
 
-        Args:
-            limits: when to start a new node.
-
-        Raises:
-            IDsExhausted, IDNotGreater, ElementsTooLarge: and then nothing has changed.
+        Raises: IDsExhausted, IDNotGreater, ElementsTooLarge: and then nothing has changed.
         Complexity: O(fields), amortised.
         """
         last_ms = self.last_ms
@@ -205,7 +192,7 @@ class EntryLog(Value):
         self.last_seq = seq
 
     def _reopened(self) -> Block | None:
-        """The last sealed block as the open one; Redis always appends to its last node."""
+        """Return the last sealed block as the open one; Redis always appends to its last node."""
         index = self.index
         if not index.entries:
             return None
@@ -225,7 +212,7 @@ class EntryLog(Value):
         self.tail = None
 
     def take_block(self, block: Block) -> None:
-        """Append a block of another log, which has no use for it any more, as it is.
+        """Append a block as it is, of another log, which has no use for it any more.
 
         All its entries have to be above the last ID; ``entries_added`` is left alone.
         """
@@ -242,7 +229,7 @@ class EntryLog(Value):
     # Reading
 
     def first_id(self) -> tuple[int, int]:
-        """The ID of the first live entry; (0, 0) when there is none."""
+        """Return the ID of the first live entry; (0, 0) when there is none."""
         if not self.length:
             return 0, 0
         if not self._first_known:
@@ -253,7 +240,7 @@ class EntryLog(Value):
         return self._first_ms, self._first_seq
 
     def last_entry_id(self) -> tuple[int, int]:
-        """The ID of the last live entry; (0, 0) when there is none."""
+        """Return the ID of the last live entry; (0, 0) when there is none."""
         tail = self.tail
         if tail is not None and tail.live and (tail.dead is None or not tail.dead[-1]):
             return tail.last_ms, tail.last_seq
@@ -263,7 +250,7 @@ class EntryLog(Value):
         return 0, 0
 
     def last_before(self, bound: tuple[int, int]) -> tuple[int, int]:
-        """The ID of the last live entry below ``bound``; (0, 0) when there is none."""
+        """Return the ID of the last live entry below ``bound``; (0, 0) when there is none."""
         ms, seq = bound
         if not ms and not seq:
             return 0, 0
@@ -274,7 +261,7 @@ class EntryLog(Value):
         return 0, 0
 
     def contains(self, ms: int, seq: int) -> bool:
-        """Whether there is a live entry with this ID. Complexity: O(log n), whatever it holds."""
+        """Return whether a live entry has this ID. Complexity: O(log n), whatever it holds."""
         block = self.block_for(ms, seq)
         return block is not None and block.number_of(ms, seq) >= 0
 
@@ -286,7 +273,7 @@ class EntryLog(Value):
         return is_below(ms, seq, last_ms, last_seq)
 
     def block_for(self, ms: int, seq: int) -> Block | None:
-        """The block that has the live entry with this ID, if there is one; else any or None."""
+        """Return the block that has the live entry with this ID; without one, any block or None."""
         if not self.length:
             return None
         first_ms, first_seq = self.first_id()
@@ -311,10 +298,7 @@ class EntryLog(Value):
         return count if block is None or not block.live else count + block.count_before(ms, seq)
 
     def around_rank(self, rank: int) -> Stretch:
-        """The IDs of some entries side by side, of which one has ``rank`` live ones before it.
-
-        Complexity: O(log n).
-        """
+        """Return some IDs in a row, one with ``rank`` live entries before it. O(log n)."""
         index = self.index
         before = index.entries
         block = self.tail
@@ -342,10 +326,8 @@ class EntryLog(Value):
             most_bytes: end behind the part with which a reply certainly has so many; 0 is all of
                 them. Not to be given with ``reverse``.
 
-        Returns:
-            Parts in reading order. The first and last entry of each part is live; ``dead`` says
-            which of those between them are.
-        Complexity: O(log n + blocks met).
+        Returns: parts in reading order. The first and last entry of each part is live; ``dead``
+        says which of those between them are. Complexity: O(log n + blocks met).
         """
         if not self.length:
             return []
@@ -388,7 +370,7 @@ class EntryLog(Value):
     def look_ahead(self, all_ms: vec[i64]) -> None:
         """Have the entries from each of these milliseconds on brought into the caches, together.
 
-        Of a scattered stream, whose ``parts`` from there on are about to be read.
+        The stream is scattered, and its ``parts`` from there on are about to be read.
         """
         self.index.look_ahead(all_ms)
 
@@ -427,7 +409,7 @@ class EntryLog(Value):
         return True
 
     def discard(self, ms: int, seq: int) -> bool:
-        """As ``delete``, without a trace in ``max_deleted``: trimming does so."""
+        """Delete as ``delete``, without a trace in ``max_deleted``: trimming does so."""
         place = self.index.find(ms, seq)
         block = self._block_at(place)
         if block is None or not block.live:
@@ -448,7 +430,6 @@ class EntryLog(Value):
             self.frozen.keep(block)
 
     def _shrunk(self, block: Block, place: int, count: int) -> None:
-        """Account for ``count`` entries that ``block``, at ``place`` or the tail, has lost."""
         self.length -= count
         self._first_known = False
         if block is self.tail:
@@ -462,7 +443,7 @@ class EntryLog(Value):
         self.index.shrink(place, count)
 
     def cut_to_length(self, most: int) -> Removed[Block] | None:
-        """Begin to trim to ``most`` entries: take off the nodes that go whole, if they are many.
+        """Take off the nodes that a trim to ``most`` entries takes whole, if they are many.
 
         Complexity: a few nanoseconds for each node there is.
         """
@@ -470,7 +451,7 @@ class EntryLog(Value):
         return None if excess < CUT_BLOCKS else self._cut(self.index.place_of_rank(excess))
 
     def cut_below(self, ms: int, seq: int) -> Removed[Block] | None:
-        """As ``cut_to_length``, for the entries whose ID is below (ms, seq)."""
+        """Take off nodes as ``cut_to_length``, for the entries whose ID is below (ms, seq)."""
         return self._cut(self.index.find(ms, seq))
 
     def _cut(self, place: int) -> Removed[Block] | None:
@@ -483,11 +464,11 @@ class EntryLog(Value):
         return cut
 
     def trim_to_length(self, most: int, approximate: bool, limit: int, whole_nodes: bool) -> int:
-        """Remove the oldest entries until ``most`` are left; the number removed.
+        """Remove the oldest entries until ``most`` are left; return the number removed.
 
         Args:
             approximate: stop at the first node that cannot go whole.
-            limit: with ``approximate``: stop before more than this many are removed; 0 is no limit.
+            limit: with ``approximate``: stop before more than this many are removed; 0: no limit.
             whole_nodes: with ``approximate``: leave a node that cannot go whole untouched.
         """
         removed = 0
@@ -531,7 +512,7 @@ class EntryLog(Value):
         return removed
 
     def _head(self) -> tuple[Block | None, int]:
-        """The first block that lives, and its place in the index."""
+        """Return the first block that lives, and its place in the index."""
         place = self.index.first()
         return self._block_at(place), place
 
@@ -556,18 +537,18 @@ class EntryLog(Value):
         return self.index.live_blocks + (1 if self.tail is not None else 0)
 
     def block_from(self, ms: int, seq: int) -> Block | None:
-        """The first block that lives and reaches up to (ms, seq) or beyond."""
+        """Return the first block that lives and reaches up to (ms, seq) or beyond."""
         index = self.index
         block = self._block_at(index.next_live(index.find(ms, seq)))
         return None if block is None or block.is_below(ms, seq) or not block.live else block
 
     def _block_at(self, place: int) -> Block | None:
-        """The block at a place of the index, or the tail, which stands behind them all."""
+        """Return the block at a place of the index, or the tail, which stands behind them all."""
         blocks = self.index.blocks
         return blocks[place] if place < len(blocks) else self.tail
 
     def blocks_bytes(self) -> int:
-        """About how much memory the entries take."""
+        """Return about how many bytes the entries take."""
         index = self.index
         total = int(index.payload_bytes) + BLOCK_BYTES * index.live_blocks
         if self.tail is not None:
@@ -575,7 +556,7 @@ class EntryLog(Value):
         return total
 
     def is_lasting(self) -> bool:
-        """A stream is a log that others rely on, and what is in it was acknowledged."""
+        """Return True: a stream is a log that others rely on, and its entries were acknowledged."""
         return True
 
     def copy_entries(self, other: EntryLog) -> None:

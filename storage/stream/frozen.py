@@ -48,10 +48,8 @@ class Pending:
     """Some pending entries, in the order in which they may be claimed; lists side by side.
 
     Attributes:
-        ms, seq: the IDs.
         owners: indexes into ``FrozenGroup.consumers``; ``NO_OWNER`` for those that were released.
         delivery_ms: when they were delivered last; 0 for those that were released.
-        counts: how often they were delivered.
     """
 
     def __init__(self) -> None:
@@ -63,12 +61,9 @@ class Pending:
 
 
 class FrozenGroup(NackKeeper):
-    """A consumer group as it was.
+    """A consumer group as it was, as in ``groups.Group``, with consumers in order of creation.
 
-    Attributes:
-        name, last_ms, last_seq, entries_read, max_pending: as in ``groups.Group``.
-        consumers: in the order in which they were created.
-        pending: how many entries ``next_pending`` will return in all.
+    ``pending`` is how many entries ``next_pending`` will return in all.
     """
 
     def __init__(self, group: Group) -> None:
@@ -95,7 +90,7 @@ class FrozenGroup(NackKeeper):
         self.live.by_time.shared = {id(chunk) for chunk in self._chunks}
 
     def thaw(self) -> None:
-        """The group may change things in place again."""
+        """Let the group change things in place again."""
         if self.live.frozen is self:
             self.live.frozen = None
             self.live.by_time.shared = None
@@ -107,7 +102,7 @@ class FrozenGroup(NackKeeper):
             self._kept[place] = (nack.consumer, nack.delivery_ms, nack.count)
 
     def next_pending(self) -> Pending | None:
-        """The next few hundred pending entries, released ones first; None after the last.
+        """Return the next few hundred pending entries; None after the last.
 
         They come in the order in which they may be claimed: first the released, in the order of
         their release, then the others by time of delivery.
@@ -138,7 +133,7 @@ class FrozenGroup(NackKeeper):
         return bool(self._chunks)
 
     def copied_bytes(self) -> int:
-        """Return how much was kept because of changes so far, about, in bytes."""
+        """Return about how many bytes were kept because of changes so far."""
         return _KEPT_NACK_BYTES * len(self._kept)
 
     def free_some(self, most: int) -> bool:
@@ -164,7 +159,7 @@ class FrozenProducers(ProducerKeeper):
             producer.shared = True
 
     def thaw(self) -> None:
-        """The map may change things in place again."""
+        """Let the map change things in place again."""
         if self._live.frozen is self:
             self._live.frozen = None
             for producer in self._unread:
@@ -177,7 +172,7 @@ class FrozenProducers(ProducerKeeper):
             self._kept[id(producer)] = producer.copy()
 
     def next_producer(self) -> Producer | None:
-        """The next producer; None after the last."""
+        """Return the next producer; None after the last."""
         if not self._unread:
             return None
         producer = self._unread.pop()
@@ -190,7 +185,7 @@ class FrozenProducers(ProducerKeeper):
         return bool(self._unread)
 
     def copied_bytes(self) -> int:
-        """Return how much was kept because of changes so far, about, in bytes."""
+        """Return about how many bytes were kept because of changes so far."""
         return sum([producer.used_bytes() for producer in self._kept.values()])
 
     def free_some(self, most: int) -> bool:
@@ -206,12 +201,9 @@ class FrozenStream(Frozen, BlockKeeper):
 
     Complexity: O(groups + consumers), and one reference for 500 pending entries.
 
-    Attributes:
-        length, last_ms, last_seq, max_deleted_ms, max_deleted_seq, entries_added,
-            idmp_duration_s, idmp_maxsize, iids_added, iids_duplicates: as in ``contents.Contents``.
+    Attributes (others as in ``contents.Contents``):
         blocks: how many blocks ``next_blocks`` will return in all.
         tail: the open block or None; a copy, which may hold no entry that is not dead.
-        groups: in the order in which they were created.
         producers: how many producers ``next_producer`` will return in all.
     """
 
@@ -303,7 +295,7 @@ class FrozenStream(Frozen, BlockKeeper):
     # Reading
 
     def next_blocks(self, most: int) -> list[Block]:
-        """Up to ``most`` of the next sealed blocks, oldest first; empty after the last.
+        """Return up to ``most`` of the next sealed blocks, oldest first; empty after the last.
 
         Every one of them has entries that are not dead, and maybe some that are. They belong to
         the stream: nothing else may run before they have been used.
@@ -328,11 +320,11 @@ class FrozenStream(Frozen, BlockKeeper):
         return found
 
     def next_producer(self) -> Producer | None:
-        """The next producer of the IDMP map; None after the last. To be used as a block is."""
+        """Return the next producer of the IDMP map, to be used as a block is; None at the end."""
         return None if self._producers is None else self._producers.next_producer()
 
     def copied_bytes(self) -> int:
-        """Return how much was kept or copied because of changes so far, about, in bytes."""
+        """Return about how many bytes were kept or copied because of changes so far."""
         total = self._kept_bytes
         for group in self.groups:
             total += group.copied_bytes()

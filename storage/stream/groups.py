@@ -1,4 +1,4 @@
-"""Consumer groups: who has read how far, and who holds what.
+"""Consumer groups: how far each has read, and which consumer holds which entries.
 
 A group reads a stream once, its consumers together. It knows the ID it has delivered up to, and
 its pending entries (``storage.stream.pel``). Delivery is decided in one place, ``Group.room``: how
@@ -7,7 +7,7 @@ there.
 
 Invariants: every Nack of a consumer's ``pel`` is the same object in its group's ``pel`` and
 ``by_time``, and its ``consumer`` is that consumer; a Nack without a consumer is in the zone, and
-``zone`` counts those. Whoever changes a Nack calls ``assign`` or ``release`` before, so that a
+``zone`` counts those. Before a Nack is changed, ``assign`` or ``release`` is called, so that a
 frozen group can keep what it was.
 """
 
@@ -44,7 +44,7 @@ NACK_BYTES: Final = 104  # with its places in three lists
 
 
 def by_name(named: dict[bytes, Named]) -> list[Named]:
-    """Groups of a stream, or consumers of a group, in byte order of their names."""
+    """Return groups of a stream, or consumers of a group, in byte order of their names."""
     if len(named) < 2:
         return list(named.values())
     return [named[name] for name in sorted(named)]
@@ -56,7 +56,6 @@ class Consumer(Holder):
     Attributes:
         seen_ms: its last attempt to read or claim.
         active_ms: its last delivery or claim that brought something; ``NEVER`` before that.
-        pel: what it holds.
     """
 
     def __init__(self, name: bytes, now_ms: int) -> None:
@@ -67,7 +66,7 @@ class Consumer(Holder):
 
 
 class Position:
-    """How far a group has read a stream that several regions write: see ``regions.lanes.places``.
+    """The position of a group in a stream of several regions: see ``regions.lanes.places``.
 
     Each region's entries come in order, and those of different regions do not. So one ID cannot
     tell how far a group has read.
@@ -86,11 +85,11 @@ class Position:
         raise NotImplementedError
 
     def with_namesakes(self, log: EntryLog, part: Part) -> list[Part]:
-        """An entry, with those that other regions have given the same ID."""
+        """Return an entry, with those that other regions have given the same ID."""
         raise NotImplementedError
 
     def deliver(self, parts: list[Part]) -> None:
-        """The group has been given the entries of ``parts``."""
+        """Count the entries of ``parts`` as given to the group."""
         raise NotImplementedError
 
     def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
@@ -98,15 +97,15 @@ class Position:
         raise NotImplementedError
 
     def elsewhere(self, log: EntryLog) -> int:
-        """The region where the group is read instead; ``HERE``, or ``ON_ITS_WAY`` to this one."""
+        """Return the region that reads the group instead; ``HERE``, or ``ON_ITS_WAY`` here."""
         raise NotImplementedError
 
     def copy(self) -> Position:
-        """An equal one."""
+        """Return an equal one."""
         raise NotImplementedError
 
     def used_bytes(self) -> int:
-        """About how much memory it takes."""
+        """Return about how many bytes it takes."""
         raise NotImplementedError
 
 
@@ -145,8 +144,7 @@ class Group(Freeable):
     def delete_consumer(self, name: bytes) -> Removed[Chunk]:
         """Remove a consumer that is there, and all it holds, which is returned.
 
-        Complexity: O(k log n) for its k of n entries, and never more than O(n); O(1) where it is
-        the only one that holds any.
+        Complexity: O(k log n) for its k of n entries, at most O(n); O(1) where no other holds any.
         """
         consumer = self.consumers.pop(name)
         held = consumer.pel
@@ -170,10 +168,10 @@ class Group(Freeable):
         most: int,
         latest_ms: int,
     ) -> list[Nack]:
-        """Up to ``most`` pending entries from ``start`` to ``end`` that have been idle for long.
+        """Return up to ``most`` pending entries from ``start`` to ``end`` that are idle.
 
         Args:
-            consumer: whose; None is everyone's, and the released ones.
+            consumer: whose; None is all consumers', and the released ones.
             latest_ms: they were delivered at this moment or before, or are released.
 
         Complexity: O(what is idle for so long) where that is little, else O(entries met by ID).
@@ -192,7 +190,7 @@ class Group(Freeable):
         return found[:most]
 
     def room(self) -> int:
-        """How many new entries may go out now; ``UNLIMITED`` where nothing holds them back."""
+        """Return how many new entries may go out now; ``UNLIMITED`` where no limit holds."""
         if self.max_pending:
             return max(0, self.max_pending - self.pel.size)
         return UNLIMITED
@@ -232,7 +230,7 @@ class Group(Freeable):
         self.by_time.add(nack)
 
     def deliver(self, ms: int, seq: int, consumer: Consumer, now_ms: int) -> None:
-        """A new entry goes to ``consumer``; one that is pending already starts anew with it."""
+        """Deliver a new entry to ``consumer``; one that is pending already starts anew with it."""
         last = self.pel.last()
         if last is not None and (ms < last.ms or (ms == last.ms and seq <= last.seq)):
             nack = self.pel.get(ms, seq)
@@ -261,8 +259,7 @@ class Group(Freeable):
     def settle_times(self, now_ms: int, most: int) -> int:
         """Set times that are later than now to now, because the clock was set back.
 
-        Returns:
-            How many pending entries that was, of which there may be more where they are ``most``.
+        Returns: how many pending entries that was; if ``most``, there may be more.
         """
         for consumer in self.consumers.values():
             consumer.seen_ms = min(consumer.seen_ms, now_ms)
@@ -288,12 +285,12 @@ class Group(Freeable):
         self.by_time.add(nack)
 
     def drop(self, nack: Nack) -> None:
-        """An entry is pending no more: acknowledged, or gone."""
+        """Take an entry out of the pending ones, because it was acknowledged, or is gone."""
         self.pel.locate(nack, self.pel)
         self._drop_found(nack)
 
     def _drop_found(self, nack: Nack) -> None:
-        """As ``drop``, of what has just been found in ``pel``.
+        """Drop as ``drop`` what has just been found in ``pel``.
 
         It is found in all lists before it is taken out of any: each look may have to wait for
         memory, and those that stand close together wait together.
@@ -331,7 +328,7 @@ class Group(Freeable):
         return not self.by_time.chunks
 
     def used_bytes(self) -> int:
-        """About how much memory the group takes."""
+        """Return about how many bytes the group takes."""
         total = GROUP_BYTES + len(self.name) + NACK_BYTES * self.pel.size
         total += CONSUMER_BYTES * len(self.consumers)
         if self.places is not None:
@@ -339,7 +336,7 @@ class Group(Freeable):
         return total
 
     def copy(self) -> Group:
-        """An equal group; the order by time, the zone's included, is kept."""
+        """Return an equal group; the order by time, the zone's included, is kept."""
         twin = Group(self.name, self.last_ms, self.last_seq, self.entries_read)
         twin.max_pending = self.max_pending
         if self.places is not None:
@@ -355,7 +352,7 @@ class Group(Freeable):
 
 
 def _consumer(holder: Holder) -> Consumer:
-    """The holder of an entry, as the consumer that it is: nothing else holds entries."""
+    """Return the holder of an entry as the consumer that it is: nothing else holds entries."""
     return cast("Consumer", holder)
 
 
@@ -371,7 +368,7 @@ def has_tombstone_after(log: EntryLog, ms: int, seq: int) -> bool:
 
 
 def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
-    """Return how many entries had been added up to (ms, seq); ``UNKNOWN`` where no counter says it.
+    """Return the number of entries added up to (ms, seq); ``UNKNOWN`` where no counter says it.
 
     Source: t_stream.c, streamEstimateDistanceFromFirstEverEntry.
     """
@@ -398,7 +395,7 @@ def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
 
 
 def lag(log: EntryLog, group: Group) -> int:
-    """Return how many live entries stand after the group's last ID: it has not been given them yet.
+    """Return how many live entries stand after the group's last ID.
 
     Counters do not give it, because the position can be set without them. Complexity: O(log n).
     """

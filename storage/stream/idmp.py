@@ -36,7 +36,7 @@ up to 16 bytes is in 40 bytes. A slot is four words::
 
 An iid that leaves frees its slot, and nothing else. What the table says of it is wrong from then
 on, as the slot shows. When the table is three quarters full, it is filled anew from the ring. So
-nobody has to find the place of the oldest iid, which would be far from all that a command touches.
+the place of the oldest iid, which is far from all that a command touches, need not be found.
 
 An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over and the
 next growth closes. The place of an iid depends on a secret of the process; what can be seen from
@@ -53,8 +53,8 @@ of the pairs does not matter, while it matters how often each occurs. The iid is
     low  = sum of lows  ^ (xor of highs turned left by one bit)
     high = sum of highs ^ (xor of lows  turned left by one bit)
 
-each as 8 bytes, little end first. All numbers are taken modulo 2^64, in 64 bits with a sign here,
-and the iid stays two numbers: nobody reads its bytes before a file is written.
+each as 8 bytes, little end first. All numbers are taken modulo 2^64, in 64 bits with a sign here.
+The iid stays two numbers, because its bytes are not read before a file is written.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ Iid = tuple[i64, i64, i64, bytes, i64]  # first, last, size, text, hash
 
 
 def iid_of(text: bytes) -> Iid:
-    """The iid that is written ``text``, which is not empty."""
+    """Return the iid that is written ``text``, which is not empty."""
     size: i64 = len(text)
     if size >= WORD_BYTES:
         last = read_i64_le(text, size - WORD_BYTES)
@@ -102,10 +102,10 @@ def iid_of(text: bytes) -> Iid:
 
 
 def iid_made_of(first: i64, last: i64, size: i64, text: bytes) -> Iid:
-    """The iid of two words that is ``size`` bytes long; ``text`` only if they do not hold it.
+    """Return the iid of two words and ``size`` bytes; ``text`` only if they do not hold it.
 
-    The hash has ``HASH_BITS``. It depends on a secret of the process, so that nobody outside can
-    know which iids go to one place.
+    The hash has ``HASH_BITS``. It depends on a secret of the process, so that it cannot be known
+    outside which iids go to one place.
     """
     if size > SHORT_BYTES:
         number: i64 = hash(text)
@@ -160,10 +160,9 @@ class Producer:
     """The iids of one producer.
 
     Attributes:
-        count: how many there are.
         sought: the place in the table at which ``find`` ended last.
         due_s: the second in which ``Expiring`` looks at it, ``NOT_DUE`` when it does not.
-        shared: a frozen map reads it, too, and has to keep it before it changes.
+        shared: a frozen map reads it too, and has to keep it before it changes.
     """
 
     def __init__(self, pid: bytes) -> None:
@@ -187,12 +186,11 @@ class Producer:
     # Looking up
 
     def find(self, iid: Iid) -> i64:
-        """The slot of ``iid``; -1 when it is not there. Complexity: O(1)."""
+        """Return the slot of ``iid``; -1 when it is not there. Complexity: O(1)."""
         self.sought = self._place(iid)
         return (i64(self._table[self.sought]) & _SLOT_MASK) - 1
 
     def _place(self, iid: Iid) -> i64:
-        """The place in the table of ``iid``; where it is not there, the empty one for it."""
         table = self._table
         mask = self._mask
         tag = iid[4] >> _TAG_SHIFT
@@ -226,24 +224,24 @@ class Producer:
         return self._slots[slot * _WORDS + _REST] == 0
 
     def added_ms(self, slot: i64) -> i64:
-        """Return when the iid in ``slot`` was added."""
+        """Return when the iid in ``slot`` was added, in milliseconds since 1970."""
         return self._slots[slot * _WORDS + _ADDED]
 
     def entry_id(self, slot: i64) -> tuple[int, int]:
-        """The ID of the entry of the iid in ``slot``."""
+        """Return the ID of the entry of the iid in ``slot``."""
         seq = self._slots[slot * _WORDS + _REST] >> _SEQ_SHIFT
         return self._odd[int(slot)] if seq == _ODD else (int(self.added_ms(slot)), int(seq))
 
     def oldest(self) -> i64:
-        """The slot of the oldest iid, of which there must be one."""
+        """Return the slot of the oldest iid, of which there must be one."""
         return self._start
 
     def newest(self) -> i64:
-        """The slot of the newest iid, of which there must be one."""
+        """Return the slot of the newest iid, of which there must be one."""
         return self._slot(self._span - 1)
 
     def records(self) -> Iterator[tuple[bytes, int, int, int]]:
-        """The (iid, ms, seq, added_ms) of all iids, oldest first; nothing may change meanwhile."""
+        """Yield (iid, ms, seq, added_ms), oldest first; nothing may change meanwhile."""
         for position in range(int(self._span)):
             slot = self._slot(position)
             if not self._is_free(slot):
@@ -251,7 +249,7 @@ class Producer:
                 yield text_of(self._iid(slot)), ms, seq, int(self.added_ms(slot))
 
     def used_bytes(self) -> int:
-        """About how much memory it takes; a few long iids stand for all."""
+        """Return about how many bytes it takes; a few long iids stand for all."""
         sampled = [len(text) for text in self._texts[:8] if text]
         each = sum(sampled) // len(sampled) + _TEXT_BYTES if sampled else 0
         fixed = _WORDS * _WORD_BYTES * int(self._capacity) + _PLACE_BYTES * int(self._mask)
@@ -262,16 +260,14 @@ class Producer:
     def add(self, iid: Iid, ms: int, seq: int, added_ms: i64, most: i64) -> i64:
         """Make ``iid`` the newest, whether it is there already or not.
 
-        Args:
-            most: the limit on iids; for one above it the oldest leaves. It never changes.
-
+        ``most`` is the limit on iids, which never changes; for one above it the oldest leaves.
         Returns: how many more there are: 1, or 0 where another one left.
         Complexity: O(1), amortised: what the table says is swept now and then.
         """
         return self.add_at(self._place(iid), iid, ms, seq, added_ms, most)
 
     def add_at(self, place: i64, iid: Iid, ms: int, seq: int, added_ms: i64, most: i64) -> i64:
-        """As ``add``, where ``place`` is what ``find`` ended at and nothing has changed since."""
+        """Add as ``add`` does, where ``find`` ended at ``place`` and nothing has changed since."""
         before = self.count
         known = i64(self._table[place]) & _SLOT_MASK
         if known:
@@ -328,7 +324,6 @@ class Producer:
             self._trim_ends()
 
     def _trim_ends(self) -> None:
-        """Leave no hole at either end of the ring."""
         while self._span and self._is_free(self._start):
             self._start = self._slot(1)
             self._span -= 1
@@ -336,7 +331,7 @@ class Producer:
             self._span -= 1
 
     def expire(self, latest_ms: i64, most: i64) -> i64:
-        """Take out the oldest iids that were added at ``latest_ms`` or before, up to ``most``.
+        """Take out up to ``most`` of the oldest iids, added at ``latest_ms`` or before.
 
         Returns: how many; all of them, however many, when the newest is as old.
         """
@@ -353,12 +348,12 @@ class Producer:
         return expired
 
     def clear(self) -> None:
-        """Take out everything."""
+        """Take out all iids."""
         self.count = 0
         self._resize(_FIRST_SLOTS)
 
     def copy(self) -> Producer:
-        """An equal record of its own."""
+        """Return an equal record of its own."""
         twin = Producer(self.pid)
         twin.count = self.count
         twin._latest_ms = self._latest_ms
@@ -376,7 +371,6 @@ class Producer:
     # Slots and places
 
     def _slot(self, position: i64) -> i64:
-        """The slot so many behind the oldest."""
         slot = self._start + position
         return slot if slot < self._capacity else slot - self._capacity
 
@@ -391,7 +385,7 @@ class Producer:
             self._resize(capacity + capacity // 2)
 
     def _resize(self, capacity: i64) -> None:
-        """Move what there is to a ring of ``capacity`` slots or a few more, without holes."""
+        """Move all iids to a ring of ``capacity`` slots or a few more, without holes."""
         capacity = max(capacity, _FIRST_SLOTS)
         size: i64 = 8
         while size < 2 * capacity:
@@ -429,7 +423,6 @@ class Producer:
         self._fill_table()
 
     def _fill_table(self) -> None:
-        """Let the table say where the iids of the ring are, and nothing else."""
         table = self._table
         slots = self._slots
         mask = self._mask
@@ -453,10 +446,10 @@ class Producer:
 
 @trait
 class ProducerKeeper:
-    """An IDMP map reports to it changes of its producers."""
+    """Gets reports from an IDMP map of changes of its producers."""
 
     def keep(self, producer: Producer) -> None:
-        """What a producer has is about to change."""
+        """Keep a producer as it is, because it is about to change."""
         raise NotImplementedError
 
 
@@ -485,7 +478,7 @@ class IdmpMap(Freeable, Owner):
         self._expiring: Expiring | None = None
 
     def find(self, pid: bytes, iid: Iid, now_ms: i64) -> tuple[int, int] | None:
-        """The ID of the entry that ``iid`` was used for, or None when it is not known by now."""
+        """Return the ID of the entry that ``iid`` was used for; None when it is not known."""
         producer = self._producer(pid)
         if producer is None:
             return None
@@ -507,7 +500,7 @@ class IdmpMap(Freeable, Owner):
         self.count += producer.add(iid, ms, seq, added_ms, self.maxsize)
 
     def record_sought(self, pid: bytes, iid: Iid, ms: int, seq: int, added_ms: i64) -> None:
-        """As ``record``, of what ``find`` has just looked for; nothing has changed since."""
+        """Record as ``record`` what ``find`` has just looked for; nothing has changed since."""
         producer = self._last
         if producer is None:
             self.record(pid, iid, ms, seq, added_ms)
@@ -528,16 +521,13 @@ class IdmpMap(Freeable, Owner):
         return last
 
     def records(self) -> Iterator[Record]:
-        """The (pid, iid, ms, seq, added_ms) of all iids, oldest first within each producer.
-
-        Recording the same in this order makes an equal map. Nothing may change meanwhile.
-        """
+        """Yield all iids as ``Contents.idmp_records`` does; nothing may change meanwhile."""
         for pid, producer in self.producers.items():
             for iid, ms, seq, added_ms in producer.records():
                 yield pid, iid, ms, seq, added_ms
 
     def attach(self, expiring: Expiring) -> None:
-        """Let ``expiring`` see to it that its iids expire."""
+        """Let ``expiring`` see to it that the iids expire."""
         if self._expiring is not expiring:
             self._expiring = expiring
             for producer in self.producers.values():
@@ -548,7 +538,6 @@ class IdmpMap(Freeable, Owner):
             producer.due_s = self._expiring.watch(producer, self, due_ms)
 
     def _due_ms(self, producer: Producer) -> int:
-        """Return when the oldest iid of a producer expires."""
         return int(producer.added_ms(producer.oldest()) + self.duration_ms)
 
     def expire_part(self, part: object, now_ms: int, most: int) -> int:
@@ -580,13 +569,13 @@ class IdmpMap(Freeable, Owner):
         return not producers
 
     def used_bytes(self) -> int:
-        """About how much memory it takes; some producers stand for all."""
+        """Return about how many bytes it takes; some producers stand for all."""
         some = list(islice(self.producers.values(), _SAMPLES))
         total = sum([producer.used_bytes() for producer in some])
         return total * len(self.producers) // len(some) if some else 0
 
     def copy(self) -> IdmpMap:
-        """An equal map of its own, attached to nothing."""
+        """Return an equal map of its own, attached to nothing."""
         twin = IdmpMap(int(self.duration_ms), int(self.maxsize))
         twin.producers = {pid: producer.copy() for pid, producer in self.producers.items()}
         twin.count = self.count
@@ -600,10 +589,7 @@ _BELOW_62: Final = 0x3FFFFFFFFFFFFFFF
 
 
 def content_iid(words: list[bytes], at: int) -> tuple[i64, i64]:
-    """The iid, low and high, of the entry whose fields and values in turn are ``words[at:]``.
-
-    Complexity: O(bytes).
-    """
+    """Return the iid, low and high, of the fields and values ``words[at:]``. O(bytes)."""
     if len(words) - at == 2:
         digest = _hasher.pair_digest(words[at], words[at + 1])
         high = read_i64_be(digest, 0)
@@ -632,14 +618,14 @@ def content_iid(words: list[bytes], at: int) -> tuple[i64, i64]:
 
 
 class _Hasher:
-    """What is used again for the next pair: the name of the last field."""
+    """Hashes pairs; keeps the name of the last field for the next pair."""
 
     def __init__(self) -> None:
         self._field = b""
         self._head = b"\0" * 8  # the field and its length
 
     def pair_digest(self, field: bytes, value: bytes) -> bytes:
-        """The digest of a pair."""
+        """Return the digest of a pair."""
         if field is not self._field and field != self._field:
             self._field = field
             self._head = field + len(field).to_bytes(8, "little")
@@ -650,7 +636,6 @@ _hasher: Final = _Hasher()
 
 
 def _sum(upper: i64, lower: i64) -> i64:
-    """A sum of which the halves were added up by themselves."""
     upper = (upper + (lower >> 32)) & _LOWER
     if upper & _SIGN_OF_32:
         upper -= _LOWER + 1
@@ -658,7 +643,6 @@ def _sum(upper: i64, lower: i64) -> i64:
 
 
 def _turned(number: i64) -> i64:
-    """The 64 bits of ``number`` turned left by one."""
     turned: i64 = (number & _BELOW_62) << 1
     if (number >> 62) & 1:
         # The highest bit, taken as a sum: a constant with that bit alone is no i64 to the compiler.

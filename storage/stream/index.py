@@ -63,11 +63,11 @@ class BlockIndex(Reach):
         return block
 
     def first(self) -> int:
-        """The place of the first block that lives, or the number of places."""
+        """Return the place of the first block that lives, or the number of places."""
         return self.next_live(self._head)
 
     def next_live(self, place: int) -> int:
-        """The first place from ``place`` on whose block lives, or the number of places."""
+        """Return the first place from ``place`` on whose block lives, or the number of places."""
         blocks = self.blocks
         if place >= len(blocks) or blocks[place].live:
             return place
@@ -75,14 +75,14 @@ class BlockIndex(Reach):
         return len(blocks) if before >= self.entries else self.place_of_rank(before)
 
     def previous_live(self, place: int) -> int:
-        """The last place up to ``place`` whose block lives, or -1."""
+        """Return the last place up to ``place`` whose block lives, or -1."""
         if place < 0 or self.blocks[place].live:
             return place
         before = self.count_before(place)
         return -1 if before == 0 else self.place_of_rank(before - 1)
 
     def find(self, ms: int, seq: int) -> int:
-        """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one."""
+        """Return the first place whose block reaches (ms, seq) or beyond; it may be empty."""
         return int(self._find(self._head, ms, seq))
 
     def look_ahead(self, all_ms: vec[i64]) -> None:
@@ -117,10 +117,7 @@ class BlockIndex(Reach):
         return int(total)
 
     def place_of_rank(self, rank: int) -> int:
-        """The place of the block that holds the entry with ``rank`` entries before it.
-
-        The number of places where there is none.
-        """
+        """Return the place of the block with the entry of this rank, or the number of places."""
         sums = self._sums
         size: i64 = len(sums)
         left: i64 = rank
@@ -161,10 +158,7 @@ class BlockIndex(Reach):
                 self._compact()
 
     def cut(self, place: int) -> Removed[Block]:
-        """Take all blocks before ``place`` out of the index, at once.
-
-        Complexity: O(places), a few nanoseconds for each; blocks that stay are not looked at.
-        """
+        """Take out all blocks before ``place`` at once. O(places), a few nanoseconds each."""
         cut = Removed(self.count_before(place), self.blocks[:place])
         sums = self._sums
         _take_apart(sums)
@@ -195,7 +189,7 @@ class BlockIndex(Reach):
             self.add(block)
 
     def copy(self) -> BlockIndex:
-        """An equal index over copies of the blocks."""
+        """Return an equal index over copies of the blocks."""
         twin = BlockIndex()
         for block in self.blocks:
             if block.live:
@@ -204,10 +198,6 @@ class BlockIndex(Reach):
 
 
 def _sum_up(counts: vec[i64], start: i64) -> None:
-    """Make sums (see ``BlockIndex``) of what stands in ``counts`` from ``start`` on.
-
-    What stands before are sums.
-    """
     size: i64 = len(counts)
     number = start + 1
     while number <= size:
@@ -219,7 +209,6 @@ def _sum_up(counts: vec[i64], start: i64) -> None:
 
 
 def _take_apart(sums: vec[i64]) -> None:
-    """Make counts of sums: what ``_sum_up`` made them of."""
     number: i64 = len(sums)
     while number > 0:
         step: i64 = 1

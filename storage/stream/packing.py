@@ -1,4 +1,4 @@
-"""A block is sealed: its entries become one ``bytes``, as ``storage.stream.payload`` has it."""
+"""Sealing of blocks: the entries become one ``bytes``, as ``storage.stream.payload`` has it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KEPT_BYTES: Final = 64 * 1024  # of the writer's buffer, beyond which it is not
 
 
 class _Scratch:
-    """What payloads are written in: a buffer that has grown need not grow again."""
+    """The buffer in which payloads are written; one that has grown need not grow again."""
 
     def __init__(self) -> None:
         self.out = BytesWriter()
@@ -54,7 +54,7 @@ _scratch: Final = _Scratch()
 
 
 def pack(run: Run) -> tuple[bytes, int]:
-    """The payload of a run's entries, and how many bytes of it are the IDs."""
+    """Return the payload of a run's entries, and how many bytes of it are the IDs."""
     out = _scratch.out
     out.truncate(0)
     _write_ids(out, run)
@@ -67,7 +67,6 @@ def pack(run: Run) -> tuple[bytes, int]:
 
 
 def _write_ids(out: BytesWriter, run: Run) -> None:
-    """The payload's first part, of IDs that ascend."""
     all_ms = run.ms
     all_seq = run.seq
     size = len(all_ms)
@@ -93,7 +92,6 @@ def _write_ids(out: BytesWriter, run: Run) -> None:
 
 
 def _write_array_head(out: BytesWriter, size: int) -> None:
-    """The head of an array of ``size`` values."""
     if size <= _FIX_ARRAY_MAX:
         out.append(FIX_ARRAY | size)
     else:
@@ -101,7 +99,7 @@ def _write_array_head(out: BytesWriter, size: int) -> None:
 
 
 def _write_long_head(out: BytesWriter, kind: int, size: int) -> None:
-    """A head whose size takes two bytes, which ``kind`` says, or four, which the next one says."""
+    """Write a head whose size takes two bytes (``kind``) or four (the kind after it)."""
     if size <= TWO_BYTES:
         out.append(kind)
         out.append(size >> BYTE_BITS)
@@ -112,7 +110,6 @@ def _write_long_head(out: BytesWriter, kind: int, size: int) -> None:
 
 
 def _write_number(out: BytesWriter, number: int) -> None:
-    """A number, not below 0."""
     if number <= _SMALL_MAX:
         out.append(number)
     elif number <= BYTE:
@@ -126,7 +123,6 @@ def _write_number(out: BytesWriter, number: int) -> None:
 
 
 def _write_negative(out: BytesWriter, number: int) -> None:
-    """A number below 0."""
     if number >= _NEGATIVE_MIN:
         out.append(0x100 + number)
     else:
@@ -134,7 +130,6 @@ def _write_negative(out: BytesWriter, number: int) -> None:
 
 
 def _write_texts(out: BytesWriter, texts: list[bytes]) -> None:
-    """An array of texts."""
     _write_array_head(out, len(texts))
     for text in texts:
         _write_text_head(out, len(text))
@@ -142,7 +137,6 @@ def _write_texts(out: BytesWriter, texts: list[bytes]) -> None:
 
 
 def _write_text_head(out: BytesWriter, size: int) -> None:
-    """The head of a text of ``size`` bytes."""
     if size <= BYTE:
         write_i16_be(out, _BIN_8_HEAD + size)
     else:
@@ -150,7 +144,6 @@ def _write_text_head(out: BytesWriter, size: int) -> None:
 
 
 def _write_values(out: BytesWriter, run: Run) -> None:
-    """The payload's second part."""
     names = run.names
     flat = run.flat
     if names is None:
@@ -186,7 +179,7 @@ def _write_values(out: BytesWriter, run: Run) -> None:
 def _write_apart(
     out: BytesWriter, names: list[bytes], flat: list[bytes], shared: list[int], own: list[int]
 ) -> None:
-    """The payload's second part, of values of which some are equally long and none integers."""
+    """Write the payload's second part, of values some equally long and none integers."""
     texts, others = _split(cast("list[object]", flat), shared, own)
     out.append(APART)
     _write_texts(out, names)
@@ -211,7 +204,6 @@ def _write_apart(
 def _with_columns(
     names: list[bytes], values: list[object], columns: list[int], shared: list[int], own: list[int]
 ) -> list[object]:
-    """The payload's second part, of values of which some are integers."""
     if not own:
         return [names, values, columns]
     texts, others = _split(values, shared, own)
@@ -219,7 +211,6 @@ def _with_columns(
 
 
 def _is_any(lengths: list[int]) -> bool:
-    """Return whether some field has a length."""
     for length in lengths:
         if length:
             return True
@@ -227,7 +218,6 @@ def _is_any(lengths: list[int]) -> bool:
 
 
 def _in_turn(shared: list[int], own: list[int]) -> list[int]:
-    """The lengths as they stand in a payload."""
     lengths: list[int] = []
     for column, length in enumerate(own):
         if shared[column]:
@@ -264,7 +254,7 @@ def _split(
 
 
 def _lengths(flat: list[bytes], width: int) -> tuple[list[int], list[int]]:
-    """How many bytes the values of each field share, and how many each has of its own behind them.
+    """Return how many bytes the values of each field share, and how many more each has.
 
     Both are 0 where the values are not equally long; both lists are empty with few entries.
     """
@@ -299,7 +289,7 @@ def _lengths(flat: list[bytes], width: int) -> tuple[list[int], list[int]]:
 
 
 def _shared(flat: list[bytes], column: int, width: int) -> int:
-    """How many bytes a field's values have in common in front; 0 where that is little of them."""
+    """Return how many bytes a field's values share in front; 0 where that is little of them."""
     head = flat[column]
     least = max(_SHARED_MIN, len(head) // _SHARED_PART)
     for number in range(column + width, len(flat), width):
@@ -317,7 +307,7 @@ def _shared(flat: list[bytes], column: int, width: int) -> int:
 def _with_integers(
     flat: list[bytes], width: int, shared: list[int], own: list[int], columns: list[int]
 ) -> list[object]:
-    """The values in a row, those of whole columns as integers; ``columns`` takes their numbers.
+    """Return the values in a row, whole columns as integers; ``columns`` takes their numbers.
 
     These have no length: it is made 0. What is the same in all entries stays text.
     """
@@ -341,7 +331,7 @@ def _with_integers(
 
 
 def _integers(texts: list[bytes]) -> list[int]:
-    """The integers that these texts spell canonically; none when one of them does not."""
+    """Return the integers that these texts spell canonically; none when one of them does not."""
     joined = b"[%b]" % b",".join(texts)
     if len(joined) > (_DIGITS_MAX + 1) * len(texts) + 1:
         return []

@@ -29,7 +29,7 @@ class Part:
         return size if dead is None else dead.count(0, self.low, self.high)
 
     def least_bytes(self) -> int:
-        """Return what its entries take in a reply, or less. Complexity: O(values)."""
+        """Return what its entries take in a reply in bytes, or less. Complexity: O(values)."""
         run = self.run
         dead = self.dead
         names = run.names
@@ -52,18 +52,15 @@ class Part:
         return int(total)
 
     def until(self, high: int) -> Part:
-        """The same up to and without ``high``."""
+        """Return the same up to and without ``high``."""
         return Part(self.run, self.dead, self.low, high)
 
 
 @mypyc_attr(acyclic=True)
 class Stretch:
-    """A run of which only the IDs count, and how many entries of the stream stand before it.
+    """A run of which only the IDs count.
 
-    Attributes:
-        dead: as in ``Block``.
-        rank: how many live entries stand before it.
-        live: how many it has.
+    ``rank`` is how many live entries of the stream stand before it, ``live`` how many it has.
     """
 
     def __init__(self, run: Run, dead: bytearray | None, rank: int, live: int) -> None:
@@ -74,7 +71,7 @@ class Stretch:
 
 
 def part_with(block: Block, run: Run, ms: int, seq: int) -> Part | None:
-    """The live entry with this ID, in a run of its block; None when it is not there."""
+    """Return the live entry with this ID, in a run of its block; None when it is not there."""
     number = block.number_in(run, ms, seq)
     return None if number < 0 else Part(run, None, number, number + 1)
 
@@ -82,7 +79,7 @@ def part_with(block: Block, run: Run, ms: int, seq: int) -> Part | None:
 def part_of(
     block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
 ) -> Part | None:
-    """Return what of ``block`` lies between the bounds; at most ``wanted`` entries, 0 for all."""
+    """Return the part of ``block`` between the bounds; at most ``wanted`` entries, 0 for all."""
     starts_inside = is_below(block.first_ms, block.first_seq, start[0], start[1])
     ends_inside = is_below(end[0], end[1], block.last_ms, block.last_seq)
     most = wanted if 0 < wanted < block.total else block.total
@@ -117,7 +114,7 @@ def part_of(
 
 
 def nth_live(dead: bytearray, low: int, high: int, wanted: int) -> int:
-    """The end of the stretch from ``low`` that holds ``wanted`` live entries, at most ``high``."""
+    """Return the end, at most ``high``, of the stretch from ``low`` of ``wanted`` live entries."""
     number = low - 1
     for _ in range(wanted):
         number = dead.find(0, number + 1, high)
@@ -127,7 +124,7 @@ def nth_live(dead: bytearray, low: int, high: int, wanted: int) -> int:
 
 
 def _nth_back(dead: bytearray, low: int, high: int, wanted: int) -> int:
-    """The start of the stretch to ``high`` that holds ``wanted`` live entries, at least ``low``."""
+    """Return the start, at least ``low``, of the stretch to ``high`` of ``wanted`` live entries."""
     number = high
     for _ in range(wanted):
         number = dead.rfind(0, low, number)

@@ -67,10 +67,9 @@ _ARRAY_OF: Final = b"\xdd"  # with a size of four bytes
 
 
 def unpack(payload: bytes, ids_bytes: int) -> Run:
-    """The entries of a payload.
+    """Return the entries of a payload.
 
-    Raises:
-        ValueError, TypeError, IndexError, RecursionError, MsgspecError: it is none.
+    Raises: ValueError, TypeError, IndexError, RecursionError, MsgspecError: it is none.
     """
     body = cast("list[object]", _unpack(memoryview(payload)[ids_bytes:]))
     names = None if body[0] is None else cast("list[bytes]", body[0])
@@ -89,10 +88,9 @@ def unpack(payload: bytes, ids_bytes: int) -> Run:
 
 
 def _joined(body: list[object], width: int, count: int) -> list[object]:
-    """The values in a row of ``count`` entries, of which some stand in ``texts``.
+    """Return the values in a row of ``count`` entries, of which some stand in ``texts``.
 
-    Raises:
-        ValueError: not as many or as long as ``lengths`` says, or standing once for too many.
+    Raises: ValueError: not as many or as long as ``lengths`` says, or once for too many.
     """
     texts = cast("bytes", body[2])
     values = cast("list[object]", body[3])
@@ -122,7 +120,7 @@ def _joined(body: list[object], width: int, count: int) -> list[object]:
 
 
 def unpack_ids(payload: bytes, ids_bytes: int, run: Run) -> None:
-    """Give ``run`` the IDs of a payload."""
+    """Set the IDs of ``run`` to those of a payload."""
     ms = 0
     seq = 0
     deltas = cast("list[int]", _unpack(memoryview(payload)[:ids_bytes]))
@@ -153,11 +151,10 @@ def unpack_some(
     reverse: bool,
     dead: bytearray | None = None,
 ) -> Run | None:
-    """The ``most`` entries from ``start`` to ``end``, or the last of those if ``reverse``.
+    """Return the ``most`` entries from ``start`` to ``end``, or the last of those if ``reverse``.
 
     The others are passed over, which costs a fraction of making them. Those that ``dead`` marks, in
     a byte for each entry of the payload, are there and do not count.
-
     Returns: None where entries have other names than their neighbours, or very great IDs.
     """
     names_at = ids_bytes + 1
@@ -184,14 +181,13 @@ def unpack_some(
 
 
 def _some_values(payload: bytes, at: i64, first: i64, size: i64) -> list[object]:
-    """``size`` values from number ``first`` on of the array at ``at``."""
     at = _pass_over(payload, _array(payload, at)[1], first)
     packed = payload[at : _pass_over(payload, at, size)]
     return cast("list[object]", _unpack(_ARRAY_OF + int(size).to_bytes(4, "big") + packed))
 
 
 def _some_apart(payload: bytes, at: i64, first: i64, count: i64) -> list[object]:
-    """The values of ``count`` entries from number ``first`` on; ``at`` is where lengths stand."""
+    """Return the values of ``count`` entries from ``first`` on; lengths stand at ``at``."""
     lengths: list[int] = []
     others: i64 = 0
     left, at = _array(payload, at)
@@ -218,12 +214,11 @@ def _some_apart(payload: bytes, at: i64, first: i64, count: i64) -> list[object]
 def _join(
     payload: bytes, at: i64, lengths: list[int], first: i64, count: i64, values: list[object]
 ) -> list[object]:
-    """The values in a row of ``count`` entries from number ``first`` on.
+    """Return the values in a row of ``count`` entries from number ``first`` on.
 
     Args:
         at: where ``texts`` stand.
-        lengths: for each field how many bytes its values share, and how many behind them each has
-            of its own.
+        lengths: for each field how many bytes its values share, and how many more each has.
         values: those of the fields that have neither.
     """
     width: i64 = len(lengths) >> 1
@@ -266,7 +261,7 @@ def _join(
 
 
 def number_of(payload: bytes, ms: int, seq: int) -> i64:
-    """Which of a payload's entries has this ID; -1 for none, ``UNKNOWN`` with very great IDs."""
+    """Return which of a payload's entries has this ID; -1: none, ``UNKNOWN``: very great IDs."""
     run = Run(NO_NAMES)
     number = _take_ids(payload, run, (ms, seq), (ms, seq), 1, False, None)
     if number < 0:
@@ -283,9 +278,9 @@ def _take_ids(
     reverse: bool,
     dead: bytearray | None,
 ) -> i64:
-    """Give ``run`` the IDs that ``unpack_some`` is asked for; the number of the first of them.
+    """Set the IDs of ``run`` to those that ``unpack_some`` is asked for.
 
-    Returns: -1 where an ID is too great to be read here.
+    Returns: the number of the first of them; -1 where an ID is too great to be read here.
     """
     if not reverse:
         return _take_from(payload, run, 0, start, end, most, dead)[0]
@@ -313,7 +308,7 @@ def _take_from(
     """Give ``run`` IDs from ``start`` to ``end`` and from a number on, ``most`` of the living.
 
     Returns: the number of the first from ``start`` on, and that behind the last one taken, which
-        without ``run`` is the last one up to ``end``; (-1, -1) where an ID is too great to be read.
+    without ``run`` is the last one up to ``end``; (-1, -1) where an ID is too great to be read.
     """
     low_ms: i64 = min(start[0], NUMBER_MAX)
     low_seq: i64 = min(start[1], NUMBER_MAX)
@@ -371,7 +366,7 @@ def _array(payload: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def _number(payload: bytes, at: i64) -> tuple[i64, i64]:
-    """The number at ``at``, not below 0, and where the next one stands; -1 for a very great one."""
+    """Return the number at ``at``, from 0 up, and where the next stands; -1: a very great one."""
     head: i64 = payload[at]
     if head < NIL:
         return head, at + 1
@@ -386,7 +381,7 @@ def _number(payload: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def _length(payload: bytes, at: i64) -> tuple[i64, i64]:
-    """The length at ``at``, which may be below 0, and where the next one stands."""
+    """Return the length at ``at``, which may be below 0, and where the next one stands."""
     head: i64 = payload[at]
     if head < INT_8:
         return _number(payload, at)
@@ -400,7 +395,7 @@ def _length(payload: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
-    """Where the value stands that is ``count`` texts and integers behind the one at ``at``."""
+    """Return where the value stands that is ``count`` texts and integers behind one."""
     while count:
         head: i64 = payload[at]
         if head == BIN_8:
@@ -418,6 +413,5 @@ def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
 
 
 def _spell(flat: list[bytes], width: int, columns: list[int]) -> None:
-    """Turn the integers in these columns back into texts."""
     for column in columns:
         flat[column::width] = _to_json(flat[column::width])[1:-1].split(b",")

@@ -1,4 +1,4 @@
-"""Pending entries: what a group has delivered and nobody has acknowledged.
+"""Pending entries: those that a group has delivered and that are not acknowledged.
 
 One ``Nack`` for each pending entry stands in three ordered lists: its group's by ID, its
 consumer's by ID, and its group's by time. A list is cut into chunks, so finding, adding and
@@ -6,14 +6,14 @@ removing cost a search and a short move at most: O(log n). New deliveries come l
 which costs O(1). What is taken out leaves a hole and moves nothing.
 
 A client that acknowledges entries in order takes the next one from behind the last, so that place
-is looked at first. Mostly the entry is in the same place of the other lists, too: entries delivered
-in order stand alike in all lists that hold the same. When many clients acknowledge at once they are
-soon far apart, and entries lie scattered in memory. So a search looks at one or two of them.
+is looked at first. Mostly the entry is in the same place of the other lists, too, because lists
+that hold the same entries have them in the same order. When many clients acknowledge at once they
+are soon far apart, and entries lie scattered in memory. So a search looks at one or two of them.
 
 The order by time starts with the zone: the entries that XNACK released, first released first. Then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
-reads this order. If it finds an entry that was deleted from the stream, it moves it to the end, so
-as not to meet it again.
+reads this order. An entry that it finds deleted from the stream is moved to the end, so as not to
+be met again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPARSE: Final = 8  # slots to an entry, above which holes are closed
 
 
 class Holder:
-    """The holder of pending entries: what an entry knows of its ``groups.Consumer``."""
+    """The holder of pending entries: the part of its ``groups.Consumer`` that an entry knows."""
 
     def __init__(self, name: bytes) -> None:
         self.name: Final = name
@@ -44,7 +44,7 @@ class Nack:
 
     Attributes:
         ms, seq: the entry's ID.
-        consumer: who holds it; None when it was released.
+        consumer: its holder; None when it was released.
         delivery_ms: when it was delivered last, in milliseconds since 1970; 0 when released.
         count: how often it was delivered.
         order_ms, ticket: its place in the order by time; ``order_ms`` is ``IN_ZONE`` when released,
@@ -71,12 +71,7 @@ class Chunk:
     """One or more pending entries, in order, in up to ``2 * CHUNK`` slots.
 
     What is taken out leaves a hole, so that nothing moves; where few entries are left, holes are
-    closed.
-
-    Attributes:
-        slots: entries, the last slot's is one, and holes.
-        start: where the first entry is.
-        size: how many entries there are.
+    closed. The last slot has an entry, and so has ``start``; ``size`` counts entries.
     """
 
     def __init__(self, nacks: list[Nack]) -> None:
@@ -85,15 +80,15 @@ class Chunk:
         self.size: i64 = len(nacks)
 
     def first(self) -> Nack:
-        """The entry that comes first."""
+        """Return the entry that comes first."""
         return self.at(self.start)
 
     def last(self) -> Nack:
-        """The entry that comes last."""
+        """Return the entry that comes last."""
         return self.at(len(self.slots) - 1)
 
     def at(self, place: i64) -> Nack:
-        """The entry at a place that has one."""
+        """Return the entry at a place that has one."""
         nack = self.slots[place]
         assert nack is not None
         return nack
@@ -103,17 +98,17 @@ class Chunk:
         return place < len(self.slots) and self.slots[place] is nack
 
     def entry_from(self, place: i64) -> i64:
-        """The first place from this one on that has an entry, or how many places there are."""
+        """Return the first place from this one on that has an entry, or the number of places."""
         while place < len(self.slots) and self.slots[place] is None:
             place += 1
         return place
 
     def live(self) -> list[Nack]:
-        """The entries without the holes."""
+        """Return the entries without the holes."""
         return [nack for nack in self.slots if nack is not None]
 
     def copy(self) -> Chunk:
-        """A copy with the same in each place."""
+        """Return a copy with the same in each place."""
         chunk = Chunk([])
         chunk.slots = self.slots[:]
         chunk.start = self.start
@@ -126,7 +121,7 @@ class Chunk:
         self.size += 1
 
     def pop(self, place: i64) -> i64:
-        """Take out the entry at a place; returns where the next one is then, or a hole before it.
+        """Take out the entry at a place; return where the next one is then, or a hole before it.
 
         When it was the only one, the chunk is of no use any more.
         """
@@ -147,7 +142,7 @@ class Chunk:
         return place
 
     def _close(self, place: i64) -> i64:
-        """Close the holes; returns where what was at a place, or behind it, is then."""
+        """Close the holes; return the new place of what was at a place, or behind it."""
         kept: list[Nack] = []
         found: i64 = self.size
         for number in range(self.start, len(self.slots)):
@@ -161,7 +156,7 @@ class Chunk:
         return found
 
     def insert(self, place: i64, nack: Nack) -> Chunk | None:
-        """Insert an entry at a place; returns the rear half if the chunk is too large then."""
+        """Insert an entry at a place; return the rear half if the chunk is too large then."""
         self.size += 1
         for hole in (place, place - 1):
             if 0 <= hole < len(self.slots) and self.slots[hole] is None:
@@ -198,7 +193,7 @@ class _Chunks(Reach):
     gone.
 
     Attributes:
-        size: how many entries it has.
+        size: the number of entries.
         found_chunk, found_place: where the entry stands, or stood, that was found last.
     """
 
@@ -233,7 +228,6 @@ class _Chunks(Reach):
             chunks.append(Chunk([nack]))
 
     def _has(self, at: i64, place: i64, nack: Nack) -> bool:
-        """Return whether an entry stands at a place of a chunk; both may be behind the last."""
         return at < len(self.chunks) and self.chunks[at].holds(place, nack)
 
     def remove_found(self) -> None:
@@ -253,14 +247,13 @@ class _Chunks(Reach):
         self._near_place = place
 
     def _remove_chunk(self, at: i64) -> None:
-        """Take a chunk out of the list."""
         self.chunks.pop(at)
         last: i64 = len(self._reach) - 1
         if last >= 0:
             self._reach, _ = pop(self._reach, min(at, last))
 
     def remove(self, nack: Nack, other: _Chunks) -> None:
-        """Take an entry out that is there, perhaps where ``other`` found it just now."""
+        """Take out an entry that is there, perhaps where ``other`` found it just now."""
         self.locate(nack, other)
         self.remove_found()
 
@@ -281,8 +274,7 @@ class _Chunks(Reach):
     def drop_all_of(self, consumer: Holder, held: NacksById) -> None:
         """Take out every entry of one consumer, which are those of ``held``.
 
-        Complexity: O(k log n) for k entries far apart, less for those side by side; never more
-        than O(n).
+        Complexity: O(k log n) for k entries far apart, less for those side by side; at most O(n).
         """
         self.size -= held.size
         if held.size > self.size:
@@ -320,11 +312,11 @@ class _Chunks(Reach):
                 low = high
 
     def _own(self, at: i64) -> Chunk:
-        """A chunk that may be changed."""
+        """Return a chunk that may be changed."""
         return self.chunks[at]
 
     def _place_of(self, at: i64, major: int, minor: int) -> i64:
-        """The place in a chunk of (major, minor); if it is not there, where to insert it.
+        """Return the place in a chunk of (major, minor); if it is not there, where to insert it.
 
         Mostly entries were delivered as they were added, and so stand at equal distances.
         """
@@ -379,7 +371,6 @@ class _Chunks(Reach):
         return min(self._key(nack)[0], REACH_MAX)
 
     def _reach_anew(self) -> None:
-        """Find out how far each chunk except the last reaches."""
         self._reach = vec[i64]()
         for number in range(len(self.chunks) - 1):
             self._reach = append(self._reach, self._reach_of(self.chunks[number].last()))
@@ -387,11 +378,10 @@ class _Chunks(Reach):
     # What an order says of itself: methods that each of the two has to have.
 
     def _key(self, nack: Nack) -> tuple[int, int]:
-        """Return what the list is ordered by."""
+        """Return the key that the list is ordered by."""
         raise NotImplementedError
 
     def _is_before(self, one: Nack, other: Nack) -> bool:
-        """Return whether the key of ``one`` is below that of ``other``."""
         raise NotImplementedError
 
 
@@ -399,7 +389,7 @@ class NacksById(_Chunks):
     """Pending entries in ID order, each ID once."""
 
     def get(self, ms: int, seq: int) -> Nack | None:
-        """The entry with this ID, or None."""
+        """Return the entry with this ID, or None."""
         chunks = self.chunks
         if not chunks:
             return None
@@ -421,15 +411,15 @@ class NacksById(_Chunks):
         return found
 
     def first(self) -> Nack | None:
-        """The entry with the lowest ID."""
+        """Return the entry with the lowest ID."""
         return self.chunks[0].first() if self.chunks else None
 
     def last(self) -> Nack | None:
-        """The entry with the highest ID."""
+        """Return the entry with the highest ID."""
         return self.chunks[-1].last() if self.chunks else None
 
     def from_id(self, ms: int, seq: int, most: int) -> list[Nack]:
-        """Up to ``most`` entries (0: all) from (ms, seq) on, in ID order."""
+        """Return up to ``most`` entries (0: all) from (ms, seq) on, in ID order."""
         found: list[Nack] = []
         if not self.chunks:
             return found
@@ -453,10 +443,9 @@ class NacksById(_Chunks):
     def between(
         self, start: tuple[int, int], end: tuple[int, int], most: int, latest_ms: i64
     ) -> list[Nack]:
-        """Up to ``most`` entries from ``start`` to ``end``, both included, in ID order.
+        """Return up to ``most`` entries from ``start`` to ``end``, both included, in ID order.
 
-        Args:
-            latest_ms: leave out what was delivered later; the released stay in.
+        What was delivered later than ``latest_ms`` is left out; the released stay in.
         Complexity: O(log n + entries met).
         """
         found: list[Nack] = []
@@ -489,18 +478,17 @@ class NacksById(_Chunks):
 
 
 def _half(key: tuple[int, int], minor: bool) -> i64:
-    """One half of the key of an entry, cut to what a search compares."""
+    """Return one half of the key of an entry, cut to what a search compares."""
     return min(key[1] if minor else key[0], REACH_MAX)
 
 
 def _with_id(chunk: Chunk, place: i64, ms: int, seq: int) -> Nack | None:
-    """The entry at a place of a chunk, if it has this ID; the place may be behind the last."""
+    """Return the entry at a place, maybe behind the last, of a chunk, if it has this ID."""
     nack = chunk.slots[place] if place < len(chunk.slots) else None
     return nack if nack is not None and nack.seq == seq and nack.ms == ms else None
 
 
 def _without(chunks: list[Chunk], consumer: Holder) -> list[Chunk]:
-    """The entries of ``chunks`` that are not ``consumer``'s, in order."""
     kept: list[Chunk] = []
     last: list[Nack] = []
     for chunk in chunks:
@@ -520,9 +508,8 @@ def _without(chunks: list[Chunk], consumer: Holder) -> list[Chunk]:
 class NacksByTime(_Chunks):
     """Pending entries in the order in which they may be claimed.
 
-    Attributes:
-        shared: None, or the id() of chunks that a frozen group reads, too: such a chunk is replaced
-            by a copy before it changes.
+    ``shared`` is None, or has the id() of chunks that a frozen group reads, too: such a chunk is
+    replaced by a copy before it changes.
     """
 
     def __init__(self) -> None:
@@ -537,11 +524,11 @@ class NacksByTime(_Chunks):
         super().add(nack)
 
     def last_order_ms(self) -> i64:
-        """Return where the last entry stands by time; ``IN_ZONE`` without entries."""
+        """Return the place of the last entry by time; ``IN_ZONE`` without entries."""
         return self.chunks[-1].last().order_ms if self.chunks else IN_ZONE
 
     def delivered_by(self, latest_ms: int, most: int) -> list[Nack] | None:
-        """What was released or delivered at ``latest_ms`` or before; None for more than ``most``.
+        """Return all released or delivered at ``latest_ms`` or before; None for more than ``most``.
 
         Complexity: O(answer, and what was found deleted), up to ``most``.
         """
@@ -579,7 +566,7 @@ class NacksByTime(_Chunks):
         return None if len(found) > most else found
 
     def delivered_after(self, now_ms: i64, most: int) -> list[Nack]:
-        """The last ones by time that were delivered later than ``now_ms``, up to about ``most``.
+        """Return the last ones delivered later than ``now_ms``, up to about ``most``.
 
         Complexity: O(answer, and what was found deleted).
         """
@@ -617,7 +604,6 @@ class NacksByTime(_Chunks):
             self.add(nack)
 
     def _order_anew(self) -> None:
-        """Walk all entries and put those that have become ``GONE`` last."""
         chunks = self.chunks
         self.chunks = []
         self._reach = vec[i64]()
@@ -650,8 +636,8 @@ class NacksByTime(_Chunks):
 
 @trait
 class NackKeeper:
-    """A group reports to it changes of its pending entries."""
+    """Gets reports from a group of changes of its pending entries."""
 
     def keep(self, nack: Nack) -> None:
-        """A pending entry is about to change."""
+        """Keep a pending entry as it is, because it is about to change."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""How many entries a range of IDs holds, and where to cut it: from the sums over the blocks.
+"""The number of entries in a range of IDs, and where to cut it: from the sums over the blocks.
 
 An entry's rank is the number of live entries before it. The index finds the block of a rank in
 O(log n); inside of it only the IDs are decoded.
@@ -16,12 +16,7 @@ ID = tuple[int, int]
 
 
 class Share:
-    """A stretch of a stream: its first and last entry and how many there are from one to the other.
-
-    Attributes:
-        first, last: IDs of live entries, both included.
-        count: live entries.
-    """
+    """A stretch of a stream: ``count`` live entries from ``first`` to ``last``, both included."""
 
     def __init__(self, first: ID, last: ID, count: int) -> None:
         self.first: Final = first
@@ -30,10 +25,7 @@ class Share:
 
 
 def count_between(log: EntryLog, start: ID, end: ID) -> int:
-    """Return how many live entries lie from ``start`` to ``end``, both included.
-
-    Complexity: O(log n).
-    """
+    """Return how many live entries lie from ``start`` to ``end``, both included. O(log n)."""
     low, high = _ranks(log, start, end)
     return high - low
 
@@ -41,10 +33,7 @@ def count_between(log: EntryLog, start: ID, end: ID) -> int:
 def share_by_rows(log: EntryLog, start: ID, end: ID, rows: int, most: int) -> list[Share]:
     """Cut a range into shares of ``rows`` entries, of which the last may have fewer.
 
-    Args:
-        most: how many shares to return, the first ones; 0 is all.
-
-    Complexity: O(log n) for each share.
+    The first ``most`` shares are returned; 0 is all. Complexity: O(log n) for each share.
     """
     low, high = _ranks(log, start, end)
     finder = _Finder(log)
@@ -73,7 +62,6 @@ def share_evenly(log: EntryLog, start: ID, end: ID, parts: int) -> list[Share]:
 
 
 def _ranks(log: EntryLog, start: ID, end: ID) -> tuple[int, int]:
-    """The rank of the first entry of a range, and the rank after its last one."""
     if start > end or not log.length:
         return 0, 0
     low = log.count_before(start[0], start[1])
@@ -84,7 +72,7 @@ def _ranks(log: EntryLog, start: ID, end: ID) -> tuple[int, int]:
 
 
 def id_of_rank(log: EntryLog, rank: int) -> ID:
-    """The ID of the entry that has ``rank`` live entries before it. Complexity: O(log n)."""
+    """Return the ID of the entry with ``rank`` live entries before it. Complexity: O(log n)."""
     return _Finder(log).id_at(rank)
 
 
@@ -99,11 +87,11 @@ class _Finder:
         self._high = 0  # up to and without this one
 
     def share(self, low: int, high: int) -> Share:
-        """The share with the ranks from ``low`` up to and without ``high``."""
+        """Return the share with the ranks from ``low`` up to and without ``high``."""
         return Share(self.id_at(low), self.id_at(high - 1), high - low)
 
     def id_at(self, rank: int) -> ID:
-        """The ID of the entry with a rank."""
+        """Return the ID of the entry with a rank."""
         if not self._low <= rank < self._high:
             self._turn_to(rank)
         number = rank - self._low

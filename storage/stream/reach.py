@@ -18,7 +18,7 @@ _PLACES_MAX: Final = 2**22
 
 @mypyc_attr(acyclic=True)
 class Reach:
-    """How far each of some things in order reaches.
+    """The reach of each of some things in order.
 
     What is ordered by has two halves: IDs have milliseconds and a sequence number. ``_reach`` has
     the greater half, or ``REACH_MAX`` if that is less.
@@ -30,7 +30,7 @@ class Reach:
         self._seen: i64 = 0  # nothing is done with it: what is added to it has been looked at
 
     def _find(self, low: i64, major: int, minor: int) -> i64:
-        """The first number from ``low`` on that reaches up to (major, minor) or beyond.
+        """Return the first number from ``low`` on that reaches up to (major, minor) or beyond.
 
         If it is behind them all, that is found at once. Else what was found the last time is looked
         at first, and what is beside it. Then comes the place where it would be if all reached
@@ -72,10 +72,9 @@ class Reach:
         return low
 
     def find_all(self, majors: vec[i64]) -> vec[i64]:
-        """For each of ``majors``, the number of what reaches up to it; the last if none does.
+        """Return for each of ``majors`` the number of what reaches up to it; the last if none does.
 
-        It is made for many things. All guesses are looked at before any search begins, so that
-        memory is waited for once.
+        All guesses are looked at before any search begins, so that memory is waited for once.
         """
         reach = self._reach
         last: i64 = len(reach) - 1
@@ -101,18 +100,15 @@ class Reach:
     # What the things say of themselves: a method that each kind of them has to have.
 
     def _ends_before(self, number: i64, major: int, minor: int) -> bool:
-        """Whether all of one, whose greater half is ``major``, comes before (major, minor)."""
+        """Return whether one, with ``major`` as its greater half, ends before (major, minor)."""
         raise NotImplementedError
 
 
 def evenly(low: i64, high: i64, first: i64, last: i64, wanted: i64) -> i64:
     """Return where ``wanted`` stands if all from ``first`` to ``last`` have equal distances.
 
-    Args:
-        low, high: where ``first`` and ``last`` stand.
-
-    Returns: what reaches up to it, where it is between two of them; the middle when it is not
-        between ``first`` and ``last``.
+    ``first`` and ``last`` stand at ``low`` and ``high``. Between two places it is what reaches up
+    to it; the middle when it is not between ``first`` and ``last``.
     """
     if first < wanted < last and last - first < _SPAN_MAX and high - low < _PLACES_MAX:
         return high - (last - wanted) * (high - low) // (last - first)

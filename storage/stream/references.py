@@ -21,7 +21,7 @@ REFERENCED: Final = 2
 
 
 def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
-    """Whether a group still needs the entry: it was not offered it yet, or has it pending."""
+    """Return whether a group still needs the entry: not offered yet, or pending."""
     place = (ms, seq)
     for group in stream.groups.values():
         if group.places is not None:
@@ -34,7 +34,7 @@ def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
 
 
 def drop_references(stream: Stream, ms: int, seq: int) -> bool:
-    """Take the entry out of every group's pending entries; whether it was in any."""
+    """Take the entry out of every group's pending entries; return whether it was in any."""
     dropped = False
     for group in stream.groups.values():
         if group.ack(ms, seq):
@@ -43,12 +43,10 @@ def drop_references(stream: Stream, ms: int, seq: int) -> bool:
 
 
 def drop_left_behind(stream: Stream) -> bool:
-    """Take what is pending before the first entry out of the groups that limit what is pending.
+    """Take what is pending before the first entry out of the groups that limit it; True if any was.
 
     Its entries were deleted before those that are trimmed now. In Redis they stay pending, and so
     do they in other groups. In these groups they would hold back new entries.
-
-    Returns: whether there was any.
     """
     dropped = False
     first_ms, first_seq = stream.first_id() if stream.length else (ID_MAX, ID_MAX)
@@ -92,11 +90,9 @@ def delete(stream: Stream, ms: int, seq: int, mode: int) -> int:
 
 
 class Trim:
-    """How far to trim: to a length, or below an ID.
+    """A goal of trimming: to a length, ``most``, or, where that is -1, below an ID.
 
     Attributes:
-        most: the length, or -1 where ``below`` counts.
-        below: the ID.
         limit: remove no more than this many, whole nodes counted; 0 is no limit.
         to_the_end: look at every entry as long as the stream is too long; otherwise at no node
             after the first that need not go whole, as Redis does.
@@ -122,7 +118,7 @@ class Trim:
 
 
 def trim(stream: Stream, how: Trim, mode: int) -> int:
-    """Remove the oldest entries in mode ``DELREF`` or ``ACKED``; the number removed.
+    """Remove the oldest entries in mode ``DELREF`` or ``ACKED``; return the number removed.
 
     Complexity: O(entries looked at, times groups, times log n).
     """

@@ -10,12 +10,12 @@ ID_MAX: Final = 2**64 - 1  # of either half
 
 
 def is_below(ms: int, seq: int, other_ms: int, other_seq: int) -> bool:
-    """Whether (ms, seq) comes before the other ID; compiled, far cheaper than with tuples."""
+    """Return whether (ms, seq) is below the other ID; compiled, far cheaper than with tuples."""
     return ms < other_ms or (ms == other_ms and seq < other_seq)
 
 
 def following(ms: int, seq: int) -> tuple[int, int]:
-    """The ID that comes next; the greatest there is has none."""
+    """Return the ID that comes next; the greatest there is has none."""
     return (ms, seq + 1) if seq != ID_MAX else (ms + 1, 0)
 
 
@@ -47,7 +47,7 @@ class Run:
         self._near: i64 = 0  # what ``position`` found last
 
     def row(self, number: int) -> list[bytes]:
-        """The fields and values of entry ``number`` in a row; not to be changed."""
+        """Return the fields and values of entry ``number`` in a row; not to be changed."""
         names = self.names
         if names is None:
             return self.rows[number]
@@ -62,13 +62,13 @@ class Run:
         return row
 
     def mix(self) -> None:
-        """Give each entry a row of its own: an entry with other names is about to come."""
+        """Give each entry a row of its own, because an entry with other names is about to come."""
         self.rows = [self.row(number) for number in range(len(self.ms))]
         self.names = None
         self.flat = []
 
     def copy(self) -> Run:
-        """An equal run; rows are shared, because they never change."""
+        """Return an equal run; rows are shared, because they never change."""
         twin = Run(self.names)
         twin.ms = self.ms.copy()
         twin.seq = self.seq.copy()
@@ -78,7 +78,7 @@ class Run:
         return twin
 
     def position(self, ms: int, seq: int) -> int:
-        """The number of the first entry whose ID is not below (ms, seq).
+        """Return the number of the first entry whose ID is not below (ms, seq).
 
         A reader in order asks for the entry after the last one, so that is looked at first.
         """
@@ -104,8 +104,6 @@ class Run:
 
 
 class _Shared:
-    """The field names that were asked for last."""
-
     def __init__(self) -> None:
         self.names = NO_NAMES
 
@@ -114,7 +112,7 @@ _shared: Final = _Shared()
 
 
 def names_of(words: list[bytes], at: int) -> list[bytes]:
-    """The field names of the entry ``words[at:]``, not to be changed.
+    """Return the field names of the entry ``words[at:]``, not to be changed.
 
     Streams whose entries have the same names share one list. So it is in the caches when the next
     of them gets an entry.

@@ -14,28 +14,24 @@ _DIGEST_PAGE: Final = 1000  # entries looked at together
 
 
 class Stream(Contents):
-    """One stream.
-
-    Args:
-        idmp_duration_s, idmp_maxsize: the limits of its IDMP map.
-    """
+    """One stream; the arguments are the limits of its IDMP map."""
 
     def type_name(self) -> bytes:
         return STREAM
 
     def encoding(self, key: bytes) -> bytes:
-        """There is one representation, which has the name of the type."""
+        """Return the name of the type, because there is one representation."""
         return STREAM
 
     def size(self) -> int:
         return self.length
 
     def is_empty(self) -> bool:
-        """One without entries keeps its last ID and its groups."""
+        """Return False: a stream without entries keeps its last ID and its groups."""
         return False
 
     def used_bytes(self, samples: int) -> int:
-        """About how much memory it takes; nothing has to be sampled."""
+        """Return about how many bytes it takes; nothing has to be sampled."""
         total = 200 + self.blocks_bytes()
         for group in self.groups.values():
             total += group.used_bytes()
@@ -44,14 +40,14 @@ class Stream(Contents):
         return total
 
     def effort(self) -> int:
-        """Blocks, groups and producers, and one more, because what expires has to be forgotten."""
+        """Return the blocks, groups and producers, and one more to forget what expires."""
         producers = 0 if self.idmp is None else len(self.idmp.producers)
         return 1 + len(self.index.blocks) + len(self.groups) + producers
 
     def free_some(self, most: int) -> bool:
         """Free up to ``most`` blocks, or as much of what groups and IDMP hold.
 
-        A stream that is being written out is left to whoever thaws it.
+        A stream that is being written out is freed by the next to thaw it.
         """
         if self.frozen is not None:
             self.frozen.abandon()
@@ -67,7 +63,7 @@ class Stream(Contents):
         return not blocks
 
     def copy(self) -> Stream:
-        """An equal stream that shares the sealed payloads. Complexity: O(blocks + pending)."""
+        """Return an equal stream that shares the sealed payloads. O(blocks + pending)."""
         twin = Stream(self.idmp_duration_s, self.idmp_maxsize)
         twin.copy_entries(self)
         twin.groups = {name: group.copy() for name, group in self.groups.items()}
@@ -80,7 +76,7 @@ class Stream(Contents):
         return FrozenStream(self)
 
     def add_to(self, digest: Digest) -> None:
-        """Its type and entries; groups are not looked at, as in Redis."""
+        """Add its type and entries; groups are not looked at, as in Redis."""
         digest.mix_type(_DIGEST_NUMBER)
         start = (0, 0)
         alike = 0  # entries that were added and have this ID: several lanes may have one

@@ -36,7 +36,7 @@ _SET: Final = b"\xff" * _ALIKE_BYTES
 
 
 def piece(data: bytes | bytearray, start: int, end: int) -> bytes:
-    """A part of a string, in one copy at most."""
+    """Return a part of a string, in one copy at most."""
     if isinstance(data, bytes):
         return data[start:end]
     if not start and end == len(data):
@@ -48,7 +48,7 @@ def piece(data: bytes | bytearray, start: int, end: int) -> bytes:
 
 
 def get_bit(data: bytes | bytearray, offset: i64) -> int:
-    """The bit at an offset; 0 behind the end."""
+    """Return the bit at an offset; 0 behind the end."""
     place = offset >> 3
     if place >= len(data):
         return 0
@@ -62,7 +62,7 @@ def get_bit(data: bytes | bytearray, offset: i64) -> int:
 
 
 def set_bit(data: bytearray, offset: i64, bit: int) -> int:
-    """Set the bit at an offset, which is there; what it was."""
+    """Set the bit at an offset, which is there; return what it was."""
     place = offset >> 3
     byte: i64 = data[place]
     mask: i64 = 0x80
@@ -91,7 +91,7 @@ def count_bits(data: bytes | bytearray, start: int, end: int) -> int:
 
 
 def count_bit_range(data: bytes | bytearray, first: int, last: int) -> int:
-    """How many bits are set from bit ``first`` to bit ``last``, which are there and included."""
+    """Return how many bits are set from bit ``first`` to ``last``, both there and included."""
     start = first >> 3
     end = (last >> 3) + 1
     total = count_bits(data, start, end)
@@ -195,7 +195,7 @@ _COMPILED: Final = not isinstance(_count, FunctionType)
 
 
 def find_bit(data: bytes | bytearray, bit: int, first: int, last: int) -> int:
-    """The first bit that is ``bit``, from ``first`` to ``last``, which are there; -1 for none."""
+    """Return the first bit, from ``first`` to ``last``, that is ``bit``; -1 for none."""
     start = first >> 3
     end = (last >> 3) + 1
     passed = 0 if bit else 0xFF  # a byte that has none
@@ -213,13 +213,12 @@ def find_bit(data: bytes | bytearray, bit: int, first: int, last: int) -> int:
 
 
 def _without_front(byte: int, count: int, passed: int) -> int:
-    """A byte whose first ``count`` bits are as in one that is passed over."""
+    """Return a byte whose first ``count`` bits are as in one that is passed over."""
     kept = 0xFF >> count
     return (byte & kept) | (passed & ~kept)
 
 
 def _first_other(data: bytes | bytearray, at: int, end: int, passed: int) -> int:
-    """Return where the first byte stands that is not ``passed``; ``end`` for none."""
     alike = _SET if passed else _CLEAR
     while at + _ALIKE_BYTES <= end and data[at : at + _ALIKE_BYTES] == alike:
         at += _ALIKE_BYTES
@@ -252,7 +251,7 @@ def combine(operation: int, left: bytes, right: bytes) -> bytes:
 
 
 def complement(data: bytes) -> bytes:
-    """The string with every bit turned."""
+    """Return the string with every bit turned."""
     return combine(XOR, data, b"\xff" * len(data))
 
 
@@ -305,7 +304,7 @@ def _combine_plainly(operation: int, left: bytes, right: bytes) -> bytes:
 
 
 def read_field(data: bytes | bytearray, offset: int, width: int) -> int:
-    """``width`` bits from bit ``offset`` on, without a sign; there are zeros behind the end."""
+    """Return ``width`` bits from bit ``offset`` on, unsigned; behind the end are zeros."""
     start = offset >> 3
     end = (offset + width + 7) >> 3
     value = int.from_bytes(data[start:end], "big") << 8 * (end - max(start, min(end, len(data))))

@@ -60,7 +60,7 @@ _ABOVE: Final = 1 << 64 - INDEX_BITS  # a bit above those that are left
 
 
 def place_of(element: bytes) -> i64:
-    """A register, and in the bits above ``INDEX_BITS`` the count that an element brings there."""
+    """Return a register, and above its ``INDEX_BITS`` the count that an element brings there."""
     if _COMPILED:
         hashed = _hash(element)
         rest = hashed >> INDEX_BITS | _ABOVE
@@ -77,7 +77,7 @@ def place_of(element: bytes) -> i64:
 
 
 def _hash(data: bytes) -> i64:
-    """The hash as a signed number; only compiled code can do this."""
+    """Return the hash as a signed number; only compiled code can do this."""
     factor: i64 = _SIGNED_FACTOR
     size: i64 = len(data)
     seed: i64 = _SEED
@@ -103,7 +103,6 @@ def _hash(data: bytes) -> i64:
 
 
 def _hash_plainly(data: bytes) -> int:
-    """The hash as an unsigned number."""
     whole = len(data) & -8
     mixed = _SEED ^ (len(data) * _FACTOR & _ALL)
     for at in range(0, whole, 8):
@@ -164,7 +163,7 @@ def raise_by_dense(highest: vec[i64], data: bytes) -> None:
 
 
 def packed(registers: vec[i64], header: bytes) -> bytearray:
-    """A dense string of these registers."""
+    """Return a dense string of these registers."""
     writer = BytesWriter()
     writer.write(header)
     index: i64 = 0
@@ -199,13 +198,10 @@ TOO_LARGE: Final = 2  # for the sparse form
 
 
 class Sparse:
-    """A sparse string that is written to; each change makes a new string of it.
+    """A sparse string, in ``data``, that is written to; each change makes a new string of it.
 
     A register is looked for from two runs before the last one that was looked for, if it stands
     behind that. The runs up to there have not changed since.
-
-    Attributes:
-        data: the string.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -224,12 +220,9 @@ class Sparse:
         self._count: i64 = 0
 
     def raise_register(self, index: int, count: int, most: int) -> int:
-        """Raise a register to ``count``: ``UNCHANGED``, ``RAISED`` or ``TOO_LARGE``.
+        """Raise a register; the string may grow to ``most`` bytes. Raises: Corrupted.
 
-        Args:
-            most: how many bytes the string may have when it grows.
-
-        Raises: Corrupted.
+        Returns: ``UNCHANGED``, ``RAISED`` or ``TOO_LARGE``.
         """
         if count > HIGHEST_SPARSE:
             return TOO_LARGE
@@ -253,7 +246,7 @@ class Sparse:
         return RAISED
 
     def _find(self, index: i64) -> None:
-        """Find the run that holds a register; raises Corrupted where there is none."""
+        """Find the run that holds a register. Raises: Corrupted where there is none."""
         data = self.data
         end: i64 = len(data)
         if index <= self._last:
@@ -302,7 +295,6 @@ def _values(count: int, length: int) -> bytes:
 
 
 def _alike(count: int, length: int) -> bytes:
-    """A run of any length, maybe none."""
     if not length:
         return b""
     if count:
@@ -313,7 +305,6 @@ def _alike(count: int, length: int) -> bytes:
 
 
 def _joined(data: bytes, at: int) -> bytes:
-    """Join runs of the same value, from the one at ``at`` on."""
     for _ in range(_JOINED_RUNS):
         if at >= len(data):
             break
@@ -331,10 +322,7 @@ def _joined(data: bytes, at: int) -> bytes:
 
 
 def raise_by_sparse(highest: vec[i64], data: bytes) -> None:
-    """Raise registers to those of a sparse string where these are higher.
-
-    Raises: Corrupted; some may have been raised then.
-    """
+    """Raise registers to those of a sparse string. Raises: Corrupted; some may be raised then."""
     at: i64 = HEADER
     end: i64 = len(data)
     index: i64 = 0
@@ -365,7 +353,7 @@ def raise_by_sparse(highest: vec[i64], data: bytes) -> None:
 
 
 def described(data: bytes) -> bytes:
-    """The runs of a sparse string as PFDEBUG DECODE shows them."""
+    """Return the runs of a sparse string as PFDEBUG DECODE shows them."""
     words: list[bytes] = []
     at = HEADER
     while at < len(data):
@@ -388,7 +376,7 @@ _COUNTS: Final = 64
 
 
 def estimate(registers: vec[i64]) -> int:
-    """The number of elements; the least 64-bit number where registers are all at their highest."""
+    """Return the number of elements; -2**63 where all registers are at their highest."""
     return from_histogram(_histogram(registers))
 
 
@@ -404,7 +392,7 @@ def _histogram(registers: vec[i64]) -> vec[i64]:
 
 
 def from_histogram(found: vec[i64]) -> int:
-    """As ``estimate``, from how many registers hold each count."""
+    """Return the estimate from how many registers hold each count."""
     total = float(REGISTERS)
     mean = total * _tau((total - int(found[LONGEST_RUN])) / total)
     for count in range(LONGEST_RUN - 1, 0, -1):
@@ -470,28 +458,25 @@ def is_dense(sketch: bytes | bytearray) -> bool:
 
 
 def known_estimate(sketch: bytearray) -> int | None:
-    """The estimate that it holds, or None where that is old."""
+    """Return the estimate that it holds, or None where that is old."""
     number = read_i64_le(bytes(sketch[ESTIMATE:HEADER]), 0)
     return None if number < 0 else int(number)
 
 
 def keep_estimate(sketch: bytearray, number: int) -> None:
-    """Let it hold its estimate."""
+    """Store the estimate."""
     sketch[ESTIMATE:HEADER] = (number & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
 
 
 def forget_estimate(sketch: bytearray) -> None:
-    """Let the estimate be old, because a register has changed."""
+    """Mark the estimate as old, because a register has changed."""
     sketch[_AGE] |= _OLD
 
 
 def add(sketch: bytearray, words: list[bytes], first: int, most: int) -> int:
-    """Add the elements ``words[first:]``; how many of them have raised a register.
+    """Add the elements ``words[first:]``; return how many of them have raised a register.
 
-    Args:
-        most: how many bytes the sparse form may have.
-
-    Raises: Corrupted; nothing is added then.
+    The sparse form may have ``most`` bytes. Raises: Corrupted; nothing is added then.
     """
     raised = 0
     at = first
@@ -517,7 +502,7 @@ def add(sketch: bytearray, words: list[bytes], first: int, most: int) -> int:
 
 
 def add_to_dense(sketch: bytearray, words: list[bytes], first: int) -> int:
-    """As ``add``, where it has the dense form, which it keeps for ever."""
+    """Add as ``add`` to one in the dense form, which it keeps for ever."""
     raised = 0
     for at in range(first, len(words)):
         place = place_of(words[at])
@@ -528,26 +513,21 @@ def add_to_dense(sketch: bytearray, words: list[bytes], first: int) -> int:
 
 
 def made_dense(sketch: bytes) -> bytearray:
-    """A sparse one in the dense form; raises Corrupted."""
+    """Return a sparse one in the dense form. Raises: Corrupted."""
     union = Union()
     union.take(sketch)
     return packed(union.registers, _DENSE_HEAD + sketch[_FORM + 1 : HEADER])
 
 
 class Union:
-    """The registers of what has seen all that some have seen.
-
-    Attributes:
-        registers: the highest count of each register.
-        dense: one of them was dense.
-    """
+    """The union of sketches: ``registers`` has the highest counts; one of them was ``dense``."""
 
     def __init__(self) -> None:
         self.registers = _ZEROS[0:REGISTERS]
         self.dense = False
 
     def take(self, sketch: bytes) -> None:
-        """Take one more; raises Corrupted."""
+        """Take one more sketch. Raises: Corrupted."""
         if is_dense(sketch):
             self.dense = True
             raise_by_dense(self.registers, sketch)
@@ -555,7 +535,7 @@ class Union:
             raise_by_sparse(self.registers, sketch)
 
     def see(self, elements: list[bytes]) -> None:
-        """Take what a sketch would be that has seen these elements."""
+        """Take the sketch that would have seen these elements."""
         registers = self.registers
         for element in elements:
             place = place_of(element)

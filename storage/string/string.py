@@ -1,4 +1,4 @@
-"""A string, and how a keyspace holds one.
+"""A string, and the objects that hold one in a keyspace.
 
 It is plain ``bytes``, or ``int`` where it spells a 64-bit integer canonically, or a ``bytearray``
 once APPEND or SETRANGE has written into it. Appending to that costs the bytes appended, not the
@@ -21,7 +21,7 @@ _INT_BYTES: Final = 32
 
 
 def string_bytes(value: object) -> bytes | None:
-    """The bytes of a string value; None for a value of another type."""
+    """Return the bytes of a string value; None for a value of another type."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, int):
@@ -30,18 +30,14 @@ def string_bytes(value: object) -> bytes | None:
 
 
 def string_length(value: object) -> int:
-    """The number of bytes of a string value; -1 for a value of another type."""
+    """Return the number of bytes of a string value; -1 for a value of another type."""
     if isinstance(value, (bytes, bytearray)):
         return len(value)
     return len(b"%d" % value) if isinstance(value, int) else -1
 
 
 class String(Value):
-    """The face of a string, made where one is asked for.
-
-    Args:
-        value: the string as a keyspace holds it.
-    """
+    """The face of a string as a keyspace holds it, made where one is asked for."""
 
     def __init__(self, value: object) -> None:
         self._value: Final = value
@@ -61,7 +57,7 @@ class String(Value):
         return string_length(self._value)
 
     def is_empty(self) -> bool:
-        """An empty string is a value."""
+        """Return False: an empty string is a value."""
         return False
 
     def used_bytes(self, samples: int) -> int:
@@ -70,7 +66,7 @@ class String(Value):
         return _BYTES_HEADER + string_length(self._value)
 
     def copy(self) -> object:
-        """The same object, unless it is one that is written into."""
+        """Return the same object, unless it is one that is written into."""
         value = self._value
         return bytearray(value) if isinstance(value, bytearray) else value
 
@@ -89,4 +85,4 @@ class String(Value):
         digest.mix(string_bytes(self._value) or b"")
 
     def attach(self, expiring: Expiring) -> None:
-        """Nothing of it expires by itself."""
+        """Do nothing: no part of it expires by itself."""

@@ -41,7 +41,7 @@ def common_length(first: bytes, second: bytes) -> int:
 
 
 def common_matches(first: bytes, second: bytes) -> list[Match]:
-    """The longest common subsequence: the matches that it consists of, the last one first."""
+    """Return the matches of the longest common subsequence, the last one first."""
     rows = _Rows(first, second, True)
     matches: list[Match] = []
     last: Match | None = None
@@ -67,19 +67,12 @@ def common_matches(first: bytes, second: bytes) -> list[Match]:
 
 
 def text_of(first: bytes, matches: list[Match]) -> bytes:
-    """The bytes of a subsequence that ``common_matches`` found."""
+    """Return the bytes of a subsequence that ``common_matches`` found."""
     return b"".join([first[match.first_start : match.first_end + 1] for match in reversed(matches)])
 
 
 class _Rows:
-    """The rows of the table of two strings.
-
-    Args:
-        keep: they are to be walked.
-
-    Attributes:
-        length: the last number of the last row.
-    """
+    """The rows of the table, kept to be walked if ``keep``; ``length`` is its last number."""
 
     def __init__(self, first: bytes, second: bytes, keep: bool) -> None:
         self._of_first: Final = len(first) <= len(second)
@@ -102,7 +95,7 @@ class _Rows:
         self._step: i64 = 0
 
     def leaves_out_second(self, i: i64, j: i64) -> bool:
-        """Whether L(i - 1, j) is not above L(i, j - 1), where the last bytes of both differ."""
+        """Return whether L(i - 1, j) is not above L(i, j - 1), where both last bytes differ."""
         if self._of_first:
             return not _bit(self._rows[i], j - 1)
         if _bit(self._rows[j], i - 1):
@@ -110,7 +103,7 @@ class _Rows:
         return self._step_to(i, j) == 0
 
     def _step_to(self, i: i64, j: i64) -> i64:
-        """L(i, j) - L(i, j - 1), where rows are of the second string."""
+        """Return L(i, j) - L(i, j - 1), where rows are of the second string."""
         row = self._rows[j]
         before = self._rows[j - 1]
         if self._counted_row != j:
@@ -124,7 +117,7 @@ class _Rows:
 
 
 def _places(short: bytes, long: bytes) -> dict[int, int]:
-    """For each byte of the short string where it stands in the long one, as bits."""
+    """Return for each byte of the short string its places in the long one, as bits."""
     turned = long[::-1]
     found: dict[int, int] = {}
     for byte in set(short):
