@@ -487,7 +487,7 @@ class AofDirectory:
         self.delete_history()
 
     def holds_no_data(self) -> bool:
-        """Return whether no data has been written here. Raises PersistenceError; a file is missing."""
+        """Return whether no data is here. Raises PersistenceError if a file is missing."""
         return self.manifest.base is None and not self.size_of(self.manifest.incrs)
 
     def adopt_snapshot(self, path: bytes, is_rdb: bool) -> None:

@@ -260,7 +260,7 @@ _SHORT_TEXT: Final = 3
 
 
 class ArrayHead:
-    """The ``count`` of elements that follow, not 0, and ``inserted_at``: where the last one went."""
+    """``count``: how many elements follow, not 0; ``inserted_at``: where the last was inserted."""
 
     def __init__(self, source: RdbSource) -> None:
         self.count: Final = source.many(3)

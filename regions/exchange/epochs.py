@@ -112,7 +112,7 @@ def safe_generation(region: Region) -> int:
 
 
 def note_caught(server: Server) -> None:
-    """Record that this region has caught up, so no later start asks; the caller ends the command."""
+    """Record that this region has caught up, so no start asks again. The caller ends the command"""
     region = region_of(server)
     region.caught = region.nonce
     server.changes.record(0, [AA, _CAUGHT, region.nonce])

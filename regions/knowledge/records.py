@@ -1,4 +1,4 @@
-"""Which records are effects: those that are numbered, and that other regions get.
+"""The records that are effects: they are numbered, and other regions get them.
 
 Each kind says since which version of the exchange it exists. A kind that changes gets another name.
 So regions are upgraded one by one: one of a later kind is made once all of them know it.
@@ -35,7 +35,7 @@ EFFECTS: Final[dict[bytes, int]] = {
 
 
 def newest_version() -> int:
-    """The version of the exchange that this server speaks."""
+    """Return the version of the exchange that this server speaks."""
     return max(EFFECTS.values())
 
 

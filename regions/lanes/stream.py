@@ -293,7 +293,7 @@ class RegionalStream(Lanes, Replicated):
         return removed
 
     def cover(self, vector: LaneVector) -> list[Freeable]:
-        """As ``trim_to``, for a deleted or expired key; see ``add_removal``. Return what to free."""
+        """As ``trim_to``, of a deleted or expired key; see ``add_removal``. Return what to free."""
         freed: list[Freeable] = []
         for name in vector:
             old = self.lane(name).cover(vector[name])
