@@ -80,7 +80,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def write_pieces(fd: int, pieces: list[bytes]) -> int:
-    """Write everything in order, without joining it. Return the bytes. Raises as ``write_all``."""
+    """Write everything in order, unjoined. Return how many bytes. Raises as ``write_all``."""
     total = 0
     for start in range(0, len(pieces), PIECES_AT_ONCE):
         some = pieces[start : start + PIECES_AT_ONCE]

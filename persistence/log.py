@@ -52,7 +52,7 @@ def noted_place(notes: dict[bytes, bytes]) -> StreamPlace | None:
 
 
 class Written:
-    """How far the records of one client reach, so that it need not wait for those of others.
+    """The ends of one client's records, so that it need not wait for those of others.
 
     ``file_end`` is in the append-only file, see ``AppendOnlyFile.end``; ``stream_end`` is in the
     stream for replicas.

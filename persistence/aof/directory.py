@@ -135,7 +135,7 @@ class AofDirectory:
         self.manifest = Manifest()
         self._parent: Final = os.path.abspath(parent)
         self._lock_fd = -1
-        self._taken_over = False  # what the folder holds is not what is in memory
+        self._taken_over = False  # the folder's data is not the data in memory
         self._sizes: dict[bytes, int] = {}  # of files that stay as they are
 
     @property
@@ -358,7 +358,7 @@ class AofDirectory:
         log = self.log
         if log is None:
             return AppendOnlyFile(path, 0, 0)
-        log.clear()  # what is in the folder belongs to another time
+        log.clear()  # the files in the folder are of another time
         return log.begin_file(path, 0, 0)
 
     def sync(self) -> None:
@@ -384,7 +384,10 @@ class AofDirectory:
         return path
 
     def _next_incr(self, manifest: Manifest) -> bytes:
-        """Name one more incr file in ``manifest``; skip numbers that a crash left to data."""
+        """Name one more incr file in ``manifest`` and return its path.
+
+        A number whose file holds data is skipped: a crash came before its manifest.
+        """
         while True:
             path = self.file_path(manifest.add_incr(self.prefix))
             if not os.path.exists(path) or not os.path.getsize(path):
@@ -494,7 +497,7 @@ class AofDirectory:
         """Make a snapshot the base of a folder that holds no data yet; the file itself stays.
 
         The manifest comes first, so that a crash in between leaves no data without one. Raises
-        PersistenceError if the snapshot, in Redis's form or not, cannot be copied into the folder.
+        PersistenceError if the snapshot, with ``is_rdb`` one of Redis's, cannot be copied there.
         """
         from shutil import copyfile  # late: compression libraries come with it
 

@@ -69,7 +69,7 @@ class AppendOnlyFile(Log):
         self._out = BytesWriter()  # records of whole commands, and of a transaction so far
         self._parts: list[bytes] = []  # records of whole commands, in front of those
         self._parts_bytes = 0
-        self._taken = b""  # what is being written, or could not be
+        self._taken = b""  # bytes being written, or not written so far
         self._taken_parts: list[bytes] = []  # the same, in front of that; whole records together
         self._taken_bytes = 0  # of the parts
         self._passed: i64 = 0  # how much has left ``_out``, or stands in front of it
@@ -183,10 +183,9 @@ class AppendOnlyFile(Log):
         return data
 
     def put_aside(self) -> bool:
-        """Put aside the records of the command under way until ``put_back``, so that the rest is
-        whole.
+        """Put the records of the command under way aside until ``put_back``.
 
-        Returns: whether that can be done.
+        Then the rest is whole. Returns: whether that can be done.
         """
         if self._first is not None:
             self._aside = (self._first_db, self._first)

@@ -163,7 +163,7 @@ class Form(RdbValues):
         """Write a frozen value in that type. Return the rest of the work if it is much."""
         raise NotImplementedError
 
-    # What tools report
+    # Figures for tools
 
     @abstractmethod
     def part_names(self) -> list[str]:

@@ -31,7 +31,7 @@ from headrace.storage.packed.strings import count, is_sound, next_at, pack, unpa
 
 _RDB_AT_ONCE: Final = 1024
 _RDB_NODES_AT_ONCE: Final = 16
-_TOGETHER_ELEMENTS: Final = 1 << 15  # more than any node has, so that they show what it becomes
+_TOGETHER_ELEMENTS: Final = 1 << 15  # more than any node has, so that they decide its form
 _TOGETHER_BYTES: Final = 1 << 17
 
 

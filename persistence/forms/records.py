@@ -121,7 +121,7 @@ class Records:
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
-# What may be raised on the way through bytes that no encoder made.
+# Errors that may be raised on the way through bytes that no encoder made.
 UNDECODABLE: Final = (
     MsgspecError,
     struct.error,

@@ -101,7 +101,7 @@ SMALL: Final = 28
 LARGE: Final = 29
 BUCKETS: Final = 30
 
-_ROW: Final = 3  # numbers for a small one: lengths of the key and of what it is, and the deadline
+_ROW: Final = 3  # numbers for a small one: lengths of the key and of the value, and the deadline
 _NUMBERS: Final = 2 + TABLE_NUMBERS  # of a large one
 _MEMBERS_AT_ONCE: Final = 64  # in an SADD
 

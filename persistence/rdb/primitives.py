@@ -90,7 +90,7 @@ _LZF: Final = 3
 _LENGTH_32: Final = 0x80
 _LENGTH_64: Final = 0x81
 _COMPRESSED: Final = 0xC3
-_LONG: Final = (_LENGTH_32, _LENGTH_64, _COMPRESSED)  # what a long string begins with
+_LONG: Final = (_LENGTH_32, _LENGTH_64, _COMPRESSED)  # first bytes of a long string
 
 
 class RdbSource:

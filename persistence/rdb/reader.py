@@ -190,7 +190,7 @@ class RdbReader:
         self._expire_ms: int = NO_EXPIRY
         self._key = b""
         self._parts: Iterator[object] | None = None  # of the value that is being read
-        self._known: RdbValues | None = None  # what reads it
+        self._known: RdbValues | None = None  # its reader
         self._value: object = None  # it has been read, but notes on it may follow
         self.key_offset = 0
         try:

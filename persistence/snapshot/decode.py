@@ -165,7 +165,7 @@ class Decoder(RecordDecoder):
             return
         count = len(self._databases)
         if self._whose is not None and self.region is None:
-            count = 1  # what was no region's has no tombstones
+            count = 1  # the snapshot of a single server has no tombstones
             if index >= count:
                 raise Unfit(
                     f"it holds keys of database {index}, and a region has database 0 alone: move "

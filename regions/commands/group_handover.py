@@ -9,9 +9,9 @@ The region that moves it makes these effects, in one transaction:
 
 The last one comes once for some thousands of pending entries. The first of the creates is the one
 that all of it hangs on. Only the region that it names takes what AA HAND gives, and only while that
-create lives: a group that was made anew is another one. The giver no longer has it. A region that
-has read for a group, and finds that it is read elsewhere now, gives its state to the region that is
-named then.
+create lives: a group that was made anew is another one. The maker of AA HAND has given its state
+away. A region that has read for a group, and finds that it is read elsewhere now, gives its state
+to the region that is named then.
 
 Of concurrent moves one stands, as of settings. A region that does not know of a move yet goes on.
 """
@@ -181,7 +181,7 @@ def hand_on(server: Server, key: bytes, stream: RegionalStream, group: Group) ->
 
 
 def note_elsewhere(server: Server, key: bytes, stream: RegionalStream, group: Group) -> None:
-    """Publish the state here of a group, if it is read elsewhere."""
+    """Have the state here of a group given away soon, if the group is read elsewhere."""
     if places_of(group).elsewhere(stream) > HERE and has_read(group):
         region_of(server).unpublished[key, group.name] = None
         server.host.publish_soon()
@@ -285,8 +285,7 @@ def _count(text: bytes) -> int:
 
 @effect(b"HAND")
 def apply_hand(found: Effect) -> None:
-    """Apply ``AA HAND key group region creates ...``: a region gives its state of a group to
-    another.
+    """Apply ``AA HAND key group region creates ...``: a region gives its state of a group away.
 
     The creates stand in it, because one that a third region has made may still have to arrive.
     """
@@ -317,7 +316,7 @@ def apply_hand(found: Effect) -> None:
 def _take(found: Effect, stream: RegionalStream, group: Group, hand: _Hand) -> None:
     key = found.words[2]
     if hand.reached is not None:
-        if not found.replaying:  # what only this region knows is not to be given again
+        if not found.replaying:  # knowledge of this region alone is not given again
             intervals = all_acknowledged(stream, group)
             if intervals and may_write(found.server):
                 found.following.append(acknowledgement(key, group, intervals))

@@ -57,8 +57,7 @@ def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
 def _unpacked(server: Server, key: bytes) -> RegionalStream | None:
     """Return a stream from the tombstones, which can be changed there from now on.
 
-    A group of an expired stream may live that the expiry had not seen. Then the stream is there
-    again.
+    A group of an expired stream may live that the expiry had not seen: then it is there again.
     """
     if server.changes.expired:  # until that is reported, it lies nowhere
         server.changes.report_expired()
@@ -121,10 +120,7 @@ def settle_and_report(
 
 
 def note_outlived(server: Server, key: bytes, stream: RegionalStream) -> None:
-    """Check whether lanes may end, after entries have gone or a lane has begun.
-
-    See ``tombstones``.
-    """
+    """Check whether lanes may end (``tombstones``): entries have gone, or a lane has begun."""
     if len(stream.lanes) > 1 and stream.outlived():
         region = region_of(server)
         region.garbage[key] = None

@@ -169,7 +169,7 @@ class RegionalStreams(SharedStreams):
             if call.server.config.aa_stable_ids:
                 raise CommandError(errors.ID_BELOW_PROMISE)
             return True
-        # What is below the present may be promised at any moment, perhaps before the next such ID.
+        # IDs below the present may be promised at any moment, perhaps before the next such ID.
         return ms <= max(region.promise_ms, call.now_ms - 1)
 
     def added(

@@ -68,7 +68,7 @@ class ConsistencyChecks:
         return []
 
     def heard(self, peer: int, known: Numbers, check: Check) -> None:
-        """Compare the fingerprint of a peer that knows ``known``, all of which has been applied."""
+        """Compare the fingerprint of a peer that knows ``known``, once its records are applied."""
         server = self._server
         key, theirs = check
         if server.gate.reasons & HALF_JOINED or known != region_of(server).known():

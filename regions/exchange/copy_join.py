@@ -56,7 +56,7 @@ class CopyJoin:
     """
 
     def __init__(self, server: Server, path: bytes, replaces: bool) -> None:
-        """Open it. Raises PersistenceError if it cannot be read. It may replace the data here."""
+        """Open it; with ``replaces`` it replaces the data. PersistenceError: it cannot be read."""
         self.raised: Numbers = {}
         self.replaces: Final = replaces
         self._server: Final = server

@@ -51,7 +51,7 @@ _NO_WRITES: Final = (
 )
 _EFFECTS: Final[dict[bytes, EffectHandler]] = {}
 _LOCAL: Final[dict[bytes, LocalHandler]] = {}
-# How many words a record has, 0 where that is not always the same, and what one with others lacks.
+# Number of words of a record, 0 where it varies, and the text for one with another number.
 _WORDS: Final[dict[bytes, tuple[int, str]]] = {}
 
 

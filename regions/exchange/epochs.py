@@ -56,7 +56,7 @@ from headrace.storage.vectors import region_of as number_of
 NONCE_BYTES: Final = 8
 _ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces
 _CAUGHT: Final = b"CAUGHT"
-# What the files are
+# The states of the files
 NONE: Final = 0  # there is no data
 ADOPTED: Final = 1  # a single server's
 WHOLE: Final = 2  # the region's, and nothing that it has written is missing
@@ -112,7 +112,7 @@ def safe_generation(region: Region) -> int:
 
 
 def note_caught(server: Server) -> None:
-    """Record that this region has caught up, so no start asks again. The caller ends the command"""
+    """Record the catching up, so that no start asks again. The caller ends the command."""
     region = region_of(server)
     region.caught = region.nonce
     server.changes.record(0, [AA, _CAUGHT, region.nonce])
@@ -147,7 +147,7 @@ class CatchUp:
         self.heard(member, numbers)
 
     def lacking(self) -> list[int]:
-        """Return the other regions that have records missing here, or that have not been heard."""
+        """Return the other regions that have records missing here, or have said nothing yet."""
         region = self._region
         known = region.known()
         found: list[int] = []
@@ -208,11 +208,10 @@ class Start:
 def decide(
     region: Region, files: int, asked: list[int], answers: dict[int, Answer], now_ms: int
 ) -> Start:
-    """Return how a region starts whose files, in this state (``NONE`` to ``MOVED``), have been
-    loaded.
+    """Return how a region starts whose files have been loaded.
 
-    ``asked`` are the other members, ``answers`` of those that have answered in time. Raises
-    Forgotten if it must not start.
+    ``files`` is their state, ``NONE`` to ``MOVED``; ``asked`` are the other members, ``answers``
+    those that came in time. Raises Forgotten if it must not start.
     """
     answered = all(member in answers for member in asked)
     _refuse_forgotten(region, files, answers)

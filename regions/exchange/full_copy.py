@@ -365,7 +365,7 @@ class FullCopy:
 
     @property
     def has_work(self) -> bool:
-        """``step`` is to be called."""
+        """Return whether ``step`` is to be called."""
         return self.join is not None and self._is_written
 
     def write_anew(self) -> None:
@@ -375,7 +375,7 @@ class FullCopy:
             return
         base = directory.manifest.base
         self._old_base = 0 if base is None else base.seq
-        if self._durability.rewriting.is_running():  # what it writes is of an earlier moment
+        if self._durability.rewriting.is_running():  # it writes an earlier state
             self._old_base += 1
         self._durability.rewriting.rewrite_soon()
 

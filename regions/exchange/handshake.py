@@ -126,7 +126,7 @@ class Hello:
 
     @property
     def origin(self) -> bytes:
-        """Its origin."""
+        """The origin of the region."""
         return origin_of(self.region, self.epoch)
 
     @property

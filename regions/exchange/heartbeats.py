@@ -247,7 +247,7 @@ def look_at_promises(dispatcher: Dispatcher) -> None:
 
 
 class _Mark:
-    """What was known when the file was to end at some place."""
+    """The numbers and the promise known when the file was to end at some place."""
 
     def __init__(self, aof: AppendOnlyFile, numbers: Numbers, promise_ms: int) -> None:
         self.numbers: Final = numbers
@@ -256,7 +256,7 @@ class _Mark:
         self._end: Final = aof.end
 
     def is_synced(self, aof: AppendOnlyFile) -> bool:
-        """Return whether that is on the disk; a file was synced before a new journal was begun."""
+        """Return whether that end is on the disk; a file is synced before a new one is begun."""
         if not aof.named:
             return False
         return aof is not self._aof or aof.has_synced(self._end)
@@ -272,7 +272,7 @@ class SyncedNumbers:
         self._files: Final = durability.files
         self._next_sync_ms = 0
         self._marks: list[_Mark] = []  # oldest first
-        region.synced = region.known()  # what was loaded is there
+        region.synced = region.known()  # the loaded records are there
         region.synced_promise_ms = region.kept_promise_ms
 
     def restart(self) -> None:

@@ -77,7 +77,7 @@ class Intake(Inlet):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits."""
+        """Return whether nothing waits."""
         return not self._queue
 
     def place(self, origin: bytes) -> int:
@@ -139,7 +139,7 @@ class Intake(Inlet):
     def _drop(self, provider: Provider) -> None:
         """Drop the pieces of a life that is over, and those that depend on them.
 
-        Others rely on that nothing more is learned from there: see
+        Other regions count on learning nothing more from there: see
         ``headrace.regions.knowledge.stability``.
         """
         origins = {each.piece.origin for each in self._queue if each.provider is provider}
@@ -199,7 +199,7 @@ class Intake(Inlet):
                     following += apply_record(self._server, piece.origin, number, words, False)
                     applied += 1
             except Exception:
-                # What has been applied has to be in the file all the same.
+                # The applied units have to be in the file all the same.
                 self._keep(piece, start, end, first, waiting.number - first)
                 if applied:
                     last = unit.records[applied - 1][1]

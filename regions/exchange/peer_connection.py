@@ -269,10 +269,10 @@ class PeerConnection:
 
     @property
     def is_up(self) -> bool:
-        """Both have introduced themselves."""
+        """Return whether both have introduced themselves."""
         return not self.over and self.client.state == MET
 
-    # What carries it calls these
+    # Called by the link
 
     def connected(self, link: Link, now_ms: int) -> None:
         """Use a link that is there now."""

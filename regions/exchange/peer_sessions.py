@@ -115,7 +115,7 @@ class PeerSession:
         return reply
 
     def _known_to(self, hello: Hello) -> Numbers:
-        """Return the numbers known here, as the caller is to hear them.
+        """Return the numbers known here, as they are sent to the caller.
 
         Its epoch has to be above all that it has had, also above those without a record. It can
         begin another one as long as it has written nothing.

@@ -10,7 +10,7 @@ there. More are kept on their way where much is written and the way is long, few
 which may have a key, its fingerprint and the time of day behind that. Without FROM it goes on after
 what this connection was sent; FROM sets the places of the origins that it names. A PULL that
 follows one that said END is answered only when there is something to send, or some time has passed:
-then with END alone, so that both sides hear that the other is there.
+then with END alone, so that both sides know that the other is there.
 
 The side that asks applies by number and never by guess: a record that it has is skipped, the next
 one is applied, and a record beyond that breaks the connection off. Whatever was lost, doubled or
@@ -45,7 +45,7 @@ from headrace.storage.vectors import (
 )
 
 END: Final = b"END"
-SMALL_PULL_BYTES: Final = 16 * 1024  # and where each takes what has just been written
+SMALL_PULL_BYTES: Final = 16 * 1024  # and where each takes records just written
 PULL_MAX_BYTES: Final = 8 * 1024 * 1024  # that one PULL may ask for
 PIECE_BYTES: Final = 64 * 1024  # most that a piece holds, where its records are not longer
 PIECES_MAX: Final = 4096  # in one reply
@@ -171,7 +171,7 @@ class Source:
         return []
 
     def read(self, piece: Piece | None) -> None:
-        """Take the piece with the missing record. Raises CommandError if it is gone, so None."""
+        """Take the piece with the missing record. Raises CommandError for None: it is gone."""
         missing = self.missing
         self.missing = None
         if piece is not None:
@@ -338,7 +338,7 @@ class Puller(PeerClient):
 
     @property
     def is_level(self) -> bool:
-        """Everything that the peer has said it gives has been applied here."""
+        """Return whether everything that the peer has said it gives has been applied here."""
         if not self._told_end or self._waiting or self.state != MET:
             return False
         for origin, number in self.known.items():
@@ -494,9 +494,9 @@ class Puller(PeerClient):
         return True
 
     def _is_missing_some(self, also: list[bytes]) -> bool:
-        """Ask anew, and return True, where less has come than the peer says it gave.
+        """End the connection, and return True, where less has come than the peer says it gave.
 
-        It may have been lost on the way, or dropped here while it waited.
+        Records may have been lost on the way, or dropped here while they waited.
         """
         for origin, number in self.known.items():
             is_given = region_of(origin) == self.peer_region or origin in also

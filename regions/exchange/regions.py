@@ -434,7 +434,7 @@ class Regions(Neighbours):
         """Apply some of what waits, and go on soon where that was not all."""
         if self._server.stopping:
             return
-        self._applying = True  # what moves meanwhile need not ask for it
+        self._applying = True  # records that arrive meanwhile need not ask for it
         try:
             more = self._apply_some()
         finally:
@@ -582,7 +582,7 @@ class Regions(Neighbours):
     def _covers(self, numbers: Numbers) -> bool:
         return all(self.region.number_of(origin) >= numbers[origin] for origin in numbers)
 
-    # For people
+    # Reports
 
     def refused(self, host: str, reason: str) -> None:
         warn_refused(self._server, host, reason)

@@ -132,7 +132,7 @@ class LogManager:
         for member in region.members():
             if member != region.id:
                 numbers = on_disk[member] = acknowledged.get(member, {}).copy()
-                beat = region.beats.get(member)  # what it has said in its log
+                beat = region.beats.get(member)  # as it has said in its log
                 if beat is not None:
                     raise_numbers(numbers, beat.numbers)
         kept.is_kept = bool(on_disk)

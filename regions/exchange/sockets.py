@@ -70,7 +70,7 @@ class SocketConnector(Connector):
         if regions is not None:
             regions.apply()
             if regions.full_copy.has_work:
-                gc.freeze()  # what a copy brings stays: no slice waits until it has been walked
+                gc.freeze()  # a copy's objects stay: no slice waits until they have been walked
 
     def _tick(self) -> None:
         regions = self.regions

@@ -95,7 +95,7 @@ def joined(batches: list[Batch]) -> Batch:
 
 
 class Run:
-    """Where the consecutive records of one origin stand in a buffer.
+    """The consecutive records of one origin in a buffer, as slices of it.
 
     Attributes:
         first, next: the number of the first one, and the one behind the last.
@@ -157,7 +157,7 @@ class Run:
 
 
 class Slicer:
-    """Follows the writes to a buffer, or a scan of it, and finds whose records are where.
+    """Follows the writes to a buffer, or a scan of it, and finds the records of each origin.
 
     Args:
         wanted: skip the records of all other origins; empty to keep all.
@@ -320,7 +320,7 @@ class Backlog:
         self.size_bytes = 0
         self.on_more: Callable[[], None] | None = None
         self._tails: Final[dict[bytes, _Tail]] = {}
-        self._order: Final[deque[bytes]] = deque()  # whose the batches are, oldest first
+        self._order: Final[deque[bytes]] = deque()  # origins of the batches, oldest first
 
     def begin(self, origin: bytes, number: int) -> None:
         """Make this the next record of an origin to come, whatever came so far."""
@@ -352,9 +352,7 @@ class Backlog:
     def after(self, origin: bytes, number: int, most_bytes: int) -> Batch | None:
         """Return records of an origin behind ``number``; None where the next one is not here.
 
-        Returns: a batch of about ``most_bytes`` at most that holds ``number + 1``. It may begin
-            somewhat
-            before that.
+        Returns: about ``most_bytes`` at most, with ``number + 1``, maybe from somewhat before that.
         """
         tail = self._tails.get(origin)
         if tail is None or not self.reach(origin) <= number + 1 < tail.next:

@@ -85,7 +85,7 @@ class Identity:
 
 
 class Life:
-    """How the last writer of a folder has ended.
+    """The end of the last writer of a folder.
 
     Attributes:
         is_same_file: the file lies where it was written, and was neither copied nor restored.

@@ -91,7 +91,7 @@ class Journal(AppendOnlyFile):
         self.begins_synced = True  # its first lines say what came before
         self._begun(is_new)
         backlog.begin(region.origin, region.count + 1)
-        for origin, number in region.known().items():  # what is known is in other files
+        for origin, number in region.known().items():  # known records are in other files
             backlog.begin(origin, number + 1)
 
     # Records
@@ -263,7 +263,7 @@ class Journal(AppendOnlyFile):
         self._from_due -= len(data)
         self._out_at += len(data)
 
-    # What may be sent
+    # Sending
 
     def written(self, now_ms: int) -> None:
         """Release what has been written to be sent, now or when it is synced.
@@ -339,7 +339,7 @@ class Journal(AppendOnlyFile):
         self._begun(is_new)
 
     def _prepare(self, path: bytes) -> bool:
-        """Write into an empty file whose it is. Return whether it was empty."""
+        """Write the identity line into an empty file. Return whether it was empty."""
         fd = open_to_write(path, os.O_WRONLY | os.O_APPEND)
         try:
             found = os.fstat(fd)

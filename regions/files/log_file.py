@@ -184,7 +184,7 @@ class OriginCount(RecordCount):
 
     def __init__(self) -> None:
         self._numbers: Numbers = {}  # the latest record of each origin
-        self._origin = b""  # whose the next numbered record is
+        self._origin = b""  # that the next numbered record is of
         self._counted: set[bytes] = set()  # origins whose next number is known
 
     def count(self, argv: list[bytes]) -> str:
@@ -217,7 +217,7 @@ class OriginCount(RecordCount):
 
 
 class Places:
-    """Where records of one origin begin, behind those of another.
+    """The places where records of one origin begin, behind those of another.
 
     Attributes:
         numbers, offsets: the number of the first one, and where the file can be read from.
@@ -287,7 +287,7 @@ class LogFile:
     def holds(self, origin: bytes, first: int, last: int) -> None:
         """Note that it holds these records of an origin."""
         if self.last.get(origin, -1) + 1 != first:
-            self.first[origin] = first  # behind a gap: what was before is of no use
+            self.first[origin] = first  # behind a gap: earlier records are of no use
         self.last[origin] = last
 
     def has(self, origin: bytes, number: int) -> bool:

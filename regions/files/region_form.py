@@ -101,7 +101,7 @@ class RegionForm(MemberForm):
             raise ValueError("the own origin is none of the others")
 
     def from_tombstone(self, member: Member, value: object | None) -> object | None:
-        """See ``MemberForm``. Only tombstones of streams are texts: regions share no other type."""
+        """As in ``MemberForm``. Only streams are texts there: regions share no other type."""
         return unpack_tombstone(value, region_as(member)) if isinstance(value, bytes) else value
 
 

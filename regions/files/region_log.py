@@ -119,11 +119,9 @@ class RegionLog(PeerLog):
     def read(self, origin: bytes, number: int, most_bytes: int) -> Batch | None:
         """Return records of an origin behind ``number``; None where the next one cannot be had.
 
-        Returns: whole units, of ``most_bytes`` at most unless the first one is longer. The first
-            one
-            holds ``number + 1``. When they were written is not known.
-
-        Raises PersistenceError if a file is damaged.
+        They are whole units, of ``most_bytes`` at most unless the first one is longer. The first
+        one holds ``number + 1``. When they were written is not known. Raises PersistenceError if a
+        file is damaged.
         """
         for file in self._files:
             if file.has(origin, number + 1):

@@ -12,7 +12,7 @@ from headrace.storage.sharing import AA, CLOSED, FILE, FROM
 
 XADD: Final = b"XADD"
 JOINED: Final = b"JOINED"
-OF_FILES: Final = frozenset((FROM, FILE, CLOSED, JOINED))  # what is said of the file
+OF_FILES: Final = frozenset((FROM, FILE, CLOSED, JOINED))  # records about the file
 LOWEST_VERSION: Final = 1  # of the exchange that is still spoken: all know its kinds
 EFFECTS: Final[dict[bytes, int]] = {
     b"XDEL": 1,

@@ -175,7 +175,7 @@ class Region(Member):
     def note_met(self, origin: bytes, nonce: bytes, version: int) -> None:
         """Note the nonce of another region's epoch, if it has one, and its version."""
         if not nonce:
-            return  # it is not known yet who it is
+            return  # its identity is not known yet
         member = region_of(origin)
         if self.nonces.get(origin) != nonce or self.versions.get(member) != version:
             self.nonces[origin] = nonce
@@ -199,7 +199,7 @@ class Region(Member):
         epoch = self.forgotten[member] = max(epoch, self.forgotten.get(member, 0))
         beat = self.beats.get(member)
         if beat is not None and beat.epoch <= epoch:
-            del self.beats[member]  # what it had on its disk says nothing of one that comes back
+            del self.beats[member]  # the disk of an earlier life says nothing of a later one
 
     def is_forgotten(self, member: int) -> bool:
         """Return whether a region takes part no more, and has not come back as a new one."""

@@ -23,7 +23,7 @@ ADOPTED: int = 1  # the number of the record that adopted data counts as
 def adopted(region: Region, stream: Stream, deadline_ms: int) -> RegionalStream:
     """Return a regional stream with the same data; ``stream`` itself is of no use afterwards.
 
-    The key's deadline is -1 for none. Complexity: O(blocks + groups).
+    ``deadline_ms`` is that of its key, -1 for none. Complexity: O(blocks + groups).
     """
     dot = (origin_of(region.id, 0), ADOPTED)
     made = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)

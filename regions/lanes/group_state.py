@@ -43,7 +43,7 @@ _SMALL_BYTES: Final = 200
 
 
 class Start:
-    """Where a group begins to read.
+    """The place where a group begins to read.
 
     An entry that comes late with a low ID is new to a group that begins with what its maker had not
     seen, but not to one that begins after an ID.
@@ -238,7 +238,7 @@ class GroupState:
         self.mode = Register()
         self.home = Register()
 
-    # What comes
+    # Changes
 
     def add_create(self, create: Create, removals: list[Removal]) -> bool:
         """Add a create, beside the known deletions of the key. Return whether it lives."""
@@ -265,7 +265,7 @@ class GroupState:
         self.home.drop_seen(tombstone.numbers)
 
     def add_removal(self, removal: Removal) -> None:
-        """End what a deletion or expiry of the key ends."""
+        """Apply a deletion or an expiry of the key."""
         self.keep([create for create in self.known() if create.survives(removal)])
         self.mode.drop_seen(removal.numbers)
         self.home.drop_seen(removal.numbers)
@@ -312,7 +312,7 @@ class GroupState:
             _intervals_in(of_lanes, lane).add(after, upto)
         return False
 
-    # What is asked
+    # Questions
 
     def known(self) -> list[Create]:
         """Return the creates that no deletion has ended: first those that live."""

@@ -43,7 +43,7 @@ class Held:
 
 
 class Reached:
-    """How far a group has come: see ``Places``."""
+    """The position of a group: see ``Places``."""
 
     def __init__(
         self, start: Start, again: LaneVector, place: LaneVector, begun: LaneVector

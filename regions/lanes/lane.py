@@ -1,6 +1,6 @@
 """Lanes: the entries that one origin has added to a stream.
 
-The IDs of a lane rise, whatever is removed of it. So one ID tells how far something reaches in it:
+The IDs of a lane rise, whatever is removed of it. So one ID says how far something reaches in it:
 what was seen, removed, delivered or acknowledged.
 """
 
@@ -65,8 +65,7 @@ class Lane:
     def is_dead(self) -> bool:
         """Return whether it may be forgotten once no region can name it any more.
 
-        A lane known by a removal that came before its entries is not, because they are still to
-        come.
+        A lane known by an early removal is not, because its entries are still to come.
         """
         last = self.last()
         return last == self.deleted and self.trimmed <= last and not self.early

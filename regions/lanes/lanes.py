@@ -156,7 +156,7 @@ class Lanes(Stream):
     def parts(
         self, start: ID, end: ID, count: int, reverse: bool, most_bytes: int = 0
     ) -> list[Part]:
-        """See ``EntryLog``; entries with equal IDs come in the order of their lanes."""
+        """As in ``EntryLog``; entries with equal IDs come in the order of their lanes."""
         only = self._only()
         if only is not None:
             return only.parts(start, end, count, reverse, most_bytes)
@@ -183,7 +183,7 @@ class Lanes(Stream):
         return any(lane.log.contains(ms, seq) for lane in self._filled)
 
     def one(self, ms: int, seq: int) -> Part | None:
-        """See ``EntryLog``; of entries with equal IDs, the first one."""
+        """As in ``EntryLog``; of entries with equal IDs, the first one."""
         for lane in self._filled:
             part = lane.log.one(ms, seq)
             if part is not None:
@@ -210,7 +210,7 @@ class Lanes(Stream):
         return False
 
     def block_for(self, ms: int, seq: int) -> Block | None:
-        """See ``EntryLog``; None as well where several lanes have entries."""
+        """As in ``EntryLog``; None as well where several lanes have entries."""
         only = self._only()
         return None if only is None else only.block_for(ms, seq)
 
@@ -219,7 +219,7 @@ class Lanes(Stream):
         raise NotImplementedError
 
     def count_before(self, ms: int, seq: int) -> int:
-        """See ``EntryLog``. Complexity: O(lanes log n)."""
+        """As in ``EntryLog``. Complexity: O(lanes log n)."""
         count = 0
         for lane in self._filled:
             count += lane.log.count_before(ms, seq)
@@ -294,7 +294,7 @@ class Lanes(Stream):
         at: int,
         limits: NodeLimits,
     ) -> int:
-        """See ``EntryLog``. One that begins a lane is for ``append_next``."""
+        """As in ``EntryLog``. An entry that begins a lane is for ``append_next``."""
         lane = self._own_lane()
         if lane is None or self.last_ms == ID_MAX:
             return 0

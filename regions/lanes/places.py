@@ -1,4 +1,4 @@
-"""How far a group has read a stream of several lanes.
+"""The position of a group in a stream of several lanes.
 
 An entry of a lane need not be given to the group if it lies up to the group's **place**, if it is
 not above the **start**, or if it is **acknowledged** elsewhere: those are held as intervals, which
@@ -41,7 +41,7 @@ _MANY: Final = 1000  # of which it is not looked up any more which lanes they ar
 
 
 class Places(Position):
-    """How far a group has read.
+    """How far a group has read, by lane.
 
     Attributes:
         anchor: the create that this hangs on.
@@ -117,7 +117,7 @@ class Places(Position):
         ranges.extend(intervals.gaps(again))
         return ranges
 
-    # What a group asks
+    # Questions of a group
 
     def has_new(self, log: EntryLog) -> bool:
         for lane in _lanes(log).filled_lanes():
@@ -152,7 +152,7 @@ class Places(Position):
             self.put(name, reached[name])
 
     def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
-        """See ``Position``; an ID that is not there is to come if it is above all places."""
+        """As in ``Position``; an ID that is not there is to come if it is above all places."""
         stream = _lanes(log)
         entry_id = (ms, seq)
         holders = stream.holders(ms, seq)
@@ -165,7 +165,7 @@ class Places(Position):
         return entry_id > highest
 
     def elsewhere(self, log: EntryLog) -> int:
-        """See ``Position``.
+        """Return the region where the group is read, as in ``Position``.
 
         The position of the group may be known before all entries below it have come: those given in
         another region, and pending, may still have to arrive.
@@ -245,7 +245,7 @@ def acknowledged(stream: Lanes, group: Group, ranges: list[tuple[ID, ID]]) -> in
     if not stream.length:
         return 0
     places = places_of(group)
-    first = stream.first_id()  # what is pending below has no entry any more
+    first = stream.first_id()  # pending IDs below have no entry any more
     cleared = 0
     for start, end in ranges:
         for nack in group.pel.between(max(start, first), end, group.pel.size, _EVER):

@@ -127,7 +127,7 @@ class Removal:
 
 
 class Top:
-    """The ID, of XSETID in the record ``dot``, that new entries get IDs above."""
+    """An ID set with XSETID, in the record ``dot``: new entries get higher ones."""
 
     def __init__(self, dot: Dot, entry_id: ID) -> None:
         self.dot: Final = dot

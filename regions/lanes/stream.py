@@ -460,8 +460,7 @@ class RegionalStream(Lanes, Replicated):
         return bool(self.outlived()) or bool(self.left_over())
 
     def left_over(self) -> list[Dot]:
-        """Return records that set something of a gone stream, made without knowing that it was
-        gone.
+        """Return the records that set something of a stream without knowing that it has gone.
 
         Empty where the stream exists, or where a removal is remembered that may matter to them.
         """
@@ -543,7 +542,7 @@ class RegionalStream(Lanes, Replicated):
     def removed_after_ms(self, deadline_ms: int) -> int:
         """Add ``PATIENCE_MS`` to another region's deadline; see ``Value``.
 
-        That region may put the deadline off, and others hear of it late.
+        That region may put the deadline off, and others learn of it late.
         """
         setting = self.ttl.winner()
         if setting is None or region_of(setting.dot[0]) == self.region.id:

@@ -1,4 +1,4 @@
-"""How far a trim reaches in each lane, and which entries go with regard to groups.
+"""The reach of a trim in each lane, and the entries that go with regard to groups.
 
 A trim removes a prefix of each lane, and none of the newest entries that are to stay, whichever
 lanes they are in. With one lane that has entries, it removes the same as Redis.

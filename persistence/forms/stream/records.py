@@ -356,9 +356,9 @@ class StreamReader(Reader):
 
     def __init__(self, intake: Intake) -> None:
         super().__init__(intake)
-        # The current stream, and what of it is still to come.
+        # The current stream, and its parts that are still to come.
         self._stream: Stream | None = None
-        self._log: Stream | None = None  # what its entries go to: itself, or one of its lanes
+        self._log: Stream | None = None  # the target of its entries: itself, or one of its lanes
         self._key = b""
         self._expire_ms = NO_DEADLINE
         self._entries = 0  # of logs that are complete
