@@ -41,7 +41,7 @@ _MANY: Final = 1000  # of which it is not looked up any more which lanes they ar
 
 
 class Places(Position):
-    """How far a group has read, by lane.
+    """The reading position of a group, by lane.
 
     Attributes:
         anchor: the create that this hangs on.
