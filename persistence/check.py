@@ -1,14 +1,14 @@
-"""Looks through files without running or keeping what they hold, and repairs what can be repaired.
+"""Checks files without running or keeping their content, and repairs what can be repaired.
 
-A file of commands is read to where it is wrong. A repair is a cut: what stands from there on is
+A file of commands is read up to the first damage. A repair is a cut: the rest from there on is
 taken off the last file of commands, and kept beside it under another name.
 
-A file of keys, a snapshot of ours or of Redis's, is gone through once from front to end. Only one
-value at a time is in memory, so it may be larger than the memory. Whether it names a key twice is
-told without holding all names: of each key there is a fingerprint and where it stands in the file.
-They are sorted into parts by their first byte, and parts that grow go to a temporary file bit by
-bit. At the end each part is looked through by itself. What goes to the temporary file is looked
-through before, so that a file of nothing but one name is not read to its end.
+A file of keys, a snapshot of ours or of Redis's, is read once from front to end. Only one value at
+a time is in memory, so the file may be larger than the memory. To find a key that it names twice
+without holding all names, there is a fingerprint of each key, with its place in the file. They are
+sorted into parts by their first byte, and parts that grow go to a temporary file bit by bit. At the
+end each part is looked through by itself. Rows are looked through before they go to the temporary
+file, too, so that a file of nothing but one name is not read to its end.
 """
 
 from __future__ import annotations
@@ -37,18 +37,15 @@ COMMANDS_AT_ONCE: Final = 1000
 
 
 class CommandCheck:
-    """Goes through a file of commands.
+    """Checks a file of commands. Raises PersistenceError if the file cannot be read.
 
     Args:
-        count: counts what is a region's.
+        count: counts the records of a region.
 
     Attributes:
         commands: good ones so far.
         size_bytes: the length of the file; good_bytes: what of it can stay.
         problem: what is wrong with the rest; empty where nothing is.
-
-    Raises:
-        PersistenceError: the file cannot be read.
     """
 
     def __init__(self, path: bytes, start: int, count: RecordCount) -> None:
@@ -65,7 +62,7 @@ class CommandCheck:
         self.size_bytes: Final = self._reader.size_bytes
 
     def step(self) -> bool:
-        """Look at some more commands; False at the end."""
+        """Check some more commands. Return False at the end."""
         for _ in range(COMMANDS_AT_ONCE):
             try:
                 argv = self._reader.next()
@@ -105,17 +102,17 @@ class CommandCheck:
         self._reader.close()
 
     def loaded_bytes(self) -> int:
-        """Return how far it has come."""
+        """Return how many bytes have been checked."""
         return self._reader.offset
 
     def found(self) -> str:
-        """Return what it holds."""
+        """Return the figures as text."""
         of_regions = self._count.found()
         return f"{self.commands} commands{of_regions and ', '}{of_regions}"
 
 
 class SoundDecoder(Decoder):
-    """Looks at every entry of a snapshot from outside, and puts its keys into databases."""
+    """Checks every entry of a snapshot from outside, and puts its keys into databases."""
 
     def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
         super().__init__(databases, now_ms, drop_before_ms)
@@ -126,7 +123,7 @@ class SoundDecoder(Decoder):
         super().place(key, value, expire_ms)
 
     def look_at(self, key: bytes, value: object, expire_ms: int) -> None:
-        """Refuse a value that nobody could have made, and a deadline that nobody could set."""
+        """Refuse a value that no command could have made, and a deadline that none could set."""
         if not NO_DEADLINE <= expire_ms <= INT64_MAX:
             raise self.malformed(f"a deadline of {key[:64]!r} that can be set, not {expire_ms}")
         try:
@@ -137,12 +134,12 @@ class SoundDecoder(Decoder):
 
 
 class SnapshotCheck(SoundDecoder):
-    """Looks at every entry of a snapshot and keeps none.
+    """Checks every entry of a snapshot and keeps none.
 
     Attributes:
-        counts: how many keys hold what, by what values of that type are called.
+        counts: how many keys there are of each type, by the plural of its name.
         mortal: how many keys have a deadline.
-        parts: how many parts the values have, by what those are called.
+        parts: how many parts the values have, by the names of parts.
     """
 
     def __init__(self) -> None:
@@ -170,22 +167,19 @@ class SnapshotCheck(SoundDecoder):
 
 
 def snapshot_loader(path: bytes) -> tuple[SnapshotLoader, SnapshotCheck]:
-    """Return what goes through a snapshot step by step, and what it finds.
+    """Return the loader of a snapshot, to be called step by step, and its check.
 
-    Raises:
-        PersistenceError: it cannot be read, or is none.
+    Raises PersistenceError if it cannot be read, or is none.
     """
     check = SnapshotCheck()
     return SnapshotLoader(path, check), check
 
 
 def cut(path: bytes, good_bytes: int) -> bytes:
-    """Take everything behind ``good_bytes`` off a file; where it is kept.
+    """Cut everything behind ``good_bytes`` off a file. Return the path of the part cut off.
 
-    The rest is on the disk under its other name before the file is made shorter.
-
-    Raises:
-        PersistenceError: that failed; the file is as it was, or cut.
+    That part is on the disk under its other name before the file is made shorter. Raises
+    PersistenceError if that failed; the file is as it was, or cut.
     """
     from shutil import copyfileobj  # late: compression libraries come with it
 
@@ -218,11 +212,7 @@ NOWHERE: Final = -1
 
 
 class MetNames:
-    """The names of keys that a file has.
-
-    Args:
-        folder: where a temporary file may lie; None for the system's own place.
-    """
+    """The names of keys in a file. ``folder`` takes a temporary file; None for the system's own."""
 
     def __init__(self, folder: bytes | None) -> None:
         self._folder: Final = folder
@@ -232,13 +222,12 @@ class MetNames:
         self._size_bytes = 0
 
     def note(self, db: int, key: bytes, offset: int) -> int:
-        """A key of a database stands at a place of the file.
+        """Note a key of a database at an offset of the file.
 
-        Returns: where a key stands that has been there before, if one has just come up, or
-            ``NOWHERE``; ``doubled`` tells for sure.
+        Returns: the offset of an earlier key of the name, if one has just come up, or ``NOWHERE``;
+            ``doubled`` is exact.
 
-        Raises:
-            OSError: the temporary file cannot be written.
+        Raises OSError if the temporary file cannot be written.
         """
         row = xxh3_128_digest(key, db) + offset.to_bytes(_OFFSET_BYTES, "little")
         number = row[0]
@@ -261,10 +250,9 @@ class MetNames:
         self._parts[number] = bytearray()
 
     def doubled(self) -> int:
-        """Where the first key stands that has been there before; ``NOWHERE`` if there is none.
+        """Return the offset of the first key that was there before; ``NOWHERE`` if there is none.
 
-        Raises:
-            OSError: the temporary file cannot be read.
+        Raises OSError if the temporary file cannot be read.
         """
         first = NOWHERE
         for number in range(_PARTS):
@@ -284,7 +272,7 @@ class MetNames:
 
 
 def _first_doubled(rows: bytes, met: set[bytes], first: int) -> int:
-    """The lowest offset of rows whose fingerprint was met, and of ``first``; all are met then."""
+    """Return the lowest offset of rows that were met, and of ``first``; then all rows are met."""
     for at in range(0, len(rows), _ROW_BYTES):
         fingerprint = rows[at : at + _FINGERPRINT_BYTES]
         if fingerprint in met:
@@ -296,8 +284,6 @@ def _first_doubled(rows: bytes, met: set[bytes], first: int) -> int:
 
 
 class _Passing(SoundDecoder):
-    """Passes the keys of a snapshot on."""
-
     def __init__(self, taker: KeyTaker, now_ms: int) -> None:
         super().__init__([], now_ms, KEEP_ALL)
         self._taker: Final = taker
@@ -305,7 +291,7 @@ class _Passing(SoundDecoder):
         self.accept_databases()
 
     def other_record(self, kind: int, table: list[int]) -> None:
-        """Take note of the database that keys are of."""
+        """Note the database that the next keys are of."""
         super().other_record(kind, table)
         if kind == DATABASE:
             self._index = table[0]
@@ -328,20 +314,18 @@ class _Passing(SoundDecoder):
 class KeyFile(KeyTaker):
     """Passes the keys of one file on, each through its own ``take``.
 
+    Any method raises PersistenceError when the file cannot be read or trusted.
+
     Args:
         path: a snapshot of ours that is no region's, or one of Redis or Valkey.
         taker: where they go.
         defaults: see ``RdbReader``.
-        now_ms: the present.
         folder: where a temporary file may lie; see ``MetNames``.
 
     Attributes:
         size_bytes: the length of the file.
         is_rdb: it is a snapshot of Redis or Valkey.
         left, end: see ``RdbReader``; losses: what it says at the end.
-
-    Raises:
-        PersistenceError: from any method, when the file cannot be read or trusted.
     """
 
     def __init__(
@@ -373,7 +357,7 @@ class KeyFile(KeyTaker):
         self.end = 0
 
     def loaded_bytes(self) -> int:
-        """Return how much of it has been read."""
+        """Return how many bytes have been read."""
         if self._rdb is not None:
             return self._rdb.loaded_bytes
         return 0 if self._snapshot is None else self._snapshot.loaded_bytes
@@ -386,7 +370,7 @@ class KeyFile(KeyTaker):
         self._taker.take_library(code)
 
     def step(self) -> bool:
-        """Go on for about a millisecond; False at the end."""
+        """Go on for about a millisecond. Return False at the end."""
         rdb = self._rdb
         if rdb is not None:
             if rdb.step():
@@ -412,7 +396,7 @@ class KeyFile(KeyTaker):
             self._snapshot = None
 
     def _key_offset(self) -> int:
-        """The offset of the last key that was read; in a snapshot of ours, that of its frame."""
+        """Return the offset of the last key that was read; in a snapshot of ours, of its frame."""
         if self._rdb is not None:
             return self._rdb.key_offset
         return 0 if self._snapshot is None else self._snapshot.frame_offset()

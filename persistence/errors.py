@@ -1,4 +1,4 @@
-"""What goes wrong with files, reported so that a person can act on it."""
+"""Errors of files, reported so that an operator can act on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 from typing import Final
 
-# What a person can do about an error of the system.
+# Remedies for an error of the system.
 _NO_ROOM: Final = "Make room on the disk."
 _NOT_ALLOWED: Final = "Check who owns it and its permissions; this process is user %d."
 _IN_THE_WAY: Final = "Something else has its name: move that away."
@@ -35,13 +35,13 @@ class PersistenceError(Exception):
 
 
 def shown(name: bytes) -> str:
-    """The beginning of a key or another word of a file, as it can stand in a message."""
+    """Return the beginning of a key or another word of a file, as it can stand in a message."""
     text = name[:64].decode("utf-8", "backslashreplace")
     return "".join([char if char.isprintable() else repr(char)[1:-1] for char in text])
 
 
 def advice(error: OSError) -> str:
-    """Why the system refused, in its words, and what a person can do about it."""
+    """Return the system's reason, in its words, and the remedy."""
     reason = f"{error.strerror or error}."
     hint = _ADVICE.get(error.errno or 0, "")
     if not hint:
@@ -50,11 +50,9 @@ def advice(error: OSError) -> str:
 
 
 def os_refusal(path: bytes, verb: str, error: OSError) -> PersistenceError:
-    """Says that a file cannot be read, written or opened, why, and what to do about it.
+    """Return the error that a file cannot be read, written or opened, with reason and remedy.
 
-    Args:
-        path: the file, unless ``error`` names another one.
-        verb: such as ``read``.
+    ``verb`` is such as ``read``. The file is ``path``, unless ``error`` names another one.
     """
     name = path if error.filename is None else error.filename
     return PersistenceError(f"{os.fsdecode(name)} cannot be {verb}: {advice(error)}")
@@ -64,7 +62,6 @@ class CorruptAOF(PersistenceError):
     """An append-only file is damaged.
 
     Args:
-        file: name of the file.
         offset: how many of its bytes are good; the damage starts there.
         expected: what should have stood there.
     """
@@ -107,7 +104,7 @@ class CorruptRDB(PersistenceError):
 
 
 class EmptyValue(CorruptRDB):
-    """A snapshot holds a key with nothing in it, as faults of older servers have left it behind.
+    """A snapshot holds a key with nothing in it, left by faults of older servers.
 
-    The value has been read to its end, so whoever reads the file can go on behind it.
+    The value has been read to its end, so that reading can go on behind it.
     """

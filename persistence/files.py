@@ -21,13 +21,9 @@ SYNC_EVERY_BYTES: Final = 32 << 20  # of a long file, so that its last sync is s
 
 
 def open_to_read(path: bytes) -> int:
-    """Open a file that is read from any place; its descriptor.
+    """Open a file that is read from any place, without blocking at a pipe. Return its descriptor.
 
-    Nobody waits for the other end of a pipe, nor reads a device that never ends.
-
-    Raises:
-        PersistenceError: it is no regular file.
-        OSError: the system refuses.
+    Raises PersistenceError if it is no regular file, or OSError.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     mode = os.fstat(fd).st_mode
@@ -40,14 +36,12 @@ def open_to_read(path: bytes) -> int:
 
 
 def open_to_write(path: bytes, flags: int) -> int:
-    """Open a file that is written to, and create it where it is missing; its descriptor.
+    """Open a file that is written to, and create it where it is missing. Return its descriptor.
 
-    Raises:
-        PersistenceError: there is something that is no regular file.
-        OSError: the system refuses.
+    Raises PersistenceError if something is there that is no regular file, or OSError.
     """
     with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode  # first: a pipe cannot be opened that nobody reads
+        mode = os.stat(path).st_mode  # first: opening a pipe without a reader fails
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise PersistenceError(f"{_what_is(path, mode)}, where a file is to be written.")
     return os.open(path, flags | os.O_CREAT | os.O_NONBLOCK, 0o644)
@@ -64,11 +58,7 @@ def is_gone(error: OSError) -> bool:
 
 
 def read_head(path: bytes, size: int) -> bytes:
-    """The first ``size`` bytes of a file, or all it has.
-
-    Raises:
-        PersistenceError, OSError: as ``open_to_read``.
-    """
+    """Return the first ``size`` bytes of a file, or all it has. Raises as ``open_to_read``."""
     fd = open_to_read(path)
     try:
         return os.pread(fd, size, 0)
@@ -77,16 +67,12 @@ def read_head(path: bytes, size: int) -> bytes:
 
 
 def create_file(path: bytes) -> int:
-    """Create a file, or empty the one that is there; its descriptor."""
+    """Create a file, or empty the one that is there. Return its descriptor."""
     return open_to_write(path, os.O_WRONLY | os.O_TRUNC)
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write everything, however many calls it takes.
-
-    Raises:
-        OSError: when the system refuses; a part may have been written.
-    """
+    """Write everything, in as many calls as it takes. With OSError a part may have been written."""
     done = os.write(fd, data)
     while done < len(data):
         with memoryview(data) as view:
@@ -94,11 +80,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def write_pieces(fd: int, pieces: list[bytes]) -> int:
-    """Write everything in order, without joining it; how many bytes that were.
-
-    Raises:
-        OSError: as ``write_all``.
-    """
+    """Write everything in order, unjoined. Return how many bytes. Raises as ``write_all``."""
     total = 0
     for start in range(0, len(pieces), PIECES_AT_ONCE):
         some = pieces[start : start + PIECES_AT_ONCE]
@@ -149,10 +131,9 @@ def replace_file(folder: bytes, name: bytes, data: bytes) -> None:
 
 
 def replace_head(path: bytes, head: bytes) -> None:
-    """Let a file that was synced begin with other bytes, if it does not, and sync it again.
+    """Replace the first bytes of a synced file, if they are others, and sync it again.
 
-    Raises:
-        OSError: nobody knows what is on the disk.
+    With OSError it is unknown what is on the disk.
     """
     fd = os.open(path, os.O_RDWR)
     try:
@@ -164,10 +145,9 @@ def replace_head(path: bytes, head: bytes) -> None:
 
 
 class NewFile:
-    """A file that is being written under a name that nobody relies on.
+    """A file that is being written under a name that no reader relies on.
 
     Args:
-        path: where.
         sync_often: sync it every now and then while it grows.
 
     Attributes:
@@ -185,8 +165,7 @@ class NewFile:
     def write(self, pieces: list[bytes]) -> None:
         """Add to the file, which the first call creates.
 
-        Raises:
-            OSError: the file is of no use then, and every later call says so.
+        After an OSError the file is of no use, and every later call fails.
         """
         if self._broken:
             raise OSError(EIO, "an earlier write had failed", self.path)
@@ -207,11 +186,7 @@ class NewFile:
             self._synced_bytes = self.size_bytes
 
     def finish(self) -> None:
-        """See that everything is on the disk, and close the file.
-
-        Raises:
-            OSError: nobody knows what is on the disk.
-        """
+        """Sync and close the file. With OSError it is unknown what is on the disk."""
         if self._broken:
             raise OSError(EIO, "an earlier write had failed", self.path)
         os.fsync(self._fd)

@@ -1,7 +1,7 @@
 """Logs take the records of changes: the append-only file is one.
 
-A record is the deterministic command that repeats a change. What one command did is one unit,
-however many records it has left: whoever repeats it repeats all of them or none.
+A record is the deterministic command that repeats a change. The records of one command, however
+many, are one unit: all of them are repeated, or none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StreamPlace:
         self.db: Final = db
 
     def notes(self) -> list[bytes]:
-        """The names and texts, in turn, of what an RDB file says of it."""
+        """Return the names and texts, in turn, of its notes in an RDB file."""
         return [
             *(_STREAM_DB, b"%d" % self.db),
             *(REPLICATION_ID, self.data_id),
@@ -42,7 +42,7 @@ class StreamPlace:
 
 
 def noted_place(notes: dict[bytes, bytes]) -> StreamPlace | None:
-    """The place that notes on an RDB file say, which one of our servers has written."""
+    """Return the place by the notes on an RDB file, which one of our servers has written."""
     data_id = notes.get(REPLICATION_ID)
     offset = notes.get(_OFFSET, b"")
     db = notes.get(_STREAM_DB, b"")
@@ -52,11 +52,10 @@ def noted_place(notes: dict[bytes, bytes]) -> StreamPlace | None:
 
 
 class Written:
-    """How far somebody's records reach: whoever waits for them waits for nobody else's.
+    """The ends of one client's records, so that it need not wait for those of others.
 
-    Attributes:
-        file_end: in the append-only file; see ``AppendOnlyFile.end``.
-        stream_end: in the stream for replicas.
+    ``file_end`` is in the append-only file, see ``AppendOnlyFile.end``; ``stream_end`` is in the
+    stream for replicas.
     """
 
     def __init__(self) -> None:
@@ -93,10 +92,10 @@ class Log:
 
     @abstractmethod
     def end_command(self) -> bool:
-        """The command under way is over; whether it has left records."""
+        """End the command under way. Return whether it has left records."""
 
     def note_end(self, written: Written) -> None:
-        """Note for somebody whose records came last how far they reach."""
+        """Note for a client whose records came last how far they reach."""
 
     @abstractmethod
     def stamp_next(self) -> None:

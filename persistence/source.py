@@ -1,4 +1,4 @@
-"""What a person points a tool at: a folder or a file of data, found and held, never changed.
+"""The source of a tool's data: a folder or a file, found and held, never changed.
 
 A folder may be the one that a server was given as ``dir`` or the append-only folder in it, ours or
 Redis's. A file may be a snapshot, a file of commands, or a manifest, which stands for its folder.
@@ -22,13 +22,12 @@ LONE_FILES: Final = (b"dump.hrs", b"appendonly.aof", b"dump.rdb")
 class Source:
     """Data on the disk, held against servers that would change it meanwhile.
 
+    Raises PersistenceError if there is no data, or a server uses it.
+
     Attributes:
         manifest_path: its manifest; empty for a lone file.
-        files: paths of what holds the data, in the order of loading.
-        is_dump: it is what Redis has saved, alone: what stands behind its end is no part of it.
-
-    Raises:
-        PersistenceError: there is no data, or a server uses it.
+        files: paths of the files with the data, in the order of loading.
+        is_dump: it is only what Redis has saved: bytes behind its end are no part of it.
     """
 
     def __init__(self, path: bytes) -> None:
@@ -45,13 +44,13 @@ class Source:
         self.is_dump = not self.manifest_path and self.files[0].endswith(b".rdb")
 
     def close(self) -> None:
-        """Let servers use it."""
+        """Unlock it, so that servers can use it."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
 
     def size_bytes(self) -> int:
-        """The length of all files together. Raises: PersistenceError; one is missing."""
+        """Return the length of all files together. Raises PersistenceError if one is missing."""
         total = 0
         for path in self.files:
             try:

@@ -1,8 +1,8 @@
-"""Where the keys of a file go, one after another, and what turns frozen keys into bytes.
+"""The takers of a file's keys, one after another, and the encoders of frozen keys.
 
 A file is ``begin``, then any number of keys, then ``finish``. Each call does a bounded amount of
-work and adds to what ``take`` returns, so that whoever drives it can stop after any call, let the
-server run, and go on: a key is begun with ``add`` and is done when ``more`` says so.
+work and adds to the result of ``take``, so that the caller can stop after any call, let the server
+run, and go on: a key is begun with ``add`` and is done when ``more`` says so.
 """
 
 from __future__ import annotations
@@ -18,53 +18,45 @@ from headrace.storage.keyspace import Keyspace
 
 
 class Encoder:
-    """Makes the bytes of one file.
-
-    Attributes:
-        size_bytes: the length of what ``take`` would return.
-    """
+    """Makes the bytes of one file. ``size_bytes`` is the length of what ``take`` would return."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
 
     def begin(self) -> None:
-        """Make what stands at the head of the file."""
+        """Make the head of the file."""
 
     def add_library(self, code: bytes) -> None:
         """Take a library of functions, in front of all keys."""
         raise NotImplementedError
 
     def add(self, key: FrozenKey) -> bool:
-        """Take a key; True when more is to be done for it, so that ``more`` is to be called.
+        """Take a key. Return True when ``more`` is to be called for it.
 
         A ``FrozenStream`` stays the caller's, to be thawed when nothing is left to do for it.
         """
         raise NotImplementedError
 
     def more(self) -> bool:
-        """Do a part of the work that is left for the last key; True when there is still more.
+        """Do a part of the work that is left for the last key. Return True when there is more.
 
         One call takes some tenths of a millisecond at most, where entries are of ordinary size.
         """
         return False
 
     def finish(self) -> None:
-        """Make what stands at the end of the file."""
+        """Make the end of the file."""
 
     def take(self) -> list[bytes]:
-        """Return what has been made since the last call, in the order of the file."""
+        """Return the bytes made since the last call, in the order of the file."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class KeyTaker:
-    """Takes keys.
+    """Takes keys of up to ``databases`` databases.
 
-    Args:
-        databases: how many databases they may be of.
-
-    Attributes:
-        libraries: the libraries of functions that stand beside them.
+    ``libraries`` are the libraries of functions that stand beside them.
     """
 
     def __init__(self, databases: int) -> None:
@@ -76,11 +68,11 @@ class KeyTaker:
         self.libraries.append(code)
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
-        """Take a key; False where there has been one of that name.
+        """Take a key. Return False where there has been one of that name.
 
         Args:
             db: the number of its database, below ``databases``.
-            value: as a keyspace holds it; nobody else has it.
+            value: as a keyspace holds it, with no other owner.
             expire_ms: its deadline, or ``NO_EXPIRY``.
         """
         raise NotImplementedError
@@ -101,12 +93,11 @@ class LiveKeys(IntoDatabases):
     """Puts keys into databases, except for those that have expired since.
 
     Args:
-        now_ms: the present.
         replaces: keys take the place of those that are there.
 
     Attributes:
         notes: those on the file, when keys come. One that has a place in the stream of replication
-            keeps what has expired: replicas have it, and need the record of its end.
+            keeps expired keys: replicas have them, and need the record of their end.
         expired: how many keys were left out.
     """
 
@@ -127,7 +118,7 @@ class LiveKeys(IntoDatabases):
 
 
 class Dropping(KeyTaker):
-    """Keeps none: what they are read for is to see whether they can be."""
+    """Drops all keys: they are read only to see whether they can be."""
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         return True

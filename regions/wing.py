@@ -1,4 +1,4 @@
-"""What is behind the face of the wing; importing this module registers all that is in it."""
+"""The wing behind its face; importing this module registers all that is in it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _AtWork(RegionAtWork):
 
 
 class Wing(ActiveActive):
-    """All that regions bring with them."""
+    """All parts that regions bring with them."""
 
     def work(self, dispatcher: Dispatcher, encrypt: Encrypt) -> RegionAtWork:
         begin_region(dispatcher.server)

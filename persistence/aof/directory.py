@@ -1,21 +1,20 @@
 """The append-only folder: its lock, its manifest and the life of its files.
 
-Order of steps, so that a crash between any two of them leaves a folder that can be loaded:
+The steps are in such an order that a crash between any two leaves a folder that can be loaded:
 
 - Start: lock, read the manifest, load the files, open the last incr file (without one: create the
   first, then write the manifest that names it).
 - Rewrite: create a new incr file, name it in the manifest, go on writing there; write the base
   under a temporary name, sync, rename; write the manifest with the new base and the new incr file,
   all older files as history; delete those; write the manifest without them.
-- Turned on while the server runs: write to an incr file that has a temporary name, because whatever
-  is in the folder belongs to another time. When the base is there, too, rename both and write the
-  manifest that names them and nothing else. Until then the folder is what it was.
-- Vanished or replaced while the server runs: likewise, because memory holds everything. What is
-  there stays there.
+- Turned on while the server runs: write to an incr file under a temporary name, because the files
+  in the folder are of another time. Once the base is written, rename both and write the manifest
+  that names only them. Until then the folder stays as it was.
+- Vanished or replaced while the server runs: likewise, because memory holds everything. Files that
+  are there stay.
 
-A file that the manifest does not name is never read, and one that it names must be there.
-
-A lock on ``<prefix>.lock`` keeps a second server out for as long as the first one lives.
+A file that the manifest does not name is never read, and one that it names must be there. A lock on
+``<prefix>.lock`` keeps a second server out for as long as the first one lives.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ from headrace.storage.vectors import Numbers
 class PeerLog:
     """The numbered records in the files of a region, the log that other regions are sent from.
 
-    A rewrite makes older incr files useless for a region itself. They are kept while another region
-    may need them. What is in the log, and how it is read, is in the wing of regions.
+    A rewrite makes older incr files useless for the region itself. They are kept while another
+    region may need them. The wing of regions reads and writes the log.
 
     Attributes:
         most_bytes: how much is kept that this region itself does not need.
-        dropped: how many files have gone although another region needs them.
+        dropped: number of files deleted although another region needs them.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -65,11 +64,11 @@ class PeerLog:
 
     @abstractmethod
     def add_kept(self, path: bytes, first: Numbers, last: Numbers, size_bytes: int) -> None:
-        """A file that was kept holds these records."""
+        """Note that a kept file holds these records."""
 
     @abstractmethod
     def numbers_in(self, path: bytes) -> tuple[Numbers, Numbers] | None:
-        """The first and the last numbers of records in a file, if another region may need them."""
+        """Return the first and last numbers of records in a file; None if no region needs them."""
 
     @abstractmethod
     def is_needed(self, last: Numbers) -> bool:
@@ -77,15 +76,15 @@ class PeerLog:
 
     @abstractmethod
     def remove(self, path: bytes) -> None:
-        """A file is about to go."""
+        """Note that a file is about to be deleted."""
 
     @abstractmethod
     def clear(self) -> None:
-        """None of the files belongs to what is in memory."""
+        """Forget all files, because none belongs to what is in memory."""
 
     @abstractmethod
     def memory_bytes(self) -> int:
-        """Return how much of it is in memory."""
+        """Return how many bytes of it are in memory."""
 
 
 class RecordCount:
@@ -93,11 +92,11 @@ class RecordCount:
 
     @abstractmethod
     def count(self, argv: list[bytes]) -> str:
-        """A command comes next, of a region or not; what is wrong with how the file counts."""
+        """Count the next command, of a region or not. Return what is wrong with the count."""
 
     @abstractmethod
     def found(self) -> str:
-        """Return what there is of them, for people; empty where nothing is."""
+        """Return the counts as text for people; empty where there are no records."""
 
 
 COMMANDS_SUFFIX: Final = b"aof"
@@ -106,13 +105,10 @@ RDB_SUFFIX: Final = b"rdb"
 
 
 def is_end_of_data(paths: list[bytes], number: int) -> bool:
-    """Return whether no file behind the one with this number holds anything.
+    """Return whether all files behind the one with this number are empty.
 
-    A rewrite names its new incr file while records still go to the one before. So a write that a
-    crash cut short may be followed by an empty file.
-
-    Raises:
-        PersistenceError: one of them cannot be looked at.
+    A rewrite names its new incr file while records still go to the one before. So an empty file may
+    follow a write that a crash cut short. Raises PersistenceError if one cannot be read.
     """
     for path in paths[number + 1 :]:
         try:
@@ -127,10 +123,9 @@ class AofDirectory:
     """One append-only folder, locked.
 
     Attributes:
-        path: the folder.
         prefix: what the names of its files begin with (``appendfilename``).
         manifest: what is on the disk now.
-        log: of a region: what other regions are sent from.
+        log: the log that other regions are sent from; None for a single server.
     """
 
     def __init__(self, parent: bytes, name: bytes, prefix: bytes) -> None:
@@ -140,22 +135,21 @@ class AofDirectory:
         self.manifest = Manifest()
         self._parent: Final = os.path.abspath(parent)
         self._lock_fd = -1
-        self._taken_over = False  # what the folder holds is not what is in memory
+        self._taken_over = False  # the folder's data is not the data in memory
         self._sizes: dict[bytes, int] = {}  # of files that stay as they are
 
     @property
     def manifest_name(self) -> bytes:
-        """The name of the manifest file."""
+        """Name of the manifest file."""
         return self.prefix + b".manifest"
 
     def file_path(self, file: AofFile) -> bytes:
-        """Return where a file of the manifest lies."""
+        """Return the path of a file of the manifest."""
         return os.path.join(self.path, file.name)
 
     # Opening
 
     def _create(self) -> None:
-        """Create the folder where it is missing, and lock it."""
         try:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self.path, 0o755)
@@ -169,8 +163,7 @@ class AofDirectory:
     def open(self) -> None:
         """Create the folder where it is missing, lock it and read the manifest.
 
-        Raises:
-            PersistenceError: it cannot be used; nothing is locked then.
+        Raises PersistenceError if it cannot be used; nothing is locked then.
         """
         self._create()
         try:
@@ -188,13 +181,9 @@ class AofDirectory:
     def take_over(self, is_ours: bool) -> None:
         """Create and lock the folder again, because memory holds everything; see ``adopt_first``.
 
-        Files that somebody else has put there stay. So does their manifest, under another name.
-
-        Args:
-            is_ours: nobody has put files there: they are those of the manifest, to be deleted.
-
-        Raises:
-            PersistenceError: it cannot be used; nothing is locked then.
+        Files that another program has put there stay, and so does their manifest, under another
+        name; with ``is_ours`` the files are those of the manifest, and are deleted. Raises
+        PersistenceError if the folder cannot be used; nothing is locked then.
         """
         self._create()
         known = self.manifest
@@ -211,10 +200,9 @@ class AofDirectory:
         self._taken_over = True
 
     def missing(self, growing: bytes) -> bytes:
-        """The path of a file that is not there, or has another length; empty where all is well.
+        """Return the path of a file that is missing or has another length; empty if there is none.
 
-        Args:
-            growing: the path of the file that is written to, which is not looked at.
+        The file that is written to (``growing``) is not looked at.
         """
         paths = [os.path.join(self.path, self.manifest_name)]
         paths += [self.file_path(file) for file in self.manifest.to_load()]
@@ -232,7 +220,7 @@ class AofDirectory:
         return b""
 
     def close(self) -> None:
-        """Let another server have the folder."""
+        """Unlock the folder."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
@@ -262,10 +250,7 @@ class AofDirectory:
             self.manifest = Manifest()
 
     def _refuse_orphans(self) -> None:
-        """Data without a manifest must not be taken for an empty folder.
-
-        What was killed within its first start may have left a file that holds nothing.
-        """
+        """Refuse data without a manifest; a killed first start may leave an empty file."""
         blank: list[bytes] = []
         for name in sorted(os.listdir(self.path)):
             of_ours = name.startswith(self.prefix + b".") and name.endswith(
@@ -307,7 +292,7 @@ class AofDirectory:
     # Files
 
     def size_of(self, files: list[AofFile]) -> int:
-        """The length of files together. Raises: PersistenceError; one is missing."""
+        """Return the length of files together. Raises PersistenceError if one is missing."""
         total = 0
         for file in files:
             try:
@@ -320,11 +305,7 @@ class AofDirectory:
         return total
 
     def store(self, manifest: Manifest) -> None:
-        """Make ``manifest`` the one that holds.
-
-        Raises:
-            OSError: it may have taken the place of the one before all the same.
-        """
+        """Make ``manifest`` the one that holds. With OSError it may hold all the same."""
         path = os.path.join(self.path, self.manifest_name)
         self._sizes.pop(path, None)
         manifest.store(self.path, self.manifest_name)
@@ -339,7 +320,7 @@ class AofDirectory:
         self._sizes = sizes
 
     def open_last(self) -> AppendOnlyFile:
-        """Open the last incr file for appending, the first one if there is none.
+        """Open the last incr file for appending; create the first one if there is none.
 
         A region always begins a new one, which says who it is now.
         """
@@ -354,7 +335,7 @@ class AofDirectory:
         return AppendOnlyFile(self.file_path(last), self.size_of(files[:-1]), base_bytes)
 
     def _open_journal(self, log: PeerLog) -> AppendOnlyFile:
-        """Begin a new incr file; those at the end that hold nothing go."""
+        """Begin a new incr file; delete empty ones at the end."""
         manifest = self.manifest.copy()
         while manifest.incrs and is_blank(self.file_path(manifest.incrs[-1])):
             log.remove(self.file_path(manifest.incrs[-1]))
@@ -377,17 +358,15 @@ class AofDirectory:
         log = self.log
         if log is None:
             return AppendOnlyFile(path, 0, 0)
-        log.clear()  # what is in the folder belongs to another time
+        log.clear()  # the files in the folder are of another time
         return log.begin_file(path, 0, 0)
 
     def sync(self) -> None:
-        """Wait until all that the manifest names is on the disk.
+        """Wait until all files that the manifest names are on the disk.
 
-        A process that was killed may have left to the system what it wrote. What is added from now
-        on may be synced sooner than that, and a power cut would leave a gap between the two.
-
-        Raises:
-            OSError: nobody knows what is on the disk.
+        A killed process may have left its writes to the system. What is added from now on may be
+        synced sooner than those, and a power cut would leave a gap between the two. With OSError it
+        is unknown what is on the disk.
         """
         for file in self.manifest.to_load():
             fd = os.open(self.file_path(file), os.O_RDONLY)
@@ -397,7 +376,7 @@ class AofDirectory:
                 os.close(fd)
 
     def add_incr(self) -> bytes:
-        """Create a new incr file and name it in the manifest; its path."""
+        """Create a new incr file and name it in the manifest. Return its path."""
         manifest = self.manifest.copy()
         path = self._next_incr(manifest)
         os.close(create_file(path))
@@ -405,9 +384,9 @@ class AofDirectory:
         return path
 
     def _next_incr(self, manifest: Manifest) -> bytes:
-        """Name one more incr file in ``manifest``; its path.
+        """Name one more incr file in ``manifest`` and return its path.
 
-        A number is left out where a file with data has it: a crash came before its manifest.
+        A number whose file holds data is skipped: a crash came before its manifest.
         """
         while True:
             path = self.file_path(manifest.add_incr(self.prefix))
@@ -416,15 +395,15 @@ class AofDirectory:
             manifest.incrs.pop()
 
     def temporary_base(self) -> bytes:
-        """Return where a base file is written before it has its name."""
+        """Return the path at which a base file is written before it has its name."""
         return os.path.join(self.path, TEMPORARY_PREFIX + b"rewriteaof-%d.aof" % os.getpid())
 
     def temporary_incr(self) -> bytes:
-        """Return where records go until the first base is there."""
+        """Return the path that records are written to until the first base is there."""
         return os.path.join(self.path, TEMPORARY_PREFIX + self.prefix + b".incr")
 
     def adopt_base(self, temporary: bytes, suffix: bytes, incrs_kept: int) -> None:
-        """Let a synced temporary file be the base; see ``Manifest.add_base``."""
+        """Make a synced temporary file the base; see ``Manifest.add_base``."""
         manifest = self.manifest.copy()
         incrs = list(manifest.incrs)
         file = manifest.add_base(self.prefix, suffix, incrs_kept)
@@ -440,26 +419,22 @@ class AofDirectory:
     # Files that are kept for other regions
 
     def load_kept(self) -> None:
-        """Let the log know of the files that are kept."""
+        """Add the kept files to the log."""
         log = self.log
         assert log is not None
         for kept in self.manifest.kept:
             path = self.file_path(kept)
-            with contextlib.suppress(OSError):  # one that is not there is missing to nobody here
+            with contextlib.suppress(OSError):  # a missing file is no loss to this region
                 log.add_kept(path, kept.first, kept.last, os.stat(path).st_size)
 
     def has_needless(self) -> bool:
-        """Return whether a file that is kept is not to be kept any longer."""
+        """Return whether a kept file is not needed any longer."""
         log = self.log
         kept = self.manifest.kept
         return log is not None and bool(kept) and not log.is_needed(kept[0].last)
 
     def drop_kept(self) -> None:
-        """Delete the files that are not to be kept any longer.
-
-        Raises:
-            OSError: they may still be there.
-        """
+        """Delete the kept files that are not needed any longer. With OSError some may remain."""
         manifest = self.manifest.copy()
         if self.log is not None and self._drop_kept(manifest, self.log):
             self.store(manifest)
@@ -475,7 +450,7 @@ class AofDirectory:
             manifest.keep(incr, found[0], found[1])
 
     def _drop_kept(self, manifest: Manifest, log: PeerLog) -> bool:
-        """Let go of kept files in ``manifest``: the oldest first; whether there are any."""
+        """Drop kept files from ``manifest``, the oldest first. Return whether there were any."""
         total = 0
         for file in manifest.kept:
             with contextlib.suppress(OSError):
@@ -500,7 +475,7 @@ class AofDirectory:
             self.add_incr()
 
     def adopt_first(self, temporary: bytes, suffix: bytes) -> None:
-        """Let a synced temporary file and the temporary incr file be all there is."""
+        """Make a synced temporary file and the temporary incr file the only files to load."""
         manifest = self.manifest.copy()
         base = manifest.add_base(self.prefix, suffix, 0)
         while self._taken_over and os.path.exists(self.file_path(base)):
@@ -515,23 +490,14 @@ class AofDirectory:
         self.delete_history()
 
     def holds_no_data(self) -> bool:
-        """Return whether nothing has been written here yet.
-
-        Raises:
-            PersistenceError: a file is missing.
-        """
+        """Return whether no data is here. Raises PersistenceError if a file is missing."""
         return self.manifest.base is None and not self.size_of(self.manifest.incrs)
 
     def adopt_snapshot(self, path: bytes, is_rdb: bool) -> None:
-        """Let a snapshot be the base of a folder that holds no data yet; the file itself stays.
+        """Make a snapshot the base of a folder that holds no data yet; the file itself stays.
 
-        The manifest comes first, so that a crash in between leaves no data without one.
-
-        Args:
-            is_rdb: it is in Redis's form.
-
-        Raises:
-            PersistenceError: it cannot be copied into the folder.
+        The manifest comes first, so that a crash in between leaves no data without one. Raises
+        PersistenceError if the snapshot, with ``is_rdb`` one of Redis's, cannot be copied there.
         """
         from shutil import copyfile  # late: compression libraries come with it
 
@@ -558,7 +524,7 @@ class AofDirectory:
             ) from error
 
     def delete_history(self) -> None:
-        """Delete history files and what a crash left half written."""
+        """Delete history files and the temporary files that a crash left."""
         self.delete_temporaries()
         if not self.manifest.history:
             return
@@ -569,7 +535,7 @@ class AofDirectory:
         self.store(manifest)
 
     def delete_temporaries(self) -> None:
-        """Delete what a crash left half written."""
+        """Delete the temporary files that a crash left."""
         for name in os.listdir(self.path):
             if name.startswith(TEMPORARY_PREFIX):
                 remove_file(os.path.join(self.path, name))

@@ -4,16 +4,16 @@ Records are collected in memory and written together: once for each turn of the 
 ``write``. If the disk fails and takes a part of it, that part is cut off again, so that the file
 always ends behind a whole record. The bytes stay in memory and can be written later.
 
-What one command did is loaded whole or not at all. Most commands leave one record; where there are
-more, they stand between MULTI and EXEC. So the first record of a command waits, as it is, for a
+The records of one command are loaded all or not at all. Most commands leave one record; where there
+are more, they stand between MULTI and EXEC. So the first record of a command waits, as it is, for a
 second one or for the end of the command.
 
-Whoever owns the file decides when to sync. This module only counts how far the file is written
+The owner of the file decides when to sync. This module only counts how far the file is written
 (``size_bytes``) and how far it is known to be on the disk (``synced_bytes``).
 
-Whoever goes on in a new file need not wait for the disk: what is not synced of the file before is
-synced first by whoever syncs the new file, or writes to it. After a power cut the old file could
-end in the middle of a command otherwise, and the new one hold what came later.
+Going on in a new file need not wait for the disk: the unsynced rest of the file before is synced
+first by the next sync of the new file, or write to it. Otherwise, after a power cut, the old file
+could end in the middle of a command, and the new one hold later records.
 """
 
 from __future__ import annotations
@@ -41,12 +41,10 @@ class AppendOnlyFile(Log):
     """An incr file open for appending.
 
     Attributes:
-        path: where it lies.
         pending: there are records that have not been written.
-        size_bytes: the length of the incr file.
-        synced_bytes: how much of it is known to be on the disk.
+        synced_bytes: how much of ``size_bytes`` is known to be on the disk.
         much_pending: writing what is pending takes a while.
-        named: the manifest names the file, so that what is in it will be loaded.
+        named: the manifest names the file, so that it will be loaded.
         older_bytes: the length of the base and of the incr files before this one.
         base_bytes: the length of all files when the last rewrite ended.
         switches: how often this went on in a new file.
@@ -71,7 +69,7 @@ class AppendOnlyFile(Log):
         self._out = BytesWriter()  # records of whole commands, and of a transaction so far
         self._parts: list[bytes] = []  # records of whole commands, in front of those
         self._parts_bytes = 0
-        self._taken = b""  # what is being written, or could not be
+        self._taken = b""  # bytes being written, or not written so far
         self._taken_parts: list[bytes] = []  # the same, in front of that; whole records together
         self._taken_bytes = 0  # of the parts
         self._passed: i64 = 0  # how much has left ``_out``, or stands in front of it
@@ -93,22 +91,22 @@ class AppendOnlyFile(Log):
 
     @property
     def total_bytes(self) -> int:
-        """The length of all files together."""
+        """Length of all files together."""
         return self.older_bytes + self.size_bytes
 
     @property
     def buffer_bytes(self) -> int:
-        """The length of what has not been written; what a command under way did is left out."""
+        """Length of the unwritten records, without those of a command under way."""
         parts_bytes = self._parts_bytes + self._taken_bytes
         return parts_bytes + len(self._taken) + len(self._out)
 
     @property
     def end(self) -> int:
-        """Return how much has been recorded in all files since this began; see ``has_synced``."""
+        """Bytes recorded in all files since this began; see ``has_synced``."""
         return self._passed + len(self._out)
 
     def goes_on(self, end: int) -> None:
-        """So much has been recorded so far, in other files too; see ``end``."""
+        """Set ``end``: the bytes recorded so far, in other files too."""
         before = end - self.end
         self._passed += before
         self._begun_bytes += before
@@ -136,7 +134,6 @@ class AppendOnlyFile(Log):
         return is_first
 
     def append_alike(self, db: int, records: list[list[bytes]]) -> bool:
-        """See ``Log``; nothing of another command is under way."""
         is_first = not self.pending
         self.pending = True
         self._annotate()
@@ -149,7 +146,7 @@ class AppendOnlyFile(Log):
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
         """As ``append``, of a long command by itself that is encoded already, in parts.
 
-        They are written as they are: to copy them together would hold everybody up.
+        The parts are written as they are, because joining them would block the event loop.
         """
         self.end_command()
         is_first = not self.pending
@@ -173,10 +170,9 @@ class AppendOnlyFile(Log):
         self._parts_bytes += len(part)
 
     def _collected(self, data: bytes) -> None:
-        """Records have been collected that will be written as they are."""
+        """Take note of records that will be written as they are."""
 
     def _take_out(self) -> bytes:
-        """Take what has been collected in ``_out``."""
         data = self._out.getvalue()
         self._collected(data)
         self._passed += len(data)
@@ -187,9 +183,9 @@ class AppendOnlyFile(Log):
         return data
 
     def put_aside(self) -> bool:
-        """Have no records of the command under way until ``put_back``, so that the rest is whole.
+        """Put the records of the command under way aside until ``put_back``.
 
-        Returns: whether that can be done.
+        Then the rest is whole. Returns: whether that can be done.
         """
         if self._first is not None:
             self._aside = (self._first_db, self._first)
@@ -203,7 +199,7 @@ class AppendOnlyFile(Log):
         return True
 
     def put_back(self) -> None:
-        """Go on with what was put aside."""
+        """Restore the records that were put aside."""
         if self._aside is not None:
             self._first_db, self._first = self._aside
             self._aside = None
@@ -216,7 +212,7 @@ class AppendOnlyFile(Log):
             self.pending = True
 
     def end_command(self) -> bool:
-        """The command under way is over: a loader takes all of its records, or none."""
+        """End the command under way: a loader takes all of its records, or none."""
         first = self._first
         if first is not None:
             self._first = None
@@ -255,8 +251,8 @@ class AppendOnlyFile(Log):
         """Write everything that is pending.
 
         Raises:
-            OSError: the file ends as before, or behind a part that could not be cut off again;
-                what is not in the file is still pending.
+            OSError: the file ends as before, or behind a part that could not be cut off again. What
+                is not in the file is still pending.
         """
         self.take()
         self.write_taken()
@@ -272,7 +268,7 @@ class AppendOnlyFile(Log):
         self.pending = False
 
     def _take_parts(self) -> None:
-        """Take the parts, behind what could not be written before."""
+        """Take the parts, behind the bytes that could not be written before."""
         if self._taken:
             self._taken_parts.append(self._taken)
             self._taken_bytes += len(self._taken)
@@ -284,11 +280,7 @@ class AppendOnlyFile(Log):
         self.much_pending = False
 
     def write_taken(self) -> None:
-        """Write what was taken; may run in another thread while records are added.
-
-        Raises:
-            OSError: as ``write``.
-        """
+        """Write what was taken; may run in a thread while records are added. Raises OSError."""
         if not self.settled:
             try:
                 self._settle()
@@ -334,7 +326,7 @@ class AppendOnlyFile(Log):
                 done += os.write(self._fd, view[done:])
 
     def _take_back(self) -> int:
-        """Cut an incomplete write off the file; where that fails too, how much it holds of it."""
+        """Cut an incomplete write off the file. Return how much stays if that fails, too."""
         self.pending = True
         try:
             os.ftruncate(self._fd, self.size_bytes)
@@ -345,22 +337,21 @@ class AppendOnlyFile(Log):
         return 0
 
     def written(self, now_ms: int) -> None:
-        """Everything that was taken has been written; called in the event loop."""
+        """Note that everything taken has been written; called in the event loop."""
 
     def synced(self) -> None:
-        """What ``synced_bytes`` says is on the disk; called in the event loop."""
+        """Note that ``synced_bytes`` are on the disk; called in the event loop."""
 
     def doubt(self) -> None:
-        """A sync has failed, so nobody knows what of the file is on the disk."""
+        """Note a failed sync: it is unknown how much of the file is on the disk."""
 
     def trust(self) -> None:
-        """A base is on the disk, with all that was recorded before the current file was begun."""
+        """Note that a base is on the disk, with all records from before the current file."""
 
     def sync(self) -> None:
         """Wait until everything written is on the disk; may run in another thread than ``write``.
 
-        Raises:
-            OSError: nobody knows what is on the disk.
+        With OSError it is unknown what is on the disk.
         """
         reached = self.size_bytes
         if not self.settled:
@@ -384,7 +375,7 @@ class AppendOnlyFile(Log):
         return self.settled and self.size_bytes <= self.synced_bytes
 
     def has_synced(self, end: int) -> bool:
-        """Return whether what was recorded up to some ``end`` is on the disk."""
+        """Return whether the records up to some ``end`` are on the disk."""
         return self.settled and self._begun_bytes + self.synced_bytes >= end
 
     def switch(self, path: bytes, older_bytes: int) -> None:
@@ -409,12 +400,12 @@ class AppendOnlyFile(Log):
         self._begun_bytes = self.end - self.size_bytes
 
     def renamed(self, path: bytes) -> None:
-        """The file lies there now, and the manifest names it."""
+        """Note that the file has this path now, and that the manifest names it."""
         self.path = path
         self.named = True
 
     def is_in_place(self) -> bool:
-        """Return whether a file is still found under its name, and is this one."""
+        """Return whether the file is still found under its name, and is this one."""
         try:
             found = os.stat(self.path)
         except OSError as error:
@@ -422,13 +413,16 @@ class AppendOnlyFile(Log):
         return (found.st_dev, found.st_ino) == self._place
 
     def is_whole(self, is_exact: bool) -> bool:
-        """Whether nobody else has cut the file or, where no write is under way, added to it."""
+        """Return whether no other program has cut the file or, with ``is_exact``, added to it.
+
+        ``is_exact`` asks for no write under way.
+        """
         size = self.size_bytes  # which a write under way may raise meanwhile
         found = os.fstat(self._fd).st_size
         return found == size if is_exact else found >= size
 
     def mark_closed(self) -> None:
-        """Say at the end of the file that nothing is missing, where files say so."""
+        """Write at the end of the file that nothing is missing, where files say so."""
 
     def close(self) -> None:
         """Close the file; what is pending is dropped."""

@@ -10,7 +10,7 @@ One line for each file, in the format of Redis 7 and later::
 ``b`` is the base, at most one: the data as it was at some moment. ``i`` are the incr files, in
 rising order: what was written since. ``h`` are history: files of an earlier time, which are no
 longer needed and about to be deleted. Lines that start with ``#`` are comments. A line may carry
-further pairs of words, which are left aside; names with blanks or quotes stand in double quotes.
+further pairs of words, which are ignored; names with blanks or quotes stand in double quotes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HISTORY: Final = b"h"
 KEPT: Final = b"k"
 LINE_MAX_BYTES: Final = 1024
 KEPT_LINE_MAX_BYTES: Final = 64 * 1024  # it names origins
-MAX_BYTES: Final = 16 << 20  # what is longer is no manifest, and is not read
+MAX_BYTES: Final = 16 << 20  # a longer file is no manifest, and is not read
 
 
 class AofFile:
@@ -41,16 +41,12 @@ class AofFile:
         self.kind: Final = kind
 
     def line(self) -> bytes:
-        """The line, its end included."""
+        """Return the line, its end included."""
         return b"file %b seq %d type %b\n" % (_word(self.name), self.seq, self.kind)
 
 
 class KeptFile(AofFile):
-    """A line of a file that is kept for other regions.
-
-    Args:
-        first, last: the numbers of the records that it holds.
-    """
+    """A line of a file that is kept for other regions, because of records ``first`` to ``last``."""
 
     def __init__(self, name: bytes, seq: int, first: Numbers, last: Numbers) -> None:
         super().__init__(name, seq, KEPT)
@@ -83,7 +79,7 @@ class Manifest:
         self.incr_seq = 0
 
     def copy(self) -> Manifest:
-        """One to change while this one stays true."""
+        """Return a copy that can be changed without changing this one."""
         twin = Manifest()
         twin.base = self.base
         twin.history = list(self.history)
@@ -94,7 +90,7 @@ class Manifest:
         return twin
 
     def encode(self) -> bytes:
-        """The text of the manifest file."""
+        """Return the text of the manifest file."""
         lines = [] if self.base is None else [self.base.line()]
         lines += [file.line() for file in self.history]
         lines += [file.line() for file in self.kept]
@@ -102,7 +98,7 @@ class Manifest:
         return b"".join(lines)
 
     def to_load(self) -> list[AofFile]:
-        """The files that hold the data, in the order in which they are loaded."""
+        """Return the files that hold the data, in the order in which they are loaded."""
         return self.incrs if self.base is None else [self.base, *self.incrs]
 
     def add_incr(self, prefix: bytes) -> AofFile:
@@ -132,17 +128,17 @@ class Manifest:
         return self.base
 
     def keep(self, file: AofFile, first: Numbers, last: Numbers) -> None:
-        """A file that has just been retired is kept for other regions."""
+        """Keep a file for other regions that has just been retired."""
         self.history = [each for each in self.history if each.name != file.name]
         self.kept.append(KeptFile(file.name, file.seq, first, last))
 
     def drop_kept(self, file: KeptFile) -> None:
-        """A file is kept no longer."""
+        """Retire a kept file."""
         self.kept = [each for each in self.kept if each is not file]
         self.retire_file(file)
 
     def drop_incr(self, file: AofFile) -> None:
-        """An incr file holds nothing."""
+        """Retire an empty incr file."""
         self.incrs = [each for each in self.incrs if each is not file]
         self.retire_file(file)
 
@@ -162,12 +158,7 @@ class Manifest:
 
 
 def read(path: bytes) -> Manifest:
-    """Read a manifest file.
-
-    Raises:
-        PersistenceError: it is none.
-        OSError: it cannot be read.
-    """
+    """Read a manifest file. Raises PersistenceError if it is none, OSError if it is unreadable."""
     with os.fdopen(open_to_read(path), "rb") as file:
         text = file.read(MAX_BYTES + 1)
     if len(text) > MAX_BYTES:
@@ -176,11 +167,7 @@ def read(path: bytes) -> Manifest:
 
 
 def parse(text: bytes, name: bytes) -> Manifest:
-    """Read the text of the manifest file ``name``.
-
-    Raises:
-        PersistenceError: for anything that is not exactly a manifest.
-    """
+    """Parse the manifest file ``name``. Raises PersistenceError for anything but a manifest."""
     manifest = Manifest()
     names: set[bytes] = set()
     lines = text.split(b"\n")
@@ -201,7 +188,7 @@ def parse(text: bytes, name: bytes) -> Manifest:
 
 
 def _add_line(manifest: Manifest, line: bytes, names: set[bytes]) -> str:
-    """Take one line into the manifest; a text says why it cannot be."""
+    """Take one line into the manifest. Return why it cannot be; empty if it can."""
     words = split_words(line)
     if words is None or len(words) < 6 or len(words) % 2:
         return "it must be pairs of words: file, seq and type"
@@ -252,7 +239,7 @@ def _refused(name: bytes, number: int, line: bytes, reason: str) -> PersistenceE
 
 
 def _word(name: bytes) -> bytes:
-    """A file name as one word of a line."""
+    """Return a file name as one word of a line."""
     plain = True
     for char in name:
         if not 0x21 <= char <= 0x7E or char in b"\"'\\#":

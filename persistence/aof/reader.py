@@ -42,7 +42,6 @@ class AofReader:
     Attributes:
         name: the file's name, for messages.
         offset: the bytes up to here were read and are good: the end of the last command.
-        size_bytes: the length of the file.
         torn: after the last command: the file ends in the middle of one.
         stamp_s: the second that comments directly before the last command gave; 0 for none.
     """
@@ -67,11 +66,7 @@ class AofReader:
         os.close(self._fd)
 
     def next(self) -> list[bytes] | None:
-        """The next command, or None at the end of the file.
-
-        Raises:
-            CorruptAOF: the file is damaged.
-        """
+        """Return the next command, or None at the end. Raises CorruptAOF if the file is damaged."""
         self.stamp_s = 0
         command = self._step()
         if command is None and self.offset < self.size_bytes:
@@ -81,7 +76,7 @@ class AofReader:
         return command
 
     def _step(self) -> list[bytes] | None:
-        """The next command, or None when no whole one is left."""
+        """Return the next command, or None when no whole one is left."""
         while True:
             command = self._parse()
             if command is None:
@@ -94,7 +89,7 @@ class AofReader:
                 return command
 
     def _fill(self) -> bool:
-        """Read on; False at the end of the file."""
+        """Read on. Return False at the end of the file."""
         rest = self._buffer[self._at :]
         try:
             chunk = os.read(self._fd, max(CHUNK_BYTES, len(rest)))
@@ -108,7 +103,7 @@ class AofReader:
         return bool(chunk)
 
     def _swallows_commands(self) -> bool:
-        """Whether commands stand behind the torn one, and nothing but commands, to the end."""
+        """Return whether only whole commands stand behind the torn one, to the end."""
         position = self.offset
         tries = 0
         while position < self.size_bytes and tries < TRIES:
@@ -136,7 +131,7 @@ class AofReader:
     # One command
 
     def _parse(self) -> list[bytes] | None:
-        """The current command, empty for a comment, or None when more bytes are needed."""
+        """Return the current command, empty for a comment, or None when more bytes are needed."""
         buffer = self._buffer
         size: i64 = len(buffer)
         position = self._at
@@ -182,7 +177,7 @@ class AofReader:
             self.stamp_s = int(digits)
 
     def _header(self, kind: i64) -> i64:
-        """The number of a header line, or -1 when more bytes are needed."""
+        """Return the number of a header line, or -1 when more bytes are needed."""
         buffer = self._buffer
         size: i64 = len(buffer)
         position = self._scan
@@ -221,10 +216,8 @@ class AofReader:
 def is_blank(path: bytes) -> bool:
     """Return whether a file of commands holds none but those that say what file it is.
 
-    So does one of a region in which nothing has been written yet; its first line may be cut.
-
-    Raises:
-        OSError: it cannot be read.
+    So does one of a region in which nothing has been written yet; its first line may be cut. Raises
+    OSError if it cannot be read.
     """
     reader = AofReader(path, path)
     try:
@@ -242,7 +235,7 @@ def is_blank(path: bytes) -> bool:
 
 
 def _is_beginning(path: bytes) -> bool:
-    """Return whether a file is the beginning of the first line of a region's, whoever wrote it."""
+    """Return whether a file is the beginning of a region file's first line, of any writer."""
     line = request([AA, FILE, *[b""] * 8])
     start = line[: line.index(FILE) + len(FILE)]
     with open(path, "rb") as file:

@@ -69,7 +69,6 @@ class RewriteEncoder(Encoder):
         return self._walk is not None
 
     def take(self) -> list[bytes]:
-        """Return what has been made since the last call, in the order of the file."""
         self.size_bytes = 0
         return self._commands.take()
 
@@ -79,7 +78,7 @@ class RewriteEncoder(Encoder):
 
 
 def key_commands(key: FrozenKey) -> list[list[bytes]]:
-    """The commands that make one key in the database that is selected."""
+    """Return the commands that make one key in the database that is selected."""
     encoder = RewriteEncoder(stamped=False)
     more = encoder.add(key)
     while more:

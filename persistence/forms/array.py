@@ -52,8 +52,6 @@ class ArrayWriter(Writer):
 
 
 class _Written(Walk):
-    """Writes the pieces of an array."""
-
     def __init__(self, records: Records, array: Array) -> None:
         self._records: Final = records
         self._pieces: Final = Pieces(array, 0, GREATEST, False)
@@ -154,8 +152,6 @@ class _Rewrite(Walk):
 
 
 class _Output(Walk):
-    """Writes an array as Redis does."""
-
     def __init__(self, output: RdbOutput, array: Array) -> None:
         self._output: Final = output
         self._pieces: Final = Pieces(array, 0, GREATEST, False)
@@ -252,14 +248,13 @@ class ArrayForm(Form):
         return [1]
 
     def lacking_elsewhere(self, counts: list[int]) -> list[str]:
-        """Redis has arrays since 8.8."""
         arrays = counts[0]
         found = "An array" if arrays == 1 else f"{arrays} arrays"
         return [f"{found}, which Redis knows since 8.8 only."] if arrays else []
 
 
 def _text_of(value: bytes | float) -> bytes:
-    """An element as text; Redis keeps a fraction as a number where 17 digits give it back."""
+    """Return an element as text; Redis keeps a fraction as a number if 17 digits give it back."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, int):

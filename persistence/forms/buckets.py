@@ -1,4 +1,4 @@
-"""Tables of packed buckets in records: what large sets, hashes and sorted sets have in common.
+"""Tables of packed buckets in records, for large sets, hashes and sorted sets.
 
 Buckets stand there as they stand in memory, in the order of their numbers. Nothing is hashed to
 read them.
@@ -16,16 +16,12 @@ TABLE_NUMBERS: Final = 4
 
 
 def numbers_of(table: Table) -> list[int]:
-    """Return what stands in a file for a table besides its buckets, ``TABLE_NUMBERS`` of them."""
+    """Return the ``TABLE_NUMBERS`` numbers of a table that a file has besides its buckets."""
     return [int(table.seed), int(table.count), int(table.fullest), int(table.buckets)]
 
 
 class BucketsWalk(Walk):
-    """Writes buckets, a directory at a time.
-
-    Args:
-        kind: of the records; directories: of tables, one table after the other.
-    """
+    """Writes buckets, a directory at a time, of tables one after the other."""
 
     def __init__(self, records: Records, kind: int, directories: list[list[bytes]]) -> None:
         self._records: Final = records
@@ -41,18 +37,14 @@ class BucketsWalk(Walk):
 
 
 class TableIntake:
-    """A table that is being read.
+    """A table that is being read. Raises Malformed if these are no numbers of a table.
 
     Args:
-        kind: of the table.
-        numbers: what ``numbers_of`` returned.
-        what: what holds the table, for messages.
+        numbers: the result of ``numbers_of``.
+        what: the kind of value with the table, for messages.
 
     Attributes:
         left: how many buckets are still to come.
-
-    Raises:
-        Malformed: these are no numbers of a table.
     """
 
     def __init__(self, intake: Intake, kind: int, numbers: list[int], what: str) -> None:
@@ -65,7 +57,7 @@ class TableIntake:
             raise intake.malformed("numbers of a table")
 
     def take(self, sizes: list[int]) -> None:
-        """Read buckets of these lengths. Raises: Malformed; they are more than were said."""
+        """Read buckets of these lengths. Raises Malformed if they are more than were said."""
         self.left -= len(sizes)
         if self.left < 0:
             raise self._intake.malformed("as many buckets as were said")
@@ -78,11 +70,7 @@ class TableIntake:
                 directories.append([bucket])
 
     def table(self) -> Table:
-        """The table, all of whose buckets were read.
-
-        Raises:
-            Malformed: some were not, or they make no table.
-        """
+        """Return the table. Raises Malformed if buckets are missing, or make no table."""
         table = table_of(self._kind, self._seed, self._count, self._fullest, self._directories)
         if table is None or self.left:
             raise self._intake.malformed(f"all buckets of {self._what}")

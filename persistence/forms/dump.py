@@ -1,4 +1,4 @@
-"""What DUMP and FUNCTION DUMP answer, and what RESTORE and FUNCTION RESTORE take.
+"""The payloads of DUMP and FUNCTION DUMP, which RESTORE and FUNCTION RESTORE take.
 
 A payload of DUMP is one value as Redis packs it: the number of its type, the value as it stands in
 an RDB file, then a footer: the version of that form in two bytes, and CRC-64 of all before in
@@ -6,9 +6,9 @@ eight. Notes of ours may stand behind the value, as in a file: other servers do 
 payload of Valkey has a version of its own. One of FUNCTION DUMP has for each library a mark and its
 code, and the same footer.
 
-RESTORE also takes what servers of ours answered in earlier versions: the records of one key without
-a name and without a deadline, and a footer: the version of the format in two bytes and XXH3-64 of
-all before in eight.
+RESTORE also takes the answers of our servers in earlier versions: the records of one key without a
+name and without a deadline, and a footer: the version of the format in two bytes and XXH3-64 of all
+before in eight.
 """
 
 from __future__ import annotations
@@ -42,14 +42,12 @@ class BadPayload(Exception):
 
 
 class _OneValue(RecordDecoder):
-    """Decodes one value, to be found in ``value``."""
-
     def __init__(self, now_ms: int) -> None:
         super().__init__(now_ms)
         self.value: object = None
 
     def finish(self) -> None:
-        """All has been decoded. Raises: Malformed; something is missing, or there was more."""
+        """End the records. Raises Malformed if something is missing, or there was more."""
         self._start = self.end
         self.finish_value()
         if self.keys != 1:
@@ -74,13 +72,8 @@ def has_own_footer(data: bytes) -> bool:
 
 
 def load_own(data: bytes, now_ms: int) -> object:
-    """The value of a payload whose footer is right.
+    """Return the value of a payload whose footer is right. Raises BadPayload if there is none.
 
-    Args:
-        now_ms: the present, as for ``Intake``.
-
-    Raises:
-        BadPayload: there is none.
     Complexity: O(its size), because every entry is looked at.
     """
     decoder = _OneValue(now_ms)
@@ -106,7 +99,7 @@ _values: Final[dict[int, RdbValues]] = {}  # by RDB's numbers of their types, wh
 
 
 def dump_value(value: object) -> bytes:
-    """The payload of a value as a keyspace holds it. Complexity: O(its size)."""
+    """Return the payload of a value as a keyspace holds it. Complexity: O(its size)."""
     output = RdbOutput(VERSION)
     content = frozen(value)
     form = form_of(content)
@@ -119,28 +112,25 @@ def dump_value(value: object) -> bytes:
 
 
 def sealed(output: RdbOutput) -> bytes:
-    """A payload of what was written, with its footer."""
+    """Return a payload of the bytes written, with its footer."""
     output.little(VERSION, _VERSION_BYTES)
     body = b"".join(output.take())
     return body + crc64(body, 0).to_bytes(_CHECKSUM_BYTES, "little")
 
 
 def body_of(data: bytes) -> bytes | None:
-    """A payload of Redis or Valkey without its footer; None where that is not right."""
+    """Return a payload of Redis or Valkey without its footer; None where that is not right."""
     return data[:-_FOOTER_BYTES] if _version(data) >= 0 else None
 
 
 def load_value(data: bytes, defaults: dict[str, int], now_ms: int) -> object:
-    """The value that a payload holds.
+    """Return the value that a payload holds; what it dates later counts as having happened now.
 
-    Args:
-        defaults: see ``RdbValues``.
-        now_ms: the present; what the payload dates later counts as having happened now.
+    Complexity: O(its size), because every element is looked at.
 
     Raises:
         BadFooter: it was damaged, or comes from a server that is newer or of another kind.
         BadPayload: there is no value in it.
-    Complexity: O(its size), because every element is looked at.
     """
     version = _version(data)
     if version < 0:
@@ -175,7 +165,7 @@ def _take_notes(known: RdbValues, value: object, source: RdbSource) -> None:
 
 
 def _version(data: bytes) -> int:
-    """The version in a footer of Redis or Valkey that is right; -1 where there is none."""
+    """Return the version in a right footer of Redis or Valkey; -1 where there is none."""
     end = len(data) - _CHECKSUM_BYTES
     if end < _VERSION_BYTES:
         return -1
@@ -197,7 +187,7 @@ def _known(number: int) -> RdbValues | None:
 
 
 def dump_libraries(codes: list[bytes]) -> bytes:
-    """The payload of libraries."""
+    """Return the payload of libraries."""
     output = RdbOutput(VERSION)
     for code in codes:
         output.byte(FUNCTIONS)
@@ -206,10 +196,9 @@ def dump_libraries(codes: list[bytes]) -> bytes:
 
 
 def libraries_of(data: bytes) -> list[bytes] | None:
-    """The code of each library in a payload; None where it is damaged.
+    """Return the code of each library in a payload; None where it is damaged.
 
-    Raises:
-        CorruptRDB: there is something else in it.
+    Raises CorruptRDB if there is something else in it.
     """
     body = body_of(data)
     if body is None:

@@ -1,6 +1,6 @@
 """The form of a type: all that the files of a server, and DUMP, ask of a value of it.
 
-Whoever writes or reads a file finds the form in ``persistence.forms.table`` and knows no type.
+Code that writes or reads a file finds the form in ``persistence.forms.table`` and knows no type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STAMP: Final = b"#TS:"
 
 
 def annotation(second: int) -> bytes:
-    """The line that gives the time of what follows, in seconds since 1970."""
+    """Return the comment line with the time of what follows, in seconds since 1970."""
     return b"%b%d\r\n" % (STAMP, second)
 
 
@@ -45,12 +45,12 @@ class Commands:
         self.size_bytes += len(wire)
 
     def add_wire(self, wire: bytes) -> None:
-        """Add commands that are bytes already."""
+        """Add commands that are encoded already."""
         self._made.append(wire)
         self.size_bytes += len(wire)
 
     def take(self) -> list[bytes]:
-        """Return what has been added since the last call."""
+        """Return the commands added since the last call."""
         made = self._made
         self._made = []
         self.size_bytes = 0
@@ -63,31 +63,25 @@ class Unsound(Exception):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Walk:
-    """What is left to do for a value that is gone through in parts."""
+    """The rest of the work on a value that is gone through in parts."""
 
     @abstractmethod
     def step(self) -> bool:
-        """Do the next part, some tenths of a millisecond at most; False when nothing is left."""
+        """Do the next part, some tenths of a millisecond at most. Return False at the end."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Writer:
-    """Turns frozen values of one type into records; one file has one.
-
-    Args:
-        records: where they go.
-    """
+    """Turns frozen values of one type into records; one file has one."""
 
     def __init__(self, records: Records) -> None:
         self.records: Final = records
 
     @abstractmethod
     def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """Write a key, and count it in ``records.keys``; what is left to do where that is much.
+        """Write a key and count it in ``records.keys``. Return the rest of the work if it is much.
 
-        Args:
-            value: what ``Value.freeze`` returned.
-            expire_ms: ``NO_DEADLINE`` or a deadline.
+        ``value`` is the result of ``Value.freeze``, ``expire_ms`` may be ``NO_DEADLINE``.
         """
 
     def flush(self) -> None:
@@ -100,60 +94,57 @@ class Form(RdbValues):
 
     @abstractmethod
     def type_name(self) -> bytes:
-        """The type, as ``Value.type_name`` returns it."""
+        """Return the type, as ``Value.type_name`` does."""
 
     @abstractmethod
     def plural(self) -> str:
-        """Return what several values of it are called."""
+        """Return the plural of its name."""
 
     # Records
 
     @abstractmethod
     def record_kinds(self) -> dict[int, str]:
-        """The numbers of its records, which no other form has, and what they are called."""
+        """Return the numbers of its records, which no other form has, and their names."""
 
     @abstractmethod
     def writer(self, records: Records) -> Writer:
-        """Return what turns values into records."""
+        """Return a writer that turns values into records."""
 
     @abstractmethod
     def reader(self, intake: Intake) -> Reader:
-        """Return what turns records back into values."""
+        """Return a reader that turns records back into values."""
 
     @abstractmethod
     def check(self, value: object) -> None:
-        """Look at all of a value that was read from records of a stranger, and is not empty.
+        """Check a value that was read from records of a stranger, and is not empty.
 
-        Raises:
-            Unsound: it is none that commands could have made.
+        Raises Unsound if commands could not have made it.
         """
 
     def as_tombstone(self, value: object) -> object:
-        """Return what a value that is gone, and has to be remembered, is kept as; maybe itself."""
+        """Return the form in which a gone value is kept that has to be remembered; maybe itself."""
         return value
 
     # Commands
 
     @abstractmethod
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
-        """Make a key, without its deadline, by commands; what is left where that is much.
+        """Make a key, without its deadline, by commands. Return the rest of the work if it is much.
 
-        Args:
-            value: what ``Value.freeze`` returned.
+        ``value`` is the result of ``Value.freeze``.
         """
 
     # Redis's own form
 
     def rdb_version(self, value: object) -> int:
-        """From which version of RDB on a file can hold all of a value; 0 where none can.
+        """Return the lowest version of RDB that can hold all of a value; 0 where none can.
 
-        Args:
-            value: as a keyspace holds it.
+        ``value`` is as a keyspace holds it.
         """
         return 0
 
     def frozen_rdb_version(self, value: object) -> int:
-        """As ``rdb_version``, of what ``Value.freeze`` returned."""
+        """As ``rdb_version``, of the result of ``Value.freeze``."""
         return self.rdb_version(value)
 
     def fits_valkey(self, value: object) -> bool:
@@ -161,45 +152,33 @@ class Form(RdbValues):
         return 0 < self.rdb_version(value) <= VERSION_SHARED
 
     def frozen_fits_valkey(self, value: object) -> bool:
-        """As ``fits_valkey``, of what ``Value.freeze`` returned."""
+        """As ``fits_valkey``, of the result of ``Value.freeze``."""
         return 0 < self.frozen_rdb_version(value) <= VERSION_SHARED
 
     def rdb_type(self, value: object, version: int) -> int:
-        """The number of the type that holds a value in a file of ``version``.
-
-        Args:
-            value: what ``Value.freeze`` returned.
-        """
+        """Return the number of the type that holds a frozen value in a file of ``version``."""
         raise NotImplementedError
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        """Write a value in that type; what is left where that is much.
-
-        Args:
-            value: what ``Value.freeze`` returned.
-        """
+        """Write a frozen value in that type. Return the rest of the work if it is much."""
         raise NotImplementedError
 
-    # What tools report
+    # Figures for tools
 
     @abstractmethod
     def part_names(self) -> list[str]:
-        """Return what the parts of a value are called that are worth counting."""
+        """Return the names of the parts of a value that are worth counting."""
 
     @abstractmethod
     def part_counts(self, value: object) -> list[int]:
         """Return how many of each a value has."""
 
     def lacking_counts(self, value: object) -> list[int]:
-        """How much of a value some servers of Redis cannot read: a figure for each kind of it."""
+        """Return how much of each kind of thing there is that some servers of Redis cannot read."""
         return []
 
     def lacking_elsewhere(self, counts: list[int]) -> list[str]:
-        """Return what that means, each in a sentence.
-
-        Args:
-            counts: the figures of all values together.
-        """
+        """Return a sentence for each kind, given the sums of these figures over all values."""
         return []
 
 
@@ -208,19 +187,16 @@ class MemberForm:
 
     @abstractmethod
     def record(self, member: Member) -> Record:
-        """Return what it knows now."""
+        """Return a record of what it knows now."""
 
     @abstractmethod
     def read(
         self, member: Member, table: list[int], nonce: bytes, caught: bytes, document: bytes
     ) -> None:
-        """Let it know what a record says that it knew.
+        """Restore what a record says that it knew.
 
-        Args:
-            nonce, caught, document: the texts behind the name of its database.
-
-        Raises:
-            One of ``UNDECODABLE``: the record says nothing that a region knows.
+        ``nonce``, ``caught`` and ``document`` are the texts behind the name of its database. Raises
+        one of ``UNDECODABLE`` if the record says nothing that a region knows.
         """
 
     @abstractmethod

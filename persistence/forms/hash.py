@@ -36,9 +36,7 @@ def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterato
     """Read the hash of this type that comes next; see ``RdbValues.read_rdb``.
 
     As in Redis, the length of fields and values says nothing where they come in one listpack.
-
-    Raises:
-        CorruptRDB: there is none.
+    Raises CorruptRDB if there is no hash.
     """
     limits = SmallLimits(
         defaults.get("hash-max-listpack-entries", 512), defaults.get("hash-max-listpack-value", 64)
@@ -64,9 +62,8 @@ def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterato
 def _expire(made: Hash, part: HashPart, in_order: bool) -> None:
     """Set the deadlines of fields.
 
-    Args:
-        in_order: those that are equal stay in order, so the last is set first. Redis turns them
-            around where fields do not stand in one piece.
+    With ``in_order``, equal ones stay in order, so the last is set first. Redis turns them around
+    where fields do not stand in one piece.
     """
     places = list(range(len(part.deadlines)))
     for place in reversed(places) if in_order else places:
@@ -76,12 +73,12 @@ def _expire(made: Hash, part: HashPart, in_order: bool) -> None:
 
 
 def hash_version(value: Hash) -> int:
-    """From which version of RDB on a file can hold it."""
+    """Return the lowest version of RDB that can hold it."""
     return VERSION_7_4 if value.has_deadlines() else kinds.VERSION_MIN
 
 
 def hash_type(value: Hash, version: int) -> int:
-    """In which type a file of this version holds it: a small one comes back as it is.
+    """Return the type in which a file of this version holds it: a small one stays small.
 
     Redis asks a large one for a deadline.
     """
@@ -98,7 +95,7 @@ def hash_type(value: Hash, version: int) -> int:
 
 
 def write_hash(output: RdbOutput, value: Hash) -> Walk | None:
-    """Write a hash in that type; what is left where that is much."""
+    """Write a hash in that type. Return the rest of the work if it is much."""
     kind = hash_type(value, output.version)
     if kind not in PACKED_HASHES:
         return _Fields(output, value, kind)
@@ -118,8 +115,6 @@ def write_hash(output: RdbOutput, value: Hash) -> Walk | None:
 
 
 class _Fields(Walk):
-    """Writes the fields of a hash, some at a time."""
-
     def __init__(self, output: RdbOutput, value: Hash, kind: int) -> None:
         self._output: Final = output
         self._value: Final = value

@@ -31,23 +31,19 @@ from headrace.storage.packed.strings import count, is_sound, next_at, pack, unpa
 
 _RDB_AT_ONCE: Final = 1024
 _RDB_NODES_AT_ONCE: Final = 16
-_TOGETHER_ELEMENTS: Final = 1 << 15  # more than any node has, so that they show what it becomes
+_TOGETHER_ELEMENTS: Final = 1 << 15  # more than any node has, so that they decide its form
 _TOGETHER_BYTES: Final = 1 << 17
 
 
 def read_list(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
-    """Read the list of this type that comes next; see ``RdbValues.read_rdb``.
-
-    Raises:
-        CorruptRDB: there is none.
-    """
+    """Read the next list, of this type; see ``RdbValues.read_rdb``. Raises CorruptRDB for none."""
     limits = NodeLimits(defaults.get("list-max-listpack-size", -2))
     parts = list_parts(source, kind)
     return _read_strings(parts, limits) if kind == LIST else _read_nodes(parts, limits)
 
 
 def _read_nodes(parts: Iterator[ListPart], limits: NodeLimits) -> Iterator[object]:
-    """A list with the nodes that it has in the file, whatever the limits are now."""
+    """Read a list with the nodes that it has in the file, whatever the limits are now."""
     pieces: list[bytes] = []
     counts: list[int] = []
     sizes: list[int] = []
@@ -79,12 +75,12 @@ def _read_strings(parts: Iterator[ListPart], limits: NodeLimits) -> Iterator[obj
 
 
 def list_type(version: int) -> int:
-    """In which type a file of this version holds it."""
+    """Return the type in which a file of this version holds it."""
     return LIST if version < VERSION_PACKED else LIST_QUICKLIST_2
 
 
 def write_list(output: RdbOutput, value: List) -> Walk | None:
-    """Write a list in that type; what is left where that is much."""
+    """Write a list in that type. Return the rest of the work if it is much."""
     rep = value.rep
     if list_type(output.version) == LIST:
         return _Elements(output, value)
@@ -104,8 +100,6 @@ def _write_node(output: RdbOutput, strings: list[bytes]) -> None:
 
 
 class _RdbNodes(Walk):
-    """Writes the nodes of a list, some at a time."""
-
     def __init__(self, output: RdbOutput, row: Row) -> None:
         row.seal()
         self._output: Final = output
@@ -129,8 +123,6 @@ class _RdbNodes(Walk):
 
 
 class _Elements(Walk):
-    """Writes the elements of a list, some at a time."""
-
     def __init__(self, output: RdbOutput, value: List) -> None:
         self._output: Final = output
         self._value: Final = value
@@ -186,8 +178,6 @@ class ListWriter(Writer):
 
 
 class _NodeWalk(Walk):
-    """Writes the nodes of one list."""
-
     def __init__(self, records: Records, key: bytes, row: Row, expire_ms: int) -> None:
         row.seal()
         self._records: Final = records
@@ -321,7 +311,7 @@ class ListRewrite(Walk):
 
 
 def _push(commands: Commands, key: bytes, piece: bytes, elements: int) -> None:
-    """Push what is packed as requests hold it."""
+    """Push elements that are packed as requests hold them."""
     at = 0
     while elements > 0:
         some = min(elements, _AT_ONCE)

@@ -55,7 +55,7 @@ class Record:
     Attributes:
         kind: its number, which belongs to one form alone.
         table: integers, at least one.
-        data: pieces, of which the table says how long they are; size: of all of them together.
+        data: pieces, whose lengths are in the table; size: of all of them together.
     """
 
     def __init__(self, kind: int) -> None:
@@ -111,7 +111,7 @@ class Records:
             self.flush()
 
     def flush(self) -> None:
-        """Make a payload of what there is."""
+        """Make a payload of the records so far."""
         if self._pieces:
             self.payloads.append(self._pieces)
             self._pieces = []
@@ -121,7 +121,7 @@ class Records:
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
-# What may be raised on the way through bytes that no encoder made.
+# Errors that may be raised on the way through bytes that no encoder made.
 UNDECODABLE: Final = (
     MsgspecError,
     struct.error,
@@ -134,11 +134,7 @@ UNDECODABLE: Final = (
 
 
 class Malformed(Exception):
-    """A record does not hold what its kind asks for.
-
-    Attributes:
-        position: where it starts in what was being decoded.
-    """
+    """A record, at ``position`` in the decoded bytes, does not hold what its kind asks for."""
 
     def __init__(self, position: int, text: str) -> None:
         super().__init__(text)
@@ -149,7 +145,7 @@ class Intake:
     """The record being decoded, and where its keys go.
 
     Attributes:
-        frame: what is being read; at: how far, behind the record's table; end: where it ends.
+        frame: the bytes being read; at: how far, behind the record's table; end: where it ends.
         now_ms: the present. What a record dates later counts as having happened now, because the
             clock may have been set back.
         keys, entries: how many keys, and entries of streams, were met.
@@ -167,11 +163,11 @@ class Intake:
         self._start = 0  # of the record
 
     def malformed(self, expected: str) -> Malformed:
-        """Return what to raise for the record being decoded."""
+        """Return the error to raise for the record being decoded."""
         return Malformed(self._start, expected)
 
     def cut(self, size: int) -> bytes:
-        """The next ``size`` bytes of the record's data."""
+        """Return the next ``size`` bytes of the record's data."""
         start = self.at
         if size < 0 or start + size > self.end:
             raise self.malformed("data that ends with its frame")
@@ -179,29 +175,25 @@ class Intake:
         return self.frame[start : start + size]
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
-        """A key is complete; ``expire_ms`` is ``NO_DEADLINE`` or a deadline."""
+        """Take a complete key; ``expire_ms`` is ``NO_DEADLINE`` or a deadline."""
         raise NotImplementedError
 
     def database(self) -> Keyspace | None:
         """Return where keys without a deadline may go without ``place``; None where they may not.
 
-        Whoever puts one there counts it in ``keys``, and raises what ``doubled`` returns where
-        there is one of that name.
+        A caller that puts one there counts it in ``keys``, and raises the result of ``doubled``
+        where there is one of that name.
         """
         return None
 
     def doubled(self, key: bytes) -> Malformed:
-        """Return what to raise for a key that is there already."""
+        """Return the error to raise for a key that is there already."""
         return self.malformed(f"each key once, but {key[:64]!r} is there already")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Reader:
-    """Reads the records of one form, in the order of the file; one file has one.
-
-    Args:
-        intake: the record being decoded, and where keys go.
-    """
+    """Reads the records of one form, in the order of the file; one file has one."""
 
     def __init__(self, intake: Intake) -> None:
         self.intake: Final = intake
@@ -210,8 +202,7 @@ class Reader:
     def read(self, kind: int, table: list[int]) -> None:
         """Read the next record, whose data is to be cut from the intake.
 
-        Raises:
-            Malformed, or one of ``UNDECODABLE``: it holds what no encoder writes.
+        Raises Malformed or one of ``UNDECODABLE`` if it holds what no encoder writes.
         """
 
     def goes_on(self, kind: int) -> bool:
@@ -219,12 +210,8 @@ class Reader:
         return False
 
     def finish(self) -> None:
-        """No more records of the last value follow.
-
-        Raises:
-            Malformed: something of it is missing.
-        """
+        """End the last value: no records of it follow. Raises Malformed if some are missing."""
 
     def entries_met(self) -> int:
-        """The entries so far of a stream that is not complete yet."""
+        """Return the entries so far of a stream that is not complete yet."""
         return 0

@@ -31,10 +31,8 @@ def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator
     """Read the set of this type that comes next; see ``RdbValues.read_rdb``.
 
     As in Redis, the length of members says nothing where they come in one listpack, and a set that
-    is written as strings begins large if that many integers would be.
-
-    Raises:
-        CorruptRDB: there is none.
+    is written as strings begins large if that many integers would be. Raises CorruptRDB if there is
+    no set.
     """
     limits = SetLimits(
         defaults.get("set-max-intset-entries", 512),
@@ -64,14 +62,14 @@ def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator
 
 
 def set_type(value: Set, version: int) -> int:
-    """In which type a file of this version holds it: a small one comes back as it is."""
+    """Return the type in which a file of this version holds it: a small one stays small."""
     if version < VERSION_PACKED or value.small_piece() is None:
         return SET
     return SET_INTSET if value.encoding(b"") == INTSET else SET_LISTPACK
 
 
 def write_set(output: RdbOutput, value: Set) -> Walk | None:
-    """Write a set in that type; what is left where that is much."""
+    """Write a set in that type. Return the rest of the work if it is much."""
     kind = set_type(value, output.version)
     if kind == SET_INTSET:
         output.string(intset_of([int(member) for member in value.members()]))
@@ -86,8 +84,6 @@ def write_set(output: RdbOutput, value: Set) -> Walk | None:
 
 
 class _Members(Walk):
-    """Writes the members of a set, some at a time."""
-
     def __init__(self, output: RdbOutput, value: Set) -> None:
         self._output: Final = output
         self._left: Final = value.pieces()[::-1]
@@ -105,7 +101,7 @@ SMALL: Final = 28
 LARGE: Final = 29
 BUCKETS: Final = 30
 
-_ROW: Final = 3  # numbers for a small one: lengths of the key and of what it is, and the deadline
+_ROW: Final = 3  # numbers for a small one: lengths of the key and of the value, and the deadline
 _NUMBERS: Final = 2 + TABLE_NUMBERS  # of a large one
 _MEMBERS_AT_ONCE: Final = 64  # in an SADD
 

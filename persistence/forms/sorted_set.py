@@ -35,10 +35,8 @@ _ANY_LENGTH: Final = 1 << 60
 def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
     """Read the sorted set of this type that comes next; see ``RdbValues.read_rdb``.
 
-    As in Redis, the length of members says nothing where they come in one listpack.
-
-    Raises:
-        CorruptRDB: there is none.
+    As in Redis, the length of members says nothing where they come in one listpack. Raises
+    CorruptRDB if there is no sorted set.
     """
     limits = SmallLimits(
         defaults.get("zset-max-listpack-entries", 128), defaults.get("zset-max-listpack-value", 64)
@@ -80,13 +78,13 @@ def _add(
 
 
 def sorted_set_type(value: SortedSet, version: int) -> int:
-    """In which type a file of this version holds it: a small one comes back as it is."""
+    """Return the type in which a file of this version holds it: a small one stays small."""
     is_packed = version >= VERSION_PACKED and not value.is_large()
     return SORTED_SET_LISTPACK if is_packed else SORTED_SET
 
 
 def write_sorted_set(output: RdbOutput, value: SortedSet) -> Walk | None:
-    """Write a sorted set in that type; what is left where that is much."""
+    """Write a sorted set in that type. Return the rest of the work if it is much."""
     if sorted_set_type(value, output.version) == SORTED_SET:
         return _Members(output, value)
     made = Listpack()
@@ -254,8 +252,8 @@ class SortedSetReader(Reader):
 class SortedSetRewrite(Walk):
     """ZADD for some members at a time, those with a score of zero last.
 
-    A small set has no sign of zero. So what a large one consists of besides comes first: it makes
-    the set large again before the zeros come.
+    A small set has no sign of zero. So the other members of a large one come first: they make the
+    set large again before the zeros come.
     """
 
     def __init__(self, commands: Commands, key: bytes, value: SortedSet) -> None:
@@ -350,7 +348,7 @@ class SortedSetForm(Form):
 
 
 def _check_large(large: Large) -> None:
-    """See that a table and a tree are sound, and hold the same."""
+    """Check that a table and a tree are sound, and hold the same."""
     flaw = large.table.flaw()
     if flaw:
         raise Unsound(f"a sorted set with {flaw}")

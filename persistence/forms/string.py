@@ -128,7 +128,7 @@ def _read_long(source: RdbSource) -> Iterator[object]:
 
 
 class _LongString(Walk):
-    """A string that is written in pieces, so that nobody waits for all of it."""
+    """A string that is written in pieces, so that it does not block clients."""
 
     def __init__(self, output: RdbOutput, text: bytes) -> None:
         self._output: Final = output

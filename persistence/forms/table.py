@@ -1,4 +1,4 @@
-"""Which forms there are, one line for each type, and how records find the forms they belong to."""
+"""The forms, one line for each type, and how records find the forms they belong to."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _TAKEN: Final = {HEADER, DATABASE, END}  # kinds of records
 
 
 def register(form: Form) -> None:
-    """Make the form of a type known; no file may have been read or written before.
+    """Register the form of a type; no file may have been read or written before.
 
-    One that is known already gives way to it, if it has all records of that one.
+    It replaces one that is registered already, if it has all records of that one.
     """
     before = _FORMS.get(form.type_name())
     own = set() if before is None else set(before.record_kinds())
@@ -45,22 +45,22 @@ def register(form: Form) -> None:
 
 
 def forms() -> list[Form]:
-    """All there are, in the order in which they were registered."""
+    """Return all forms, in the order in which they were registered."""
     return list(_FORMS.values())
 
 
 def rdb_values() -> list[RdbValues]:
-    """Return what reads the values of all types from an RDB file."""
+    """Return the readers of the values of all types in an RDB file."""
     return list(_FORMS.values())
 
 
 def form_of(value: object) -> Form:
-    """The form of a value, as a keyspace holds it or frozen."""
+    """Return the form of a value, as a keyspace holds it or frozen."""
     return _FORMS[frozen_type(value)]
 
 
 def frozen_type(value: object) -> bytes:
-    """The name of the type of a value, as a keyspace holds it or frozen."""
+    """Return the name of the type of a value, as a keyspace holds it or frozen."""
     return value.type_name() if isinstance(value, Frozen) else type_name(value)
 
 
@@ -75,23 +75,19 @@ _members: Final = _Members()
 
 
 def register_members(form: MemberForm) -> None:
-    """Make the form of regions known."""
+    """Register the form of regions."""
     _members.only = form
 
 
 def member_form() -> MemberForm:
-    """The form of regions, where they are known at all."""
+    """Return the form of regions, which must be registered."""
     form = _members.only
     assert form is not None
     return form
 
 
 def check(value: object) -> None:
-    """Look at all of a value that comes from a stranger.
-
-    Raises:
-        Unsound: it is none that commands could have made.
-    """
+    """Check all of a value from a stranger. Raises Unsound if commands could not have made it."""
     if face(value).is_empty():
         raise Unsound("a value without elements")
     form_of(value).check(value)
@@ -110,11 +106,7 @@ _numbers: Final = Unpacker(list[int]).decode
 
 
 class RecordDecoder(Intake):
-    """Leads each record to the form that it belongs to.
-
-    Args:
-        now_ms: the present; see ``Intake``.
-    """
+    """Passes each record to the form that it belongs to."""
 
     def __init__(self, now_ms: int) -> None:
         super().__init__(now_ms)
@@ -135,10 +127,9 @@ class RecordDecoder(Intake):
         self.end = end
 
     def step(self) -> bool:
-        """Decode the next record; False when there is none left in the frame.
+        """Decode the next record. Return False when there is none left in the frame.
 
-        Raises:
-            Malformed: it holds what no encoder writes.
+        Raises Malformed if it holds what no encoder writes.
         """
         if self.at >= self.end:
             return False
@@ -152,11 +143,7 @@ class RecordDecoder(Intake):
         return True
 
     def finish_value(self) -> None:
-        """No more records of the last value follow.
-
-        Raises:
-            Malformed: something of it is missing.
-        """
+        """End the last value: no records of it follow. Raises Malformed if some are missing."""
         reader = self._reader
         if reader is not None:
             self._reader = None
@@ -169,7 +156,7 @@ class RecordDecoder(Intake):
         self._readers.clear()
 
     def entries_met(self) -> int:
-        """How many entries of streams have been met, those of an unfinished stream included."""
+        """Return how many entries of streams were met, those of an unfinished stream included."""
         reader = self._reader
         return self.entries if reader is None else self.entries + reader.entries_met()
 
@@ -194,7 +181,7 @@ class RecordDecoder(Intake):
             raise self.malformed("data that ends with its frame")
 
     def before_record(self, kind: int) -> None:
-        """A record has been found; raises ``Malformed`` where none of its kind may stand."""
+        """Raise ``Malformed`` where no record of this kind may stand."""
 
     def other_record(self, kind: int, table: list[int]) -> None:
         """Read a record that belongs to no form."""

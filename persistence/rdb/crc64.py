@@ -1,6 +1,6 @@
 """CRC-64 as Redis has it, with the polynomial of Jones.
 
-Compiled, eight bytes are taken in at once, each with a table of its own: what a byte leaves behind
+Compiled, eight bytes are taken in at once, each with a table of its own: the effect of a byte
 depends on how many bytes come after it, and on nothing else. The pure build leaves the same work to
 a library in C, which takes in one byte after the other.
 
@@ -27,7 +27,7 @@ _ENTRIES: Final[i64] = 256  # of a table
 
 
 class _Made:
-    """What is made when the first checksum is asked for, because many servers never need one."""
+    """Tables made when the first checksum is asked for, because many servers never need one."""
 
     def __init__(self) -> None:
         self.tables = vec[i64]()  # the first is for a byte with none behind it, and so on
@@ -38,7 +38,7 @@ _made: Final = _Made()
 
 
 def crc64(data: bytes, before: int) -> int:
-    """The checksum of some bytes, and of those before them, whose checksum is ``before``."""
+    """Return the checksum of some bytes behind those whose checksum is ``before``."""
     if not _COMPILED:
         return _plainly(data, before)
     if not len(_made.tables):
@@ -47,10 +47,11 @@ def crc64(data: bytes, before: int) -> int:
 
 
 def crc64_ahead(crc: int, size: int) -> int:
-    """Return what a checksum becomes by ``size`` zeros behind it.
+    """Return a checksum as it becomes by ``size`` zeros behind it.
 
     A checksum is the remainder of a polynomial, so that is a product: with x to the power of so
-    many bits. Checksums of texts that differ in their beginnings differ by this of what those do.
+    many bits. The checksums of texts that differ in their beginnings differ by this of the
+    difference of the beginnings' checksums.
     """
     power = 1 << 63  # x to the power of 0
     factor = 1 << 55  # of 8

@@ -1,4 +1,4 @@
-"""How an RDB file begins, its opcodes, and the numbers of its types.
+"""The beginning of an RDB file, its opcodes, and the numbers of its types.
 
 Redis writes ``REDIS`` and four digits, and so did Valkey up to its version 8. From 9 on Valkey
 writes ``VALKEY`` and three digits, and counts its versions from 80. The first note behind them,
@@ -6,8 +6,8 @@ where there is one, says the version of the server::
 
     VALKEY080  FA  0A valkey-ver  05 9.1.2
 
-Redis and Valkey have counted types alike up to 21. What comes later in a file of Valkey has a
-number of its own here.
+Redis and Valkey have counted types alike up to 21. Later types in a file of Valkey have a number of
+their own here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_rdb(head: bytes) -> bool:
 
 
 def writer_of(head: bytes) -> str:
-    """Which server wrote a file that begins with ``head``, and its version if it is given."""
+    """Return the server that wrote a file that begins with ``head``, and its version if given."""
     name = "Valkey" if head.startswith(VALKEY) else "Redis"
     if len(head) <= VERSION_END + 1 or head[VERSION_END] != NOTE:
         return name
@@ -94,12 +94,12 @@ _VALKEY_BASE: Final = 1000
 
 
 def known_number(number: int, valkey: bool) -> int:
-    """The number here of a type that has ``number`` in a file."""
+    """Return the number here of a type that has ``number`` in a file."""
     return number + _VALKEY_BASE if valkey and number >= _OF_REDIS_ALONE else number
 
 
 def file_number(number: int) -> int:
-    """The number in a file of a type that has ``number`` here."""
+    """Return the number in a file of a type that has ``number`` here."""
     return number - _VALKEY_BASE if number >= _VALKEY_BASE else number
 
 
@@ -121,4 +121,4 @@ SLOT: Final = 0xF4
 KEY_NOTES: Final = 0xF3  # of Redis
 SLOT_IMPORT: Final = 0xF3  # of Valkey
 SHAPE: Final = 0xF2
-HIGHEST_TYPE: Final = 0x7F  # what is higher stands for itself, and has no key
+HIGHEST_TYPE: Final = 0x7F  # higher ones stand for themselves, and have no key

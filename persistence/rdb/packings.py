@@ -25,7 +25,7 @@ from typing import Final
 from headrace.persistence.rdb.kinds import Broken
 
 _LISTPACK_HEAD_BYTES: Final = 6
-MANY: Final = 0xFFFF  # so many elements, or more: nobody has counted
+MANY: Final = 0xFFFF  # so many elements, or more: they were not counted
 _END: Final = 0xFF
 _INTEGER_BYTES: Final = [3, 4, 5, 9]
 INT64_MIN: Final = -(2**63)
@@ -35,7 +35,7 @@ _NINE: Final = 0x39
 
 
 def elements(packed: bytes) -> list[bytes | int]:
-    """All elements in order. Raises: Broken; these are none."""
+    """Return all elements in order. Raises Broken if these are none."""
     end = len(packed) - 1
     if end < _LISTPACK_HEAD_BYTES or int.from_bytes(packed[:4], "little") != end + 1:
         raise Broken
@@ -86,12 +86,12 @@ def elements(packed: bytes) -> list[bytes | int]:
 
 
 def listpack_texts(packed: bytes) -> list[bytes]:
-    """As ``elements``, integers spelled. Raises: Broken; these are none."""
+    """As ``elements``, integers spelled. Raises Broken if these are none."""
     return [b"%d" % each if isinstance(each, int) else each for each in elements(packed)]
 
 
 def back_length(size: int) -> bytes:
-    """Return what stands behind an element of ``size`` bytes: 7 bits a byte, the lowest last.
+    """Return the bytes behind an element of ``size`` bytes: 7 bits a byte, the lowest last.
 
     Where all bits of several bytes are set, Redis before 8.10 puts a 0 in front.
     """
@@ -106,11 +106,7 @@ def back_length(size: int) -> bytes:
 
 
 class Listpack:
-    """A listpack that is being made.
-
-    Attributes:
-        count: how many elements it has.
-    """
+    """A listpack that is being made, with ``count`` elements so far."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -152,7 +148,7 @@ class Listpack:
         self.count += 1
 
     def packed(self) -> bytes:
-        """Its bytes."""
+        """Return its bytes."""
         body = b"".join(self._made)
         size = (len(body) + _LISTPACK_HEAD_BYTES + 1).to_bytes(4, "little")
         count = min(self.count, MANY).to_bytes(2, "little")
@@ -160,7 +156,7 @@ class Listpack:
 
 
 def spelled(text: bytes) -> int | None:
-    """The integer of 64 bits that a text spells as it is written; None for any other text."""
+    """Return the integer of 64 bits that a text spells as it is written; None for other texts."""
     if not 0 < len(text) <= _LONGEST_INTEGER or text[0] > _NINE:
         return None
     if not text.removeprefix(b"-").isdigit():
@@ -176,7 +172,7 @@ _LETTERS: Final = {2: "h", 4: "i", 8: "q"}  # of the struct module, by their byt
 
 
 def intset_integers(packed: bytes) -> list[int]:
-    """All integers of an intset. Raises: Broken; there are none."""
+    """Return all integers of an intset. Raises Broken if there are none."""
     width = int.from_bytes(packed[:4], "little")
     count = int.from_bytes(packed[4:8], "little")
     if width not in _LETTERS or len(packed) != _INTSET_HEAD_BYTES + width * count or not count:
@@ -189,7 +185,7 @@ def intset_integers(packed: bytes) -> list[int]:
 
 
 def intset_of(numbers: list[int]) -> bytes:
-    """An intset of integers that are in order; there is one."""
+    """Return an intset of integers that are in order; there is one."""
     furthest = max(numbers[-1], ~numbers[0])
     width = next(width for width in _LETTERS if furthest < 1 << 8 * width - 1)
     count = len(numbers)
@@ -204,7 +200,7 @@ _LARGEST: Final = 0xFD
 
 
 def ziplist_texts(packed: bytes) -> list[bytes]:
-    """All entries in order, integers spelled. Raises: Broken; these are none."""
+    """Return all entries in order, integers spelled. Raises Broken if these are none."""
     end = len(packed) - 1
     if end < _ZIPLIST_HEAD_BYTES or int.from_bytes(packed[:4], "little") != end + 1:
         raise Broken
@@ -254,7 +250,7 @@ def ziplist_texts(packed: bytes) -> list[bytes]:
 
 
 def zipmap_texts(packed: bytes) -> list[bytes]:
-    """Fields and values in turn. Raises: Broken; these are none."""
+    """Return fields and values in turn. Raises Broken if these are none."""
     end = len(packed) - 1
     if end < 1 or packed[end] != _END:
         raise Broken

@@ -6,8 +6,8 @@ says how a string stands there: as an integer of 1, 2 or 4 bytes, or compressed 
 written as they are, or as integers where they spell short ones, and are not compressed.
 
 LZF is how Redis compresses long strings. A control byte below 32 says how many bytes, less one,
-follow as they are. Any other control byte stands for a copy of what came before. It has three bits
-of length, with another byte of length if all three are set, and 13 bits of distance.
+follow as they are. Any other control byte stands for a copy of earlier bytes. It has three bits of
+length, with another byte of length if all three are set, and 13 bits of distance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST: Final = 88  # bytes that one may stand for: three of them copy 264
 
 
 class Expansion:
-    """Expands what was compressed, to ``size`` bytes."""
+    """Expands compressed bytes to ``size`` bytes."""
 
     def __init__(self, packed: bytes, size: int) -> None:
         self._packed: Final = packed
@@ -37,7 +37,7 @@ class Expansion:
         self._out: Final = bytearray()
 
     def go_on(self, most: int) -> bool:
-        """Expand about ``most`` bytes more; False when all is done, or nothing more can be."""
+        """Expand about ``most`` bytes more. Return False when all is done, or no more can be."""
         out = self._out
         packed = self._packed
         at = self._at
@@ -72,12 +72,12 @@ class Expansion:
         return at < end and len(out) < self._size
 
     def text(self) -> bytes:
-        """Return what it was; something shorter when it is damaged."""
+        """Return the expanded bytes; fewer when the compressed ones are damaged."""
         return bytes(self._out) if self._at == len(self._packed) else b""
 
 
 def expand(packed: bytes, size: int) -> bytes:
-    """Return what was compressed, of ``size`` bytes; something shorter when it is damaged."""
+    """Return the expanded bytes, of ``size`` bytes; fewer when the compressed ones are damaged."""
     expansion = Expansion(packed, size)
     expansion.go_on(size)
     return expansion.text()
@@ -90,11 +90,13 @@ _LZF: Final = 3
 _LENGTH_32: Final = 0x80
 _LENGTH_64: Final = 0x81
 _COMPRESSED: Final = 0xC3
-_LONG: Final = (_LENGTH_32, _LENGTH_64, _COMPRESSED)  # what a long string begins with
+_LONG: Final = (_LENGTH_32, _LENGTH_64, _COMPRESSED)  # first bytes of a long string
 
 
 class RdbSource:
     """The bytes of one value, or of a file (``RdbFile``), that are being read.
+
+    Any method raises CorruptRDB when there is less or something else than there should be.
 
     Args:
         name: where they come from, for messages.
@@ -104,9 +106,6 @@ class RdbSource:
         now_ms: the present. What is dated later counts as having happened now, because the clock
             may have been set back.
         shapes: the field names of each list of them that hashes of this file share, by number.
-
-    Raises:
-        CorruptRDB: from any method, when there is less or something else than there should be.
     """
 
     def __init__(self, name: bytes, data: bytes, size_bytes: int, now_ms: int) -> None:
@@ -120,24 +119,24 @@ class RdbSource:
 
     @property
     def offset(self) -> int:
-        """Return how much has been read."""
+        """Bytes read so far."""
         return self._before + self._at
 
     @property
     def left(self) -> int:
-        """Return how much has not."""
+        """Bytes not read yet."""
         return self.size_bytes - self.offset
 
     def damage(self, expected: str) -> CorruptRDB:
-        """Return what to raise for damage right here."""
+        """Return the error to raise for damage right here."""
         return CorruptRDB(self.name, self.offset, expected)
 
     def empty(self, what: str) -> EmptyValue:
-        """Return what to raise behind a value without elements; servers leave no such key."""
+        """Return the error to raise behind a value without elements; servers leave no such key."""
         return EmptyValue(self.name, self.offset, f"a {what} that holds something")
 
     def raw(self, size: int) -> bytes:
-        """The next ``size`` bytes."""
+        """Return the next ``size`` bytes."""
         end = self._at + size
         if end > len(self._buffer):
             self._fill(size)
@@ -147,15 +146,14 @@ class RdbSource:
         return data
 
     def _fill(self, size: int) -> None:
-        """Have the next ``size`` bytes in the buffer."""
         raise self.damage(f"{size} more bytes, but there are {self.left}")
 
     def byte(self) -> int:
-        """The next byte."""
+        """Return the next byte."""
         return self.raw(1)[0]
 
     def little(self, size: int) -> int:
-        """The next ``size`` bytes as an unsigned number, lowest first."""
+        """Return the next ``size`` bytes as an unsigned number, lowest first."""
         return int.from_bytes(self.raw(size), "little")
 
     def signed(self, size: int) -> int:
@@ -163,7 +161,7 @@ class RdbSource:
         return int.from_bytes(self.raw(size), "little", signed=True)
 
     def length(self) -> int:
-        """A length, or another unsigned number written as one."""
+        """Return a length, or another unsigned number written as one."""
         first = self.byte()
         if first >> 6 == _SPECIAL:
             raise self.damage("a length")
@@ -182,12 +180,12 @@ class RdbSource:
         raise self.damage("a length")
 
     def string(self) -> bytes:
-        """A string, whatever it is written as."""
+        """Return the next string, whatever it is written as."""
         value = self.value()
         return b"%d" % value if isinstance(value, int) else value
 
     def value(self) -> bytes | int:
-        """A string: an integer where it is written as one."""
+        """Return the next string, as an integer where it is written as one."""
         first = self.byte()
         if first >> 6 != _SPECIAL:
             return self.raw(self._length(first))
@@ -213,7 +211,7 @@ class RdbSource:
         return self._buffer[self._at] in _LONG
 
     def long_value(self) -> Iterator[object]:
-        """As ``value``, of no integer: None after each piece, at last the string."""
+        """As ``value``, of no integer: yield None after each piece, at last the string."""
         first = self.byte()
         size = self._length(first) if first >> 6 != _SPECIAL else self.length()
         whole_bytes = size if first >> 6 != _SPECIAL else self.length()
@@ -238,7 +236,7 @@ class RdbSource:
         yield text
 
     def many(self, least_bytes: int) -> int:
-        """A length of something of which each takes ``least_bytes`` or more."""
+        """Return a length of elements, each of which takes ``least_bytes`` or more."""
         count = self.length()
         if count * least_bytes > self.left:
             raise self.damage(f"{count} elements, but there are {self.left} bytes")
@@ -248,9 +246,8 @@ class RdbSource:
 class RdbFile(RdbSource):
     """An RDB file that is being read, once from front to end.
 
-    Raises:
-        PersistenceError: from any method, when it cannot be read, or as of ``RdbSource``.
-        OSError: it cannot be opened.
+    Any method raises PersistenceError when it cannot be read, or as of ``RdbSource``. OSError is
+    raised if it cannot be opened.
     """
 
     def __init__(self, path: bytes, now_ms: int) -> None:
@@ -263,11 +260,11 @@ class RdbFile(RdbSource):
         os.close(self._fd)
 
     def crc(self) -> int:
-        """The checksum of everything read so far."""
+        """Return the checksum of everything read so far."""
         return crc64(self._buffer[: self._at], self._crc)
 
     def peek(self, size: int) -> bytes:
-        """The next ``size`` bytes, which stay to be read; fewer at the end of the file."""
+        """Return the next ``size`` bytes, which stay to be read; fewer at the end of the file."""
         left = min(size, self.size_bytes - self.offset)
         if self._at + left > len(self._buffer):
             self._fill(left)
@@ -310,8 +307,8 @@ class RdbOutput:
 
     Attributes:
         size_bytes: the length of what ``take`` would return.
-        notes: names and texts in turn: what is to stand behind the value that is being written,
-            because its type has no place for it. Servers pass over notes that they do not know.
+        notes: names and texts in turn, written behind the value that is being written, because its
+            type has no place for them. Servers pass over notes that they do not know.
     """
 
     def __init__(self, version: int) -> None:
@@ -385,7 +382,7 @@ class RdbOutput:
         return False
 
     def take(self) -> list[bytes]:
-        """Return what has been added since the last call; short pieces are joined."""
+        """Return the bytes added since the last call; short pieces are joined."""
         self._end_piece()
         made = self._made
         self._made = []
@@ -393,14 +390,13 @@ class RdbOutput:
         return made
 
     def _end_piece(self) -> None:
-        """Let what has been joined be a piece."""
         if len(self._joined):
             self._made.append(self._joined.getvalue())
             self._joined.truncate(0)
 
 
 def length(number: int) -> bytes:
-    """A length as RDB has it."""
+    """Return a length as RDB has it."""
     if number < _ONE_BYTE:
         return bytes([number])
     if number < 1 << 14:

@@ -1,8 +1,8 @@
 """Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1.
 
 Values of types that are not known here are skipped to their ends, and reported by name, so that an
-operator who moves data knows what is left behind. Keys that hold nothing are skipped and
-counted, as Redis does.
+operator who moves data knows what is left behind. Keys that hold nothing are skipped and counted,
+as Redis does.
 """
 
 from __future__ import annotations
@@ -44,18 +44,15 @@ _MODULE_NAME_LENGTH: Final = 9
 
 
 class Others:
-    """Goes past values of types that are not known here."""
+    """Skips values of types that are not known here."""
 
     def __init__(self, source: RdbSource) -> None:
         self._source: Final = source
 
     def skip(self, kind: int) -> str:
-        """Go past a value of this type.
+        """Skip a value of this type. Raises CorruptRDB if there is none.
 
-        Returns: what such a value is called; empty where nobody knows where it ends.
-
-        Raises:
-            CorruptRDB: there is none.
+        Return the name of such a value; empty where its end cannot be found.
         """
         if kind == kinds.MODULE:
             name = module_name(self._source.length())
@@ -66,20 +63,20 @@ class Others:
         return _NAMES.get(kind, "")
 
     def slot_import(self) -> None:
-        """Go past what Valkey notes of slots that it was taking over: a name, ranges of slots."""
+        """Skip Valkey's note of slots that it was taking over: a name, ranges of slots."""
         self._source.string()
         for _ in range(self._source.length()):
             self._source.length()
             self._source.length()
 
     def key_notes(self) -> None:
-        """Go past what modules of Redis have noted of the key that comes next."""
+        """Skip the notes of Redis's modules on the key that comes next."""
         for _ in range(self._source.length()):
             self._source.raw(4)
             self.skip_parts()
 
     def skip_parts(self) -> None:
-        """Go past what a module wrote.
+        """Skip the data of a module.
 
         Each part says what it is: 0 is the end, then integers, floats of two sizes, a string.
         """
@@ -119,7 +116,7 @@ class Others:
 
 
 def module_name(number: int) -> str:
-    """The name of a module, of which a letter is in six bits and the version in the lowest ten."""
+    """Return the name of a module: six bits a letter, and its version in the lowest ten."""
     name = ""
     number >>= 10
     for _ in range(_MODULE_NAME_LENGTH):
@@ -130,7 +127,7 @@ def module_name(number: int) -> str:
 
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
 MOST_NOTES: Final = 32  # on the file that are kept
-STEPS: Final = 16  # between which nobody looks at the clock
+STEPS: Final = 16  # between two looks at the clock
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
 _BY_COMMANDS: Final = (
@@ -148,7 +145,9 @@ class Left:
 
 
 class RdbReader:
-    """Puts what it finds into databases.
+    """Puts the keys of a file into databases.
+
+    Any method raises PersistenceError when the file cannot be read or trusted.
 
     Args:
         taker: where keys go.
@@ -165,9 +164,6 @@ class RdbReader:
         notes: on the file, by name.
         key_offset: where the last key begins.
         end: after the last step, where the file goes on with commands, or its length.
-
-    Raises:
-        PersistenceError: from any method, when the file cannot be read or trusted.
     """
 
     def __init__(
@@ -194,7 +190,7 @@ class RdbReader:
         self._expire_ms: int = NO_EXPIRY
         self._key = b""
         self._parts: Iterator[object] | None = None  # of the value that is being read
-        self._known: RdbValues | None = None  # what reads it
+        self._known: RdbValues | None = None  # its reader
         self._value: object = None  # it has been read, but notes on it may follow
         self.key_offset = 0
         try:
@@ -213,12 +209,12 @@ class RdbReader:
 
     @property
     def size_bytes(self) -> int:
-        """The length of the file."""
+        """Length of the file."""
         return self._source.size_bytes
 
     @property
     def loaded_bytes(self) -> int:
-        """Return how much of it has been read."""
+        """Bytes read so far."""
         return self._source.offset
 
     def close(self) -> None:
@@ -226,14 +222,14 @@ class RdbReader:
         self._source.close()
 
     def step(self) -> bool:
-        """Read what comes next, a part of a value at most; False at the end."""
+        """Read what comes next, a part of a value at most. Return False at the end."""
         if self._parts is not None:
             self._go_on(self._parts)
             return True
         return self._step(self._source.byte())
 
     def steps(self) -> bool:
-        """Read some keys, or a part of a large value; False at the end."""
+        """Read some keys, or a part of a large value. Return False at the end."""
         for _ in range(STEPS):
             if not self.step():
                 return False
@@ -314,7 +310,7 @@ class RdbReader:
         self.end = source.offset
 
     def losses(self) -> list[str]:
-        """What a person has to know of a file that has been read, besides what is ``left``."""
+        """Return what an operator has to know of a read file, besides what is ``left``."""
         found: list[str] = []
         if self.empty:
             found.append(f"skipped {self.empty} keys that hold nothing")
@@ -353,7 +349,6 @@ class RdbReader:
         self._go_on(parts)
 
     def _go_on(self, parts: Iterator[object]) -> None:
-        """Read some more of a value."""
         try:
             self._value = next(parts, None)
         except EmptyValue:
@@ -379,7 +374,6 @@ class RdbReader:
             raise source.damage(f"a note ({shown(name)}) with {error.expected}") from error
 
     def _pass_on(self) -> None:
-        """Pass on the key that is complete."""
         value = self._value
         expire_ms = max(self._expire_ms, NO_EXPIRY)
         self._value = None

@@ -1,8 +1,8 @@
 """Values of Redis's types, read from RDB in parts of some hundred elements.
 
-A small value is one packed string and one part. The elements come as they stand in the file. Who
-puts them into a value sees whether one is there twice. No memory is reserved because of a length
-in the file, so a false length costs nothing.
+A small value is one packed string and one part. The elements come in the order of the file; the
+caller that puts them into a value sees duplicates. No memory is reserved because of a length in the
+file, so a false length costs nothing.
 
 **Arrays** (Redis 8.8) say how many elements there are, and where the last one was inserted, if
 ARINSERT or ARRING did. Then each: its place, and its value as a text, an integer or a double.
@@ -43,41 +43,33 @@ class RdbValues:
 
     @abstractmethod
     def rdb_types(self) -> list[int]:
-        """Those numbers; none where Redis has no such type."""
+        """Return those numbers; none where Redis has no such type."""
 
     @abstractmethod
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        """Read the value that comes next in parts: None after some of it, at last the value.
+        """Read the next value in parts: None after some of it, at last the value.
 
-        That is as a keyspace holds it, and one that commands could have made. It may come from a
-        stranger. All of it is looked at.
+        The value is as a keyspace holds it, and commands could have made it. All of it is checked,
+        because it may come from a stranger. Raises CorruptRDB if there is none.
 
         Args:
             number: of the type, one of ``rdb_types``.
             defaults: what new values get, by the names of parameters, where the file says nothing,
                 and up to which sizes values are small.
-
-        Raises:
-            CorruptRDB: there is none.
         """
 
     def take_note(self, value: object, name: bytes, source: RdbSource) -> None:
-        """Learn what a note of ours behind a value says of it that Redis's form has no place for.
+        """Read a note of ours behind a value, which says what Redis's form has no place for.
 
-        Args:
-            value: what ``read_rdb`` has read.
-            name: of the note; others than those that are known say nothing here.
-            source: its text.
-
-        Raises:
-            CorruptRDB: it says nothing that can be.
+        ``value`` is the result of ``read_rdb``, ``source`` holds the text. Unknown names are
+        skipped. Raises CorruptRDB if the text has no meaning.
         """
 
 
 def whole(parts: Iterator[object]) -> object:
-    """The value that ``RdbValues.read_rdb`` reads, in one go."""
+    """Return the value that ``RdbValues.read_rdb`` reads, in one go."""
     value: object = None
     for last in parts:
         value = last
@@ -95,14 +87,13 @@ _DOUBLE: Final = Struct("<d")
 _NOT_A_NUMBER: Final = 253  # as the length of a score's text
 _INFINITE: Final = 254
 _INFINITE_NEGATIVE: Final = 255
-_SCORE_MOST: Final = 128  # bytes of a score's text that anybody writes
+_SCORE_MOST: Final = 128  # bytes of a score's text that any server writes
 
 
 class ListPart:
     """Some elements of a list: a node, where it is written as nodes.
 
-    Attributes:
-        is_plain: it is one element as it is, however long.
+    ``is_plain``: it is one element as it is, however long.
     """
 
     def __init__(self, strings: list[bytes], is_plain: bool) -> None:
@@ -111,11 +102,7 @@ class ListPart:
 
 
 def unpacked(source: RdbSource, read: Callable[[bytes], list[bytes]], what: str) -> list[bytes]:
-    """Return what the string that comes next holds, maybe nothing.
-
-    Raises:
-        CorruptRDB: it is no ``what``.
-    """
+    """Return what the next string holds, maybe nothing. Raises CorruptRDB if it is no ``what``."""
     packed = source.string()
     try:
         return read(packed)
@@ -126,11 +113,7 @@ def unpacked(source: RdbSource, read: Callable[[bytes], list[bytes]], what: str)
 def some_unpacked(
     source: RdbSource, read: Callable[[bytes], list[bytes]], what: str
 ) -> list[bytes]:
-    """Return what the string that comes next holds, which no server ever left empty.
-
-    Raises:
-        CorruptRDB: it is no ``what``, or an empty one.
-    """
+    """Return what the next string holds. Raises CorruptRDB if it is no ``what``, or empty."""
     found = unpacked(source, read, what)
     if not found:
         raise source.damage(f"a {what} that holds something")
@@ -138,7 +121,7 @@ def some_unpacked(
 
 
 def strings(source: RdbSource, count: int) -> Iterator[list[bytes]]:
-    """The ``count`` strings that come next."""
+    """Yield the ``count`` strings that come next."""
     while count > 0:
         most = min(count, AT_ONCE)
         yield [source.string() for _ in range(most)]
@@ -146,13 +129,9 @@ def strings(source: RdbSource, count: int) -> Iterator[list[bytes]]:
 
 
 def list_parts(source: RdbSource, kind: int) -> Iterator[ListPart]:
-    """The elements of the list of this type that comes next, from the left.
+    """Yield the elements of the list of this type that comes next, from the left, less empty nodes.
 
-    Nodes that are empty are passed.
-
-    Raises:
-        CorruptRDB: there is none.
-        EmptyValue: it has no elements.
+    Raises CorruptRDB if there is none, EmptyValue if it has no elements.
     """
     count = 1 if kind == kinds.LIST_ZIPLIST else source.many(1)
     if kind == kinds.LIST and count:
@@ -170,7 +149,6 @@ def list_parts(source: RdbSource, kind: int) -> Iterator[ListPart]:
 
 
 def _node(source: RdbSource, kind: int) -> ListPart:
-    """The node of a list that comes next."""
     if kind != kinds.LIST_QUICKLIST_2:
         return ListPart(unpacked(source, ziplist_texts, "ziplist"), False)
     container = source.length()
@@ -182,11 +160,9 @@ def _node(source: RdbSource, kind: int) -> ListPart:
 
 
 def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
-    """The members of the set of this type that comes next, in the order of the file.
+    """Yield the members of the set of this type that comes next, in the order of the file.
 
-    Raises:
-        CorruptRDB: there is none.
-        EmptyValue: it has no members.
+    Raises CorruptRDB if there is none, EmptyValue if it has no members.
     """
     if kind == kinds.SET_INTSET:
         yield some_unpacked(source, _spelled, "intset")
@@ -200,11 +176,9 @@ def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
 
 
 def set_count(source: RdbSource) -> int:
-    """Return how many members the set of type ``SET`` has that comes next; they follow.
+    """Return how many members follow, of the next set of type ``SET``.
 
-    Raises:
-        CorruptRDB: there is none.
-        EmptyValue: it has no members.
+    Raises CorruptRDB if there is none, EmptyValue if it has no members.
     """
     count = source.many(1)
     if not count:
@@ -217,13 +191,10 @@ def _spelled(packed: bytes) -> list[bytes]:
 
 
 def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes], list[float]]]:
-    """Members and scores of the sorted set of this type that comes next, in the order of the file.
+    """Yield members and scores of the sorted set of this type that comes next, in file order.
 
-    Large ones stand there from the highest score to the lowest, small ones the other way.
-
-    Raises:
-        CorruptRDB: there is none.
-        EmptyValue: it has no members.
+    Large ones are written from the highest score to the lowest, small ones the other way. Raises
+    CorruptRDB if there is none, EmptyValue if it has no members.
     """
     if kind in PACKED_SORTED_SETS:
         read, what = (
@@ -289,12 +260,7 @@ _SHORT_TEXT: Final = 3
 
 
 class ArrayHead:
-    """Holds what stands in front of the elements.
-
-    Attributes:
-        count: how many elements follow; not 0.
-        inserted_at: where the last one was inserted, or ``NEVER_INSERTED``.
-    """
+    """``count``: how many elements follow, not 0; ``inserted_at``: where the last was inserted."""
 
     def __init__(self, source: RdbSource) -> None:
         self.count: Final = source.many(3)
@@ -305,12 +271,7 @@ class ArrayHead:
 
 
 class ArrayPart:
-    """Some elements.
-
-    Attributes:
-        places: from the lowest.
-        values: what they are; floats are as they stand there.
-    """
+    """Elements of an array: ``places``, from the lowest, and ``values``, floats as in the file."""
 
     def __init__(self) -> None:
         self.places: Final[list[int]] = []
@@ -318,7 +279,7 @@ class ArrayPart:
 
 
 def array_parts(source: RdbSource, count: int) -> Iterator[ArrayPart]:
-    """The ``count`` elements that come next. Raises: CorruptRDB; there are none."""
+    """Yield the ``count`` elements that come next. Raises CorruptRDB if there are none."""
     above = -1
     while count > 0:
         most = min(count, AT_ONCE)
@@ -390,11 +351,9 @@ class HashPart:
 
 
 def hash_parts(source: RdbSource, kind: int) -> Iterator[HashPart]:
-    """The hash of this type that comes next, in the order of the file.
+    """Yield the fields of the hash of this type that comes next, in the order of the file.
 
-    Raises:
-        CorruptRDB: there is none.
-        EmptyValue: it has no fields.
+    Raises CorruptRDB if there is none, EmptyValue if it has no fields.
     """
     if kind == kinds.HASH_ZIPMAP:
         yield HashPart(some_unpacked(source, zipmap_texts, "zipmap"), [])
@@ -422,7 +381,7 @@ def hash_parts(source: RdbSource, kind: int) -> Iterator[HashPart]:
 
 
 def read_shape(source: RdbSource) -> None:
-    """Take note of field names that hashes of a file share. Raises: CorruptRDB; there are none."""
+    """Read field names that hashes of a file share. Raises CorruptRDB if there are none."""
     number = source.length()
     source.shapes[number] = _names(source)
 
@@ -495,7 +454,7 @@ def _deadline(source: RdbSource, moment_ms: int) -> int:
 
 
 def _shaped(source: RdbSource, kind: int) -> list[bytes]:
-    """Fields and values in turn of a hash whose field names stand apart."""
+    """Return fields and values in turn of a hash whose field names stand apart."""
     names: list[bytes] | None
     if kind in (kinds.SHAPED_HASH_ALONE, kinds.SHAPED_HASH_PACKED_ALONE):
         form = source.length()

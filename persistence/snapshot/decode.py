@@ -1,4 +1,4 @@
-"""Reads what stands in the frames of a snapshot, and puts it into databases."""
+"""Reads the frames of a snapshot, and puts their keys into databases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Decoder(RecordDecoder):
     """Puts the keys of records into databases.
 
     Args:
-        databases: where keys go.
         now_ms: the present. Keys get it as their time of last access. What the snapshot dates later
             (the clock may have been set back since) counts as having happened now.
         drop_before_ms: keys with a deadline before this are left out; ``KEEP_ALL`` leaves none out.
@@ -38,7 +37,6 @@ class Decoder(RecordDecoder):
         done: the last record was decoded, and its totals are right.
         places_itself: ``place`` is not this one's, and every key has to go through it.
         replaces: keys of the snapshot take the place of those that are there.
-        libraries: of functions.
         stream_place: where this is in the stream of replication; None where that is not said.
     """
 
@@ -71,8 +69,7 @@ class Decoder(RecordDecoder):
     def take(self, frame: bytes, end: int) -> None:
         """Decode the records in ``frame[:end]`` next; those before must have been decoded.
 
-        Raises:
-            Malformed: the last record has been there already.
+        Raises Malformed if the last record has been there already.
         """
         self._start = 0
         if self.done:
@@ -80,21 +77,20 @@ class Decoder(RecordDecoder):
         super().take(frame, end)
 
     def accept_databases(self) -> None:
-        """Keys go nowhere: whatever database they are of is fine."""
+        """Accept keys of any database, because they go nowhere."""
         self._any_database = True
 
     def accept_region(self, region: Member | None) -> None:
-        """The snapshot may be that of a region, and its last database that of its tombstones.
+        """Accept the snapshot of a region, whose last database is that of its tombstones.
 
-        Args:
-            region: who it has to be; it learns what the snapshot says that it knew. None where any
-                region will do.
+        ``region`` is the one it has to be, and takes what the snapshot says that it knew; None
+        accepts any region.
         """
         self._takes_regions = True
         self._whose = region
 
     def finish(self) -> None:
-        """No more frames follow. Raises: Malformed; something is missing."""
+        """End the snapshot: no more frames follow. Raises Malformed if something is missing."""
         self._start = self.end
         if not self.done:
             raise self.malformed("more frames: the last record is missing")
@@ -118,7 +114,7 @@ class Decoder(RecordDecoder):
         return None if self.places_itself or self.replaces else self._db
 
     def before_record(self, kind: int) -> None:
-        """There is one header, in front, and nothing behind the end."""
+        """Raise unless there is one header, in front, and nothing behind the end."""
         if self.done:
             raise self._behind_the_last()
         if not self._begun and kind != records.HEADER:
@@ -141,14 +137,14 @@ class Decoder(RecordDecoder):
             super().other_record(kind, table)
 
     def _stream_place(self, table: list[int]) -> None:
-        """From here on expired keys stay: replicas have them, and need the record of their end."""
+        """Keep expired keys from here on: replicas have them, and need the record of their end."""
         if self.keys or not (table[0] >= 0 and table[1] >= 0):
             raise self.malformed("a place in a stream in front of all keys")
         self.stream_place = StreamPlace(self.cut(table[2]), table[0], table[1])
         self._drop_before_ms = KEEP_ALL
 
     def take_library(self, code: bytes) -> None:
-        """A library of functions is complete."""
+        """Take a complete library of functions."""
         self.libraries.append(code)
 
     def _behind_the_last(self) -> Malformed:
@@ -169,7 +165,7 @@ class Decoder(RecordDecoder):
             return
         count = len(self._databases)
         if self._whose is not None and self.region is None:
-            count = 1  # what was no region's has no tombstones
+            count = 1  # the snapshot of a single server has no tombstones
             if index >= count:
                 raise Unfit(
                     f"it holds keys of database {index}, and a region has database 0 alone: move "
@@ -222,13 +218,12 @@ class Decoder(RecordDecoder):
 class SnapshotLoader:
     """Loads one file.
 
+    Any method raises PersistenceError when the file cannot be read or trusted. The databases then
+    hold some of its keys.
+
     Attributes:
         decoder: what it found so far.
         size_bytes: the length of the file; loaded_bytes: how much of it has been loaded.
-
-    Raises:
-        PersistenceError: from any method, when the file cannot be read or trusted. The databases
-            then hold some of its keys.
     """
 
     def __init__(self, path: bytes, decoder: Decoder) -> None:
@@ -241,7 +236,7 @@ class SnapshotLoader:
         self.size_bytes: Final = self._reader.size_bytes
 
     def step(self) -> bool:
-        """Load the next record, about a megabyte at most; False when all is loaded."""
+        """Load the next record, about a megabyte at most. Return False when all is loaded."""
         reader = self._reader
         try:
             if self.decoder.step():

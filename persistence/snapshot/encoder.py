@@ -1,7 +1,7 @@
 """Frozen keys as a snapshot: records in frames, each frame with its checksum.
 
 Checksums are computed here, piece by piece, so that nothing is joined and the file can be written
-from what ``take`` returns as it is. A large value is gone through in parts.
+from the result of ``take`` as it is. A large value is gone through in parts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SnapshotEncoder(Encoder):
         created_ms: the moment whose state this is.
         is_base: it is the base of an append-only folder, and incr files may follow.
         databases: how many the server has.
-        region: which region that is; None without regions.
+        region: None without regions.
         place: where this is in the stream of replication; None where there is none.
     """
 
@@ -136,7 +136,6 @@ class SnapshotEncoder(Encoder):
             pass
 
     def take(self) -> list[bytes]:
-        """Return what has been made since the last call, in the order of the file."""
         made = self._made
         self._made = []
         self.size_bytes = 0
@@ -154,7 +153,7 @@ class SnapshotEncoder(Encoder):
             writer.flush()
 
     def _seal_some(self) -> bool:
-        """Go on with the checksums of whole payloads; True when there is more to do."""
+        """Go on with the checksums of whole payloads. Return True when there is more to do."""
         if not self._payload:
             waiting = self._records.payloads
             if not waiting:

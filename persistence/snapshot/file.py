@@ -37,9 +37,8 @@ FRAME_HEAD: Final = Struct("<QI")
 def is_snapshot(path: bytes) -> bool:
     """Return whether a file is a snapshot by its first bytes; its name has to agree.
 
-    Raises:
-        PersistenceError: it is a snapshot of Redis or Valkey, or not what its name says, or it
-            cannot be read.
+    Raises PersistenceError if it is a snapshot of Redis or Valkey, or not what its name says, or
+    cannot be read.
     """
     shown = os.fsdecode(path)
     try:
@@ -61,8 +60,7 @@ def is_snapshot(path: bytes) -> bool:
 def is_rdb_file(path: bytes) -> bool:
     """Return whether a file begins as the snapshots of Redis and Valkey do (RDB).
 
-    Raises:
-        PersistenceError: it cannot be read.
+    Raises PersistenceError if it cannot be read.
     """
     try:
         return is_rdb(read_head(path, HEAD_BYTES))
@@ -71,7 +69,7 @@ def is_rdb_file(path: bytes) -> bool:
 
 
 def rdb_refusal(path: bytes, head: bytes) -> PersistenceError:
-    """What to say where a snapshot of Redis or Valkey, which begins with ``head``, is of no use."""
+    """Return the error for a file that begins with ``head``, so is a Redis or Valkey snapshot."""
     folder, name = os.path.split(path)
     source = folder if b".base." in name else path
     return PersistenceError(
@@ -84,15 +82,13 @@ def rdb_refusal(path: bytes, head: bytes) -> PersistenceError:
 class FrameReader:
     """Reads one file.
 
+    Any method raises SnapshotError when the file is damaged or none of ours, OSError when it cannot
+    be read.
+
     Attributes:
         name: the file, for messages.
-        size_bytes: its length.
         offset: where the next frame starts; all before it is good.
         frame_offset: where the payload of the current frame starts.
-
-    Raises:
-        SnapshotError: from any method, when the file is damaged or none of ours.
-        OSError: it cannot be read.
     """
 
     def __init__(self, path: bytes) -> None:
@@ -113,7 +109,7 @@ class FrameReader:
         os.close(self._fd)
 
     def next(self) -> bytes | None:
-        """The payload of the next frame, its checksum behind it; None at the end of the file."""
+        """Return the payload of the next frame, its checksum behind it; None at the end."""
         left = self.size_bytes - self.offset
         if not left:
             return None
@@ -144,7 +140,7 @@ class FrameReader:
         return frame
 
     def damage(self, offset: int, expected: str) -> SnapshotError:
-        """Return what to raise for damage at ``offset``."""
+        """Return the error to raise for damage at ``offset``."""
         return SnapshotError(self.name, offset, expected)
 
     def _read_preamble(self) -> None:
@@ -174,7 +170,7 @@ class FrameReader:
         self.offset = PREAMBLE.size
 
     def _read(self, size: int) -> bytes:
-        """The next ``size`` bytes; fewer at the end of the file."""
+        """Return the next ``size`` bytes; fewer at the end of the file."""
         data = os.read(self._fd, size)
         if len(data) == size or not data:
             return data

@@ -1,8 +1,8 @@
 """Frozen keys as a file of Redis's own: dump.rdb.
 
-``REDIS`` and the version in four digits, or ``VALKEY`` and three, notes on who wrote it, then the
+``REDIS`` and the version in four digits, or ``VALKEY`` and three, notes on the writer, then the
 keys of each database in turn: a deadline where there is one, the number of the type, the key, the
-value, and notes on what of it the type has no place for. A checksum of all ends it.
+value, and notes on what the type has no place for. A checksum of all ends it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RdbEncoder(Encoder):
 
     Args:
         version: of the form; see ``Form.rdb_version`` and ``Form.fits_valkey``.
-        notes: names and values in turn, which say who wrote it; ``redis-ver`` comes first.
+        notes: names and values in turn, which name the writer; ``redis-ver`` comes first.
     """
 
     def __init__(self, version: int, notes: list[bytes]) -> None:
@@ -47,11 +47,11 @@ class RdbEncoder(Encoder):
         self.size_bytes = output.size_bytes
 
     def first(self) -> bytes:
-        """Return what of the head is known when nothing has been added yet."""
+        """Return the head as far as it is known when nothing has been added yet."""
         return self.head()
 
     def head(self) -> bytes:
-        """Return what the file begins with."""
+        """Return the bytes that the file begins with."""
         if kinds.is_valkey_version(self._version):
             return b"%b%03d" % (kinds.VALKEY, self._version)
         return b"%b%04d" % (kinds.REDIS, self._version)
@@ -82,7 +82,7 @@ class RdbEncoder(Encoder):
         return self._walk is not None
 
     def look_at(self, form: Form, value: object) -> None:
-        """A frozen value is about to be written."""
+        """Check a frozen value that is about to be written."""
 
     def more(self) -> bool:
         if self._walk is not None and not self._walk.step():
@@ -98,18 +98,17 @@ class RdbEncoder(Encoder):
         self.size_bytes = sum([len(piece) for piece in self._made])
 
     def checksum(self) -> int:
-        """That of the file."""
+        """Return the checksum of the file."""
         return self.crc
 
     def take(self) -> list[bytes]:
-        """Return what has been made since the last call, in the order of the file."""
         made = self._made or self.checked()
         self._made = []
         self.size_bytes = 0
         return made
 
     def checked(self) -> list[bytes]:
-        """Return what the output holds; it joins the checksum."""
+        """Return the bytes of the output, and add them to the checksum."""
         pieces = self._output.take()
         for piece in pieces:
             self.crc = crc64(piece, self.crc)
@@ -120,17 +119,14 @@ class RdbEncoder(Encoder):
 class RisingRdbEncoder(RdbEncoder):
     """Makes a file of the lowest version that holds all keys, which is known when it ends.
 
-    ``head`` then says what the file has to begin with, which its checksum already knows.
+    ``head`` then says what the file has to begin with, which its checksum already knows. ``add``
+    raises PersistenceError when Valkey cannot hold a value.
 
     Args:
         version: Valkey's, which stays; or the lowest that it may have, 0 for the first one.
-        notes: see ``RdbEncoder``.
 
     Attributes:
         needed: the lowest version that would have held all keys so far; 0 is the first one.
-
-    Raises:
-        PersistenceError: from ``add``, when Valkey cannot hold a value.
     """
 
     def __init__(self, version: int, notes: list[bytes]) -> None:
@@ -139,7 +135,7 @@ class RisingRdbEncoder(RdbEncoder):
         self.needed = 0
 
     def look_at(self, form: Form, value: object) -> None:
-        """Have the version that this value needs."""
+        """Raise the version to the one that this value needs."""
         needed = form.frozen_rdb_version(value)
         if kinds.is_valkey_version(self._version):
             if not form.frozen_fits_valkey(value):
@@ -152,23 +148,21 @@ class RisingRdbEncoder(RdbEncoder):
                 self.rise(needed)
 
     def rise(self, version: int) -> None:
-        """Have a higher version from here on."""
+        """Raise the version from here on."""
         self._version = version
         self._output.version = version
 
     def checksum(self) -> int:
-        """That of the file with the head that it is to have."""
+        """Return the checksum of the file with its final head."""
         head = self.head()
         difference = crc64(head, 0) ^ crc64(self._written_head, 0)
         return self.crc ^ crc64_ahead(difference, self._summed_bytes - len(head))
 
 
 class SteadyRdbEncoder(RisingRdbEncoder):
-    """Makes a file whose head leaves with the first part that is taken.
+    """Makes a file whose head is written with the first part that is taken.
 
-    Raises:
-        PersistenceError: from ``add``, when a value needs a higher version after that; ``needed``
-            says which.
+    ``add`` raises PersistenceError when a value needs a higher version after that: ``needed``.
     """
 
     def __init__(self, version: int, notes: list[bytes]) -> None:

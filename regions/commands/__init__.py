@@ -1,1 +1,1 @@
-"""What commands do in a region, and the functions of the effects that they make."""
+"""Commands in a region, and the functions of the effects that they make."""

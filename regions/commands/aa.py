@@ -1,4 +1,4 @@
-"""AA: what another region asks, at ``aa-port`` alone, and what operators and tests ask."""
+"""AA: questions of other regions, at ``aa-port`` alone, and of operators and tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOTHING: Final = bytes.fromhex("da39a3ee5e6b4b0d3255bfef95601890afd80709")  # S
 
 @answers("AUTH")
 def aa_auth(call: Call) -> object:
-    """A nonce is answered with one; then the code over both is answered with one.
+    """Answer a nonce with one; then the code over both with one.
 
     Reply: a nonce, or a code.
     Raises: no secret, another secret.
@@ -52,7 +52,7 @@ def aa_auth(call: Call) -> object:
 
 @answers("HELLO")
 def aa_hello(call: Call) -> object:
-    """The other region introduces itself.
+    """Answer the introduction of another region with one.
 
     Reply: list of the same of this one, the nonce that it remembers, the reach of its log, and the
         regions that take part.
@@ -223,9 +223,9 @@ def aa_stream(call: Call) -> object:
 
 @answers("DIGEST")
 def aa_digest(call: Call) -> object:
-    """It is equal in all regions that know the same.
+    """Compute a fingerprint that is equal in all regions that know the same.
 
-    What they still remember of what is gone does not matter.
+    What they still remember of gone data does not matter.
 
     Reply: a fingerprint of a stream, nil where regions share nothing under that key; without a key
         one of all that is there.
@@ -250,10 +250,9 @@ def aa_digest(call: Call) -> object:
 
 
 def _replicated(call: Call, key: bytes) -> Replicated | None:
-    """Return what all regions have under a key, or remember of it.
+    """Return the value of a key in all regions, or what they remember of it.
 
-    Raises:
-        CommandError: it holds something that other regions do not get.
+    Raises CommandError if the key holds something that other regions do not get.
     """
     regions_of(call.server)
     found = call.db.peek(key)

@@ -1,6 +1,6 @@
-"""A group moves from one region to another, where its readers go on.
+"""The move of a group from one region to another, where its readers go on.
 
-Whoever moves it makes these effects, in one transaction:
+The region that moves it makes these effects, in one transaction:
 
     AA MOVE key group creates region version   where it is read from now on; 0 is anywhere
     AA ACK  ...                                what is acknowledged beyond the prefix
@@ -9,11 +9,11 @@ Whoever moves it makes these effects, in one transaction:
 
 The last one comes once for some thousands of pending entries. The first of the creates is the one
 that all of it hangs on. Only the region that it names takes what AA HAND gives, and only while that
-create lives: a group that was made anew is another one. Whoever made it has given it away. A region
-that has read for a group, and hears that it is read elsewhere now, gives what it has to the region
-that is named then.
+create lives: a group that was made anew is another one. The maker of AA HAND has given its state
+away. A region that has read for a group, and finds that it is read elsewhere now, gives its state
+to the region that is named then.
 
-Of concurrent moves one stands, as of settings. A region that has not heard of a move goes on.
+Of concurrent moves one stands, as of settings. A region that does not know of a move yet goes on.
 """
 
 from __future__ import annotations
@@ -78,12 +78,10 @@ _PORTION: Final = 2000  # pending entries of one record
 def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
     """Have a group read in another region, or with ``ANYWHERE`` in all.
 
-    Args:
-        force: even if it is read in another region, which gives away what it has when it hears so;
-            and what is still to arrive here is not waited for, because it is lost.
+    With ``force`` also if it is read in another region, which gives away its state when it knows
+    so; what is still to arrive here is not waited for, because it is lost.
 
-    Raises:
-        CommandError: there is no such group, or it is read elsewhere, or too much is pending.
+    Raises CommandError if there is no such group, it is read elsewhere, or too much is pending.
     """
     value = server.data.dbs[0].get(key, server.clock.now_ns // 1_000_000)
     if value is None:
@@ -122,7 +120,7 @@ def _check_size(server: Server, given: list[Words]) -> bytes:
 
 
 def acknowledgement(key: bytes, group: Group, intervals: list[Interval]) -> Words:
-    """The effect that makes known what is acknowledged."""
+    """Return the effect that publishes acknowledged intervals."""
     words = [AA, b"ACK", key, group.name, encode_dots(places_of(group).group_state.dots())]
     for lane, after, upto in intervals:
         words += [lane, b"%d-%d" % after, b"%d-%d" % upto]
@@ -165,14 +163,14 @@ def _held_words(of_one: Held) -> Words:
 
 
 def hand_on(server: Server, key: bytes, stream: RegionalStream, group: Group) -> bool:
-    """Give away what this region has of a group that is read elsewhere; whether it is."""
+    """Give away the state here of a group that is read elsewhere. Return whether it is."""
     to = places_of(group).elsewhere(stream)
     if to in (HERE, ON_ITS_WAY):
         return False
     if has_read(group) and may_write(server):
         given = _all_given(key, stream, group, to, reached(group))
         too_large = bool(_check_size(server, given))
-        if too_large:  # each stands alone: what is pending is given once more rather than missed
+        if too_large:  # each stands alone: pending entries are given once more rather than missed
             given = _all_given(key, stream, group, to, Reached(places_of(group).start, {}, {}, {}))
         for words in given:
             emit(server, words)
@@ -183,7 +181,7 @@ def hand_on(server: Server, key: bytes, stream: RegionalStream, group: Group) ->
 
 
 def note_elsewhere(server: Server, key: bytes, stream: RegionalStream, group: Group) -> None:
-    """See that what this region has of a group goes on, if it is read elsewhere."""
+    """Have the state here of a group given away soon, if the group is read elsewhere."""
     if places_of(group).elsewhere(stream) > HERE and has_read(group):
         region_of(server).unpublished[key, group.name] = None
         server.host.publish_soon()
@@ -197,7 +195,7 @@ def note_groups_elsewhere(server: Server, key: bytes, stream: RegionalStream) ->
 
 @effect(b"MOVE", 7, "MOVE has a key, a name, creates, a region and a version")
 def apply_move(found: Effect) -> None:
-    """``AA MOVE key group creates region version``: where a group is read from now on."""
+    """Apply ``AA MOVE key group creates region version``: where a group is read from now on."""
     words = found.words
     creates = decode_dots(words[4])
     to, version = member_in(words[5], ANYWHERE), number_in(words[6])
@@ -212,13 +210,13 @@ def apply_move(found: Effect) -> None:
 
 
 class _Hand:
-    """The words of AA HAND, looked at.
+    """The words of AA HAND, parsed.
 
     Attributes:
         to: the region that takes what is given.
         creates: those of the group, where it was given away; what is given hangs on the first.
         reached: how far it has come; None where this says what is pending.
-        held: what is pending.
+        held: the pending entries.
     """
 
     def __init__(self, words: Words) -> None:
@@ -230,11 +228,7 @@ class _Hand:
         self._at = 4
 
     def read(self) -> None:
-        """Look at them.
-
-        Raises:
-            EffectError, BadVector: they are none.
-        """
+        """Parse them. Raises EffectError or BadVector if they are none."""
         try:
             self.to = member_in(self._next())
             for _ in range(number_in(self._next())):
@@ -291,7 +285,7 @@ def _count(text: bytes) -> int:
 
 @effect(b"HAND")
 def apply_hand(found: Effect) -> None:
-    """``AA HAND key group region creates ...``: what a region has of a group goes to another one.
+    """Apply ``AA HAND key group region creates ...``: a region gives its state of a group away.
 
     The creates stand in it, because one that a third region has made may still have to arrive.
     """
@@ -322,7 +316,7 @@ def apply_hand(found: Effect) -> None:
 def _take(found: Effect, stream: RegionalStream, group: Group, hand: _Hand) -> None:
     key = found.words[2]
     if hand.reached is not None:
-        if not found.replaying:  # what only this region knows is not to be given again
+        if not found.replaying:  # knowledge of this region alone is not given again
             intervals = all_acknowledged(stream, group)
             if intervals and may_write(found.server):
                 found.following.append(acknowledgement(key, group, intervals))

@@ -111,7 +111,7 @@ def _checks(regions: Regions) -> list[bytes]:
 
 
 def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
-    """One line; the state comes last, because it is text for people."""
+    """Return one line; the state comes last, because it is text for people."""
     acknowledged = regions.peer_sessions.acknowledged.get(peer.region, {})
     own = regions.region.origin
     unacknowledged = regions.region.count - acknowledged.get(own, 0)
@@ -145,7 +145,7 @@ def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
 
 
 def _warnings(regions: Regions) -> list[bytes]:
-    """Return where the others know of other members than this region does."""
+    """Return a line for each region that knows of other members than this one does."""
     lines: list[bytes] = []
     for number in sorted(regions.peers):
         peer = regions.peers[number]

@@ -1,7 +1,7 @@
-"""What commands on keys do in a region, where a key holds what other regions have, too.
+"""Commands on keys in a region, where a key holds a value that other regions have, too.
 
-A key is renamed, copied or restored by effects that remove what the new name held, and add what it
-is to hold. Other regions may add to the old name meanwhile: what they have added stays there.
+A key is renamed, copied or restored by effects that remove the value of the new name, and add the
+new one. Other regions may add to the old name meanwhile: their additions stay there.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.sharing import Replicated
 from headrace.storage.value import Value
 
-_TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves nobody meanwhile
+_TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves no client then
 
 
 class RegionalKeys(SharedKeys):
-    """What it means here to delete a key, to rename it, and so on; see ``SharedKeys``."""
+    """The operations on keys that several regions share; see ``SharedKeys``."""
 
     def delete(self, server: Server, key: bytes, value: Replicated) -> None:
         emit(server, removal(b"DEL", key, value, region_of(server)))
@@ -119,11 +119,7 @@ shares_keys(RegionalKeys())
 
 
 def _checked(call: Call, value: Value) -> Value:
-    """``value``, if it fits into one transaction.
-
-    Raises:
-        CommandError: it does not.
-    """
+    """Return ``value``. Raises CommandError if it does not fit into one transaction."""
     line = check_transaction(call.server, value.used_bytes(0))
     if line:
         raise CommandError(line)

@@ -62,7 +62,7 @@ class StreamJoin:
         self._join: Final = Join(stream, copy, mine, theirs, server.data.node_limits)
 
     def step(self) -> bool:
-        """Join the next slice; return whether more is left. See ``KeyJoin``."""
+        """Join the next slice. Return whether more is left. See ``KeyJoin``."""
         server = self._server
         key = self._key
         stream = self._stream
@@ -206,7 +206,7 @@ class StreamReplication(Replication):
 
 
 def _rebuild_empty(server: Server, key: bytes, stream: Stream) -> None:
-    """Let a stream be there that has no entry any more: its last one is added, and deleted."""
+    """Make a stream that has no entry any more: its last one is added, and deleted."""
     region = region_of(server)
     number = region.new_lane()
     last = format_id(stream.last_ms, stream.last_seq)

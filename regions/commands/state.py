@@ -1,9 +1,9 @@
-"""Where the state of a key is kept: with its key, or in the tombstones while there is none.
+"""The place of a key's state: with its key, or in the tombstones while there is none.
 
 A stream exists if one of its lanes has ever had an entry that no removal of the key covers, or if a
 group lives. That follows from what all regions share, so it is the same in all of them. A stream
-that does not exist may have to be remembered: a removal of it is to meet entries that have not
-arrived yet.
+that does not exist may have to be remembered, because entries that a removal of it covers may not
+have arrived yet.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ log: Final = logging.getLogger("headrace")
 
 
 def state_of(server: Server, key: bytes) -> RegionalStream:
-    """Return what is known of a stream, about to be changed; an empty one where nothing is known.
+    """Return the state of a stream, about to be changed; an empty one where nothing is known.
 
-    Nothing expires here: what has expired is removed by an effect of its own, which goes before.
+    Nothing expires here: expired keys are removed by an effect of their own, which goes before.
     """
     found = known_state(server, key)
     return empty(server) if found is None else found
 
 
 def known_state(server: Server, key: bytes) -> RegionalStream | None:
-    """Return what is known of a stream, be it there or not, about to be changed."""
+    """Return the state of a stream, be it there or not, about to be changed; None for none."""
     return _about_to_change(server.data.dbs[0], key) or _unpacked(server, key)
 
 
 def remembered(server: Server, key: bytes) -> RegionalStream:
-    """Return what the tombstones know of a stream, about to be changed; an empty one for none."""
+    """Return a stream from the tombstones, about to be changed; an empty one for none."""
     return _unpacked(server, key) or empty(server)
 
 
@@ -55,9 +55,9 @@ def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
 
 
 def _unpacked(server: Server, key: bytes) -> RegionalStream | None:
-    """Return what the tombstones know of a stream, which can be changed there from now on.
+    """Return a stream from the tombstones, which can be changed there from now on.
 
-    Of one that has expired a group may live that the expiry had not seen. Then it is there again.
+    A group of an expired stream may live that the expiry had not seen: then it is there again.
     """
     if server.changes.expired:  # until that is reported, it lies nowhere
         server.changes.report_expired()
@@ -72,7 +72,7 @@ def _unpacked(server: Server, key: bytes) -> RegionalStream | None:
 
 
 def remembered_state(server: Server, key: bytes) -> RegionalStream | None:
-    """Return what the tombstones know of a stream, not to be changed."""
+    """Return a stream from the tombstones, not to be changed."""
     found = server.data.tombstones.peek(key)
     if found is None:
         return None
@@ -88,9 +88,9 @@ def empty(server: Server) -> RegionalStream:
 
 
 def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
-    """Put a stream that has changed where it belongs; whether its key is there now.
+    """Put a stream that has changed where it belongs. Return whether its key is there now.
 
-    A key of another type gives way.
+    It replaces a key of another type.
     """
     data = server.data
     db = data.dbs[0]
@@ -113,14 +113,14 @@ def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
 def settle_and_report(
     found: Effect, stream: RegionalStream, event: Event, count: int = 1, wakes: bool = True
 ) -> None:
-    """As ``settle``, of what ``AA effect key ...`` has changed; report that if the key is there."""
+    """As ``settle``, of the key of ``AA effect key ...``; report the change if the key is there."""
     key = found.words[2]
     if settle(found.server, key, stream) and count:
         found.server.changes.report(0, key, event, None, count, wakes)
 
 
 def note_outlived(server: Server, key: bytes, stream: RegionalStream) -> None:
-    """Entries have gone, or a lane has begun: look whether lanes may end. See ``tombstones``."""
+    """Check whether lanes may end (``tombstones``): entries have gone, or a lane has begun."""
     if len(stream.lanes) > 1 and stream.outlived():
         region = region_of(server)
         region.garbage[key] = None
@@ -139,7 +139,7 @@ def keep_tombstone(server: Server, key: bytes, stream: RegionalStream) -> None:
 
 
 def drop_tombstone(server: Server, key: bytes, stream: RegionalStream) -> None:
-    """The stream of a key is there again."""
+    """Remove the tombstone of a key whose stream is there again."""
     if server.data.tombstones.remove(key) is not None and stream.has_garbage():
         region_of(server).garbage[key] = None
 
@@ -181,7 +181,7 @@ def take_deadline(server: Server, key: bytes, stream: RegionalStream) -> None:
 
 
 def note_gaps_closed(found: Effect, stream: RegionalStream) -> None:
-    """What held acknowledged prefixes back may be gone: see that other regions get to know."""
+    """Have other regions updated, because acknowledged prefixes may not be held back any more."""
     if found.replaying:
         return
     unpublished = region_of(found.server).unpublished

@@ -1,8 +1,8 @@
 """The effects of commands on streams, in whichever region they were made.
 
 They set something of a stream (its top ID, its deadline, the limits of its IDMP map), they remove
-entries one by one, the oldest, or all of a key, and they make, end and set groups. Whoever removes
-a group wins over a create that is made meanwhile. Places, consumers and what is pending concern one
+entries one by one, the oldest, or all of a key, and they make, end and set groups. The removal of a
+group wins over a create that is made meanwhile. Places, consumers and pending entries concern one
 region alone, and so do the records that repeat them.
 """
 
@@ -71,7 +71,7 @@ _REMOVAL: Final = "a removal has a key, lanes and numbers"
 
 @effect(b"TOP", 4, "TOP has a key and an ID")
 def apply_top(found: Effect) -> None:
-    """``AA TOP key id``: later IDs are above this one."""
+    """Apply ``AA TOP key id``: later IDs are above this one."""
     top = decode_id(found.words[3])
     stream = state_of(found.server, found.words[2])
     stream.add_top(Top(found.dot, top))
@@ -80,7 +80,7 @@ def apply_top(found: Effect) -> None:
 
 @effect(b"TTL", 5, "TTL has a key, a deadline and a version")
 def apply_ttl(found: Effect) -> None:
-    """``AA TTL key deadline version``: a key is to go at a moment, or with -1 to stay."""
+    """Apply ``AA TTL key deadline version``: a key goes at a moment, or with -1 stays."""
     words = found.words
     moment_ms = NO_DEADLINE if words[3] == b"-1" else number_in(words[3])
     version = number_in(words[4])
@@ -95,18 +95,18 @@ def apply_ttl(found: Effect) -> None:
 
 
 def set_first_limits(server: Server, key: bytes, stream: RegionalStream) -> None:
-    """Let others know the limits that a new stream has; what it has recorded stays."""
+    """Publish the limits that a new stream has; its iids stay."""
     emit(server, limits_record(key, stream.idmp_duration_s, stream.idmp_maxsize, 0))
 
 
 def limits_record(key: bytes, duration_s: int, maxsize: int, version: int) -> list[bytes]:
-    """The effect that sets limits."""
+    """Return the effect that sets limits."""
     return [AA, b"LIMITS", key, b"%d" % duration_s, b"%d" % maxsize, b"%d" % version]
 
 
 @effect(b"LIMITS", 6, "LIMITS has a key, two limits and a version")
 def apply_limits(found: Effect) -> None:
-    """``AA LIMITS key duration maxsize version``: the limits of a stream's IDMP map.
+    """Apply ``AA LIMITS key duration maxsize version``: the limits of a stream's IDMP map.
 
     A change makes the stream forget all iids, unless it is the first one (version 0): those are the
     limits with which the stream was made.
@@ -133,7 +133,7 @@ LaneEntry = tuple[bytes, ID]
 def delete_entries(
     server: Server, key: bytes, entries: list[LaneEntry], drops_references: bool = False
 ) -> int:
-    """Delete entries that are there, in their lanes; how many that were."""
+    """Delete entries that are there, in their lanes. Return how many."""
     words = [AA, b"XDEL", key]
     if drops_references:
         words.append(b"DELREF")
@@ -146,7 +146,7 @@ def delete_entries(
 
 @effect(b"XDEL")
 def apply_xdel(found: Effect) -> int:
-    """``AA XDEL key [DELREF] [FOR lane id] lane id ...``: delete these entries, once they are here.
+    """Apply ``AA XDEL key [DELREF] [FOR lane id] lane id ...``: delete these entries, once here.
 
     FOR names the entry that makes the others superfluous: where it is not known they stay.
     """
@@ -192,7 +192,7 @@ def apply_xdel(found: Effect) -> int:
 
 @effect(b"TRIM", 4, "TRIM has a key and lanes")
 def apply_trim(found: Effect) -> int:
-    """``AA TRIM key lanes``: remove of each lane what stands up to an ID."""
+    """Apply ``AA TRIM key lanes``: remove the entries of each lane up to an ID."""
     lanes = decode_lanes(found.words[3])
     server = found.server
     key = found.words[2]
@@ -207,15 +207,15 @@ def apply_trim(found: Effect) -> int:
 
 @effect(b"DEL", 5, _REMOVAL)
 def apply_del(found: Effect) -> None:
-    """``AA DEL key lanes numbers``: remove all that its maker had seen, and every group."""
+    """Apply ``AA DEL key lanes numbers``: remove all that its maker had seen, and every group."""
     _remove_key(found, DEL)
 
 
 @effect(b"EXPIRE", 5, _REMOVAL)
 def apply_expire(found: Effect) -> None:
-    """``AA EXPIRE key lanes numbers``: as DEL, but groups that its maker had not seen live on.
+    """Apply ``AA EXPIRE key lanes numbers``: as DEL, but groups its maker had not seen live on.
 
-    With no numbers it speaks of lanes that have outlived their epochs: nothing of theirs is left.
+    Without numbers it ends lanes that have outlived their epochs: nothing of theirs is left.
     """
     _remove_key(found, EXPIRE)
 
@@ -242,7 +242,7 @@ def _remove_key(found: Effect, kind: int) -> None:
 
 
 class RegionalExpiries(Expiries):
-    """Streams that expired are removed in all regions."""
+    """Removes expired streams in all regions."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()
@@ -261,12 +261,12 @@ class RegionalExpiries(Expiries):
             super().expired(changes, db, key)
 
 
-# With heed to the groups that refer to them
+# With regard to the groups that refer to them
 
 
 @effect(b"GROUP", 6, "GROUP has a key, a name, a start and numbers")
 def apply_group(found: Effect) -> None:
-    """``AA GROUP key name start numbers``: a group is made, unless it was removed meanwhile."""
+    """Apply ``AA GROUP key name start numbers``: make a group that was not removed meanwhile."""
     words = found.words
     create = Create(found.dot, decode_start(words[4]), decode_numbers(words[5]))
     stream = state_of(found.server, words[2])
@@ -278,7 +278,7 @@ def apply_group(found: Effect) -> None:
 
 @effect(b"UNGROUP", 5, "UNGROUP has a key, a name and numbers")
 def apply_ungroup(found: Effect) -> None:
-    """``AA UNGROUP key name numbers``: a group goes, with all that was made of it meanwhile."""
+    """Apply ``AA UNGROUP key name numbers``: end a group, with all creates of it meanwhile."""
     words = found.words
     numbers = decode_numbers(words[4])
     server = found.server
@@ -294,14 +294,14 @@ def apply_ungroup(found: Effect) -> None:
 
 
 def publish(server: Server, key: bytes, stream: RegionalStream, group: Group) -> None:
-    """Make known up to where everything is acknowledged, if that is farther than is known."""
+    """Publish up to where everything is acknowledged, if that is farther than is known."""
     found = places_of(group).prefix(stream, group)
     if found:
         emit(server, acknowledgement(key, group, found))
 
 
 def publish_waiting(server: Server) -> None:
-    """Make known all that has waited for it."""
+    """Publish all acknowledgements that have waited."""
     region = region_of(server)
     waiting = list(region.unpublished)
     region.unpublished.clear()
@@ -315,7 +315,7 @@ def publish_waiting(server: Server) -> None:
 
 @effect(b"ACK")
 def apply_ack(found: Effect) -> None:
-    """``AA ACK key name creates lane after upto ...``: all of these stretches is acknowledged."""
+    """Apply ``AA ACK key name creates lane after upto ...``: acknowledge all of these stretches."""
     words = found.words
     if len(words) < 8 or (len(words) - 5) % 3:
         raise EffectError("ACK has a key, a name, creates and stretches of lanes")
@@ -333,7 +333,7 @@ def apply_ack(found: Effect) -> None:
 
 @effect(b"MODE", 6, "MODE has a key, a name, a number and a version")
 def apply_mode(found: Effect) -> None:
-    """``AA MODE key name max-pending version``: the most pending entries of a group."""
+    """Apply ``AA MODE key name max-pending version``: the most pending entries of a group."""
     words = found.words
     most, version = number_in(words[4]), number_in(words[5])
     stream = state_of(found.server, words[2])
@@ -343,7 +343,7 @@ def apply_mode(found: Effect) -> None:
 
 @local(b"PLACE")
 def replay_place(server: Server, words: list[bytes]) -> None:
-    """``AA PLACE key name lane id ...``: a group has been given lanes up to these entries."""
+    """Apply ``AA PLACE key name lane id ...``: a group has been given lanes up to these entries."""
     if len(words) < 6 or len(words) % 2:
         raise EffectError("PLACE has a key, a name and places in lanes")
     reached: dict[bytes, ID] = {}

@@ -1,8 +1,8 @@
 """The commands of streams in a region; their effects stand beside this.
 
 XREAD STABLE gives entries up to where nothing can come any more, so that a reader skips none.
-Entries of other regions come late, and may have lower IDs than what has been read. Those who read
-with STABLE are given what is stable alone (``Region.stable_ms``). They wait while there is more.
+Entries of other regions come late, and may have lower IDs than those read. A reader with STABLE is
+given only stable ones (``Region.stable_ms``), and waits while there is more.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _HOME: Final = Constant(b"home")
 
 
 def stable_id(server: Server, stream: RegionalStream) -> ID | None:
-    """The ID up to which nothing can come any more; (0, 0) while that is not known.
+    """Return the ID up to which nothing can come any more; (0, 0) while that is not known.
 
     Returns: None where callers give IDs that may come late.
     """
@@ -109,7 +109,7 @@ class StableEntryAfter(EntryAfter):
 
 
 class StableReaders(Readers):
-    """Those who wait for stable entries at one key."""
+    """The clients that wait for stable entries at one key."""
 
     def __init__(self, queue: Queue, interest: StableEntryAfter) -> None:
         super().__init__(queue, interest)
@@ -138,7 +138,7 @@ class StableReaders(Readers):
 
 
 class RegionalStreams(SharedStreams):
-    """What it means here to add, trim, delete, read, and so on; see ``SharedStreams``."""
+    """The operations on streams that several regions write; see ``SharedStreams``."""
 
     def new(self, call: Call, key: bytes) -> Stream:
         server = call.server
@@ -169,7 +169,7 @@ class RegionalStreams(SharedStreams):
             if call.server.config.aa_stable_ids:
                 raise CommandError(errors.ID_BELOW_PROMISE)
             return True
-        # What is below the present may be promised at any moment, perhaps before the next such ID.
+        # IDs below the present may be promised at any moment, perhaps before the next such ID.
         return ms <= max(region.promise_ms, call.now_ms - 1)
 
     def added(
@@ -244,7 +244,7 @@ class RegionalStreams(SharedStreams):
         return reply
 
     def _drop_references(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
-        """Take entries that are not there out of what is pending in any group."""
+        """Remove entries that are not there from the pending entries of all groups."""
         for group in stream.groups.values():
             dropped = [format_id(ms, seq) for ms, seq in ids if group.ack(ms, seq)]
             if dropped:
@@ -425,7 +425,7 @@ class RegionalStreams(SharedStreams):
 
 
 def _entries_with(stream: Stream, ids: list[ID]) -> list[LaneEntry]:
-    """The entries that have one of these IDs, in their lanes."""
+    """Return the entries that have one of these IDs, in their lanes."""
     assert isinstance(stream, RegionalStream)
     found: dict[LaneEntry, None] = {}
     for ms, seq in ids:
@@ -443,7 +443,7 @@ def _outcome(stream: Stream, mode: int, entry_id: ID, wanted: list[ID]) -> int:
 
 
 def _last_up_to(stream: Stream, bound: ID) -> ID:
-    """The ID of the last entry up to a bound; (0, 0) where there is none."""
+    """Return the ID of the last entry up to a bound; (0, 0) where there is none."""
     for part in stream.parts(NO_ID, bound, 1, True):
         for number in range(part.high - 1, part.low - 1, -1):
             if part.dead is None or not part.dead[number]:

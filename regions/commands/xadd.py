@@ -3,7 +3,7 @@
     XADD key [NEWLANE n] [MANUAL] [IDMP pid iid SEEN lanes] id field value ...
 
 NEWLANE begins a lane with this number. MANUAL says that the stream has IDs that its callers made.
-IDMP says for which message the entry stands, and SEEN what its maker had seen of others.
+IDMP names the message that the entry stands for, and SEEN what its maker had seen of others.
 
 Two regions may add the same message while they are apart. When such an entry arrives where the
 message was added, too, the lower one stands. The region whose entry loses, or wins, removes the
@@ -50,7 +50,7 @@ _NUMBER_DIGITS: Final = 18
 def entry_record(
     call: Call, stream: RegionalStream, at: int, pid: bytes, iid: Iid, manual: bool
 ) -> list[bytes]:
-    """The record of the entry that was added last.
+    """Return the record of the entry that was added last.
 
     Args:
         at: where its ID stands in the request.
@@ -79,7 +79,7 @@ def entry_record(
 
 
 class _Options:
-    """What stands before the ID of a record of XADD."""
+    """The words before the ID of a record of XADD."""
 
     def __init__(self, words: list[bytes]) -> None:
         self.new_lane = 0
@@ -115,7 +115,7 @@ def _lane_number(text: bytes) -> int:
 
 @effect(b"XADD")
 def apply_xadd(found: Effect) -> bool:
-    """An entry; whether it is there: it may have been removed before it arrived."""
+    """Apply an entry. Return whether it is there: it may have been removed before it arrived."""
     words = found.words
     server = found.server
     options: _Options | None = None
@@ -161,7 +161,7 @@ def apply_xadd(found: Effect) -> bool:
 def _meet_message(
     found: Effect, stream: RegionalStream, lane: Lane, entry_id: ID, options: _Options
 ) -> None:
-    """An entry has come that stands for a message, which another one may stand for, too.
+    """Compare an entry that stands for a message with another one that may stand for it, too.
 
     A deletion of the key forgets the messages of the entries that it covers.
     """
@@ -184,7 +184,7 @@ def _meet_message(
 
 
 def _other_lane(stream: RegionalStream, lane: Lane, entry_id: ID) -> Lane | None:
-    """The lane that holds an entry, beside the one that another entry has come in."""
+    """Return the lane that holds an entry, beside the one that another entry has come in."""
     for holder in stream.holders(entry_id[0], entry_id[1]):
         if holder is not lane and region_in(holder.name) != region_in(lane.name):
             return holder
@@ -192,7 +192,7 @@ def _other_lane(stream: RegionalStream, lane: Lane, entry_id: ID) -> Lane | None
 
 
 def _decide(found: Effect, other: Lane, winner: LaneEntry, loser: LaneEntry) -> None:
-    """Two entries stand for one message: remove the loser, if this region has made one of them."""
+    """Remove the loser of two entries for one message, if this region has made one of them."""
     region = region_of(found.server)
     if found.own or found.replaying or region_in(other.name) != region.id:
         return

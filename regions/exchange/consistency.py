@@ -1,7 +1,7 @@
-"""Regions compare what they have, all the time, to notice a bug before anybody is hurt by it.
+"""Regions compare their data, all the time, to notice a bug before it does harm.
 
-Regions that know the same records have the same state. So whoever has come to the end of its log
-now and then adds a key and its fingerprint to that answer. Whoever has asked compares it with its
+Regions that know the same records have the same state. So a region at the end of its log now and
+then adds a key and its fingerprint to its answer. The region that has asked compares it with its
 own, if both know exactly the same at that moment; else nothing can be said, and nothing is. Of long
 values the newest parts are compared, because the event loop must not stand still for this.
 """
@@ -21,14 +21,14 @@ from headrace.storage.vectors import Numbers
 log: Final = logging.getLogger("headrace")
 
 NEWEST: Final = 200  # entries that are compared of each lane
-_KEYS_LOOKED_AT: Final = 100  # for one that is shared
+_KEYS_LOOKED_AT: Final = 100  # in search of one that is shared
 _BEATS: Final = 10  # between two fingerprints that are sent
 
 Check = tuple[bytes, bytes]  # a key, and its fingerprint
 
 
 class ConsistencyChecks:
-    """What this region sends and receives of fingerprints.
+    """The fingerprints that this region sends and receives.
 
     Attributes:
         made: how many fingerprints of others were compared.
@@ -45,11 +45,9 @@ class ConsistencyChecks:
         self._places: Final[dict[int, int]] = {}  # of the key that was looked at last for it
 
     def next_for(self, peer: int, given_away: Numbers) -> list[object]:
-        """Return what is added to an answer that says up to where the log goes; mostly nothing.
+        """Return the addition to an answer that says up to where the log goes; mostly nothing.
 
-        Args:
-            peer: the region that is answered.
-            given_away: what the answer says is known here.
+        ``peer`` is the region that is answered, ``given_away`` what the answer says is known here.
         """
         server = self._server
         now_ms = server.clock.monotonic_ms()
@@ -70,7 +68,7 @@ class ConsistencyChecks:
         return []
 
     def heard(self, peer: int, known: Numbers, check: Check) -> None:
-        """A peer that knows this has sent a fingerprint, and all that it wrote has been applied."""
+        """Compare the fingerprint of a peer that knows ``known``, once its records are applied."""
         server = self._server
         key, theirs = check
         if server.gate.reasons & HALF_JOINED or known != region_of(server).known():

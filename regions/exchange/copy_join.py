@@ -1,15 +1,15 @@
-"""A full copy is joined with what is here, so that nothing of either is lost; or it replaces that.
+"""A full copy joined with the data here, so that nothing of either is lost; or replacing the data.
 
 The copy is another region's base. It is loaded beside the data, and then joined key by key, in
-slices between clients' requests. Meanwhile this region takes no writes, and nothing of others:
-what is known does not change. From the first key to the last nothing is read either, because some
-of a transaction would be seen in one key, and not in another. At the end all numbers rise at once,
-and one record says which file was joined. A start that comes to it does the same again. When the
-files have been written anew, the copy is of no use any more.
+slices between clients' requests. Meanwhile this region takes no writes, and nothing of others: what
+is known does not change. From the first key to the last nothing is read either, because some of a
+transaction would be seen in one key, and not in another. At the end all numbers rise at once, and
+one record says which file was joined. A start that comes to it does the same again. When the files
+have been written anew, the copy is of no use any more.
 
-Where the files here are of an earlier time, what is here gives way to the copy. Records that are in
-the log here, and that the copy does not know, are applied again. Nothing says so in the file: until
-it has been written anew, a start finds what was there before, and takes another copy.
+Where the files here are of an earlier time, the copy replaces the data. Records that are in the log
+here, and that the copy does not know, are applied again. Nothing says so in the file: until it has
+been written anew, a start finds the old data, and takes another copy.
 """
 
 from __future__ import annotations
@@ -52,19 +52,11 @@ BATCH_BYTES: Final = 64 * 1024
 class CopyJoin:
     """One copy on its way into the data.
 
-    Attributes:
-        raised: the origins of which more is known by the copy, and how much.
+    ``raised`` has the origins of which the copy knows more, and how much.
     """
 
     def __init__(self, server: Server, path: bytes, replaces: bool) -> None:
-        """Open it.
-
-        Args:
-            replaces: what is here gives way to it.
-
-        Raises:
-            PersistenceError: it cannot be read.
-        """
+        """Open it; with ``replaces`` it replaces the data. PersistenceError: it cannot be read."""
         self.raised: Numbers = {}
         self.replaces: Final = replaces
         self._server: Final = server
@@ -84,10 +76,9 @@ class CopyJoin:
         self._key_join: KeyJoin | None = None
 
     def step(self, budget_ns: int) -> bool:
-        """Go on for about so long; whether more is to be done.
+        """Go on for about so long. Return whether more is to be done.
 
-        Raises:
-            PersistenceError: the copy cannot be trusted, or belongs to another database.
+        Raises PersistenceError if the copy cannot be trusted, or belongs to another database.
         """
         until_ns = perf_counter_ns() + budget_ns
         while perf_counter_ns() < until_ns:
@@ -105,7 +96,7 @@ class CopyJoin:
         self._server.gate.set(HALF_JOINED, False)
 
     def record(self) -> Words:
-        """Return what says that it was joined."""
+        """Return the record that it was joined."""
         return [AA, JOINED, self._name]
 
     def _loaded(self) -> None:
@@ -123,11 +114,7 @@ class CopyJoin:
         self._walk = _Walk(self._there, self._tombstones, data.dbs[0], data.tombstones)
 
     def _copy(self) -> Region:
-        """Return who the copy is of.
-
-        Raises:
-            PersistenceError: it does not say.
-        """
+        """Return the region of the copy. Raises PersistenceError if the copy does not say."""
         found = self._decoder.region
         if found is None:
             raise PersistenceError("the copy does not say what its region knew")
@@ -189,7 +176,7 @@ class _Walk:
     slot to the first: what is joined meanwhile may bring others, but those have been met.
 
     Attributes:
-        key: the one at hand; value: what the copy has of it, or None.
+        key, value: the current key, and what the copy has of it, or None.
         is_tombstone: that lay in the tombstones of the copy.
     """
 
@@ -231,7 +218,7 @@ class _Walk:
 
 @local(JOINED)
 def join_again(server: Server, words: Words) -> None:
-    """``AA JOINED file``: a copy was joined, as a file says that is being loaded."""
+    """Apply ``AA JOINED file``: a file being loaded says that a copy was joined."""
     if len(words) != 3 or not is_copy(words[2]):
         raise EffectError("JOINED has a file")
     config = server.config
@@ -255,11 +242,7 @@ def is_copy(name: bytes) -> bool:
 
 
 class LogReplay:
-    """Applies what is in a log beyond what is known.
-
-    Args:
-        wanted: up to which record of each origin.
-    """
+    """Applies records in a log beyond what is known, up to ``wanted`` of each origin."""
 
     def __init__(self, server: Server, kept: RegionLog, wanted: Numbers) -> None:
         self._server: Final = server
@@ -268,7 +251,7 @@ class LogReplay:
         self._origins: Final = sorted(wanted, key=origin_key)
 
     def step(self, budget_ns: int) -> bool:
-        """Go on for about so long; whether more is to be done."""
+        """Go on for about so long. Return whether more is to be done."""
         until_ns = perf_counter_ns() + budget_ns
         region = region_of(self._server)
         while self._origins:
@@ -281,7 +264,7 @@ class LogReplay:
         return bool(self._origins)
 
     def _apply_some(self, origin: bytes, number: int) -> bool:
-        """Apply the records of an origin that follow; False where that cannot be."""
+        """Apply the next records of an origin. Return False where that cannot be."""
         try:
             batch = self._kept.read(origin, number, BATCH_BYTES)
             if batch is not None:

@@ -27,17 +27,11 @@ CHUNK_BYTES: Final = 1 << 20
 class BaseFile:
     """The base of a region, open for reading; it stays there when another one takes its place.
 
-    Attributes:
-        name: of the file, without its folder.
-        size_bytes: how long it is.
+    ``name`` is without its folder.
     """
 
     def __init__(self, path: bytes) -> None:
-        """Open it.
-
-        Raises:
-            PersistenceError, OSError: it cannot be read.
-        """
+        """Open it. Raises PersistenceError or OSError if it cannot be read."""
         self.name: Final = os.path.basename(path)
         self._fd = open_to_read(path)
         self.size_bytes: Final = os.fstat(self._fd).st_size
@@ -51,10 +45,9 @@ class BaseFile:
         return bool(version >= REGIONAL_VERSION)
 
     def read(self, offset: int, most_bytes: int) -> bytes:
-        """So many bytes from a place on, fewer at the end; may run in a thread.
+        """Return so many bytes from a place on, fewer at the end; may run in a thread.
 
-        Raises:
-            PersistenceError, OSError: they cannot be read.
+        Raises PersistenceError or OSError if they cannot be read.
         """
         parts: list[bytes] = []
         left = min(most_bytes, self.size_bytes - offset)
@@ -83,13 +76,13 @@ class _Copy:
         self.over = False
 
     def close_if_idle(self) -> None:
-        """Close the file, once nobody reads it any more."""
+        """Close the file, once no thread reads it any more."""
         if self.over and not self.busy:
             self.base.close()
 
 
 class CopySource:
-    """Gives copies to all who ask."""
+    """Gives copies to all sessions that ask."""
 
     def __init__(self, server: Server, durability: Durability, worker: Worker) -> None:
         self._server: Final = server
@@ -99,12 +92,9 @@ class CopySource:
         self._given = 0
 
     def begin(self, session: Session) -> list[object]:
-        """Open the newest base for a session.
+        """Open the newest base for a session. Raises CommandError if there is none yet.
 
         Returns: the number of the copy, the name and the length of the file.
-
-        Raises:
-            CommandError: there is none yet.
         """
         self._end(session.id)
         base = self._newest()
@@ -119,8 +109,7 @@ class CopySource:
     def piece(self, session: Session, argv: list[bytes]) -> Parked:
         """Let a session wait for a piece of its copy.
 
-        Raises:
-            CommandError: it has no such copy, or the copy ends before that.
+        Raises CommandError if it has no such copy, or the copy ends before that.
         """
         number = parse_integer(argv[2])
         offset = parse_integer(argv[3])
@@ -150,7 +139,7 @@ class CopySource:
             self._server.end_wait(copy.session, reply)
 
     def forget_closed(self) -> None:
-        """Close the files of those who have left."""
+        """Close the files of sessions that have left."""
         for session_id, copy in list(self._copies.items()):
             if copy.session.closed:
                 self._end(session_id)
@@ -162,7 +151,7 @@ class CopySource:
             copy.close_if_idle()
 
     def _newest(self) -> BaseFile | None:
-        """The newest base, if it says what the region knew then."""
+        """Return the newest base, if it says what the region knew then."""
         directory = self._durability.files.directory
         if directory is None or directory.manifest.base is None:
             return None

@@ -1,10 +1,10 @@
-"""Effects: what a command did to data that all regions share, in words that each of them applies.
+"""Effects: a command's changes of data that all regions share, in words that each of them applies.
 
-An effect is deterministic, and commutes with the effects that other regions make meanwhile. There
-is one function for each, which every effect goes through: one of this region, when a command makes
-it; one of another region, when it arrives; and both again, when the append-only file is loaded. So
-the state is the same wherever the same effects have been applied. XADD alone has a shorter way for
-entries of this region, to the same end.
+An effect is deterministic, and commutes with the effects that other regions make meanwhile. Every
+effect goes through one function: an own one when a command makes it, another region's when it
+arrives, and both when the append-only file is loaded. So the state is the same wherever the same
+effects have been applied. XADD alone has a shorter way for entries of this region, with the same
+result.
 
 A family of commands declares the functions of its effects with ``@effect``. They check all of their
 words before they change anything.
@@ -51,7 +51,7 @@ _NO_WRITES: Final = (
 )
 _EFFECTS: Final[dict[bytes, EffectHandler]] = {}
 _LOCAL: Final[dict[bytes, LocalHandler]] = {}
-# How many words a record has, 0 where that is not always the same, and what one with others lacks.
+# Number of words of a record, 0 where it varies, and the text for one with another number.
 _WORDS: Final[dict[bytes, tuple[int, str]]] = {}
 
 
@@ -60,14 +60,13 @@ class EffectError(Exception):
 
 
 class Effect:
-    """One effect at work.
+    """One effect while it is applied.
 
     Attributes:
         words: all of it.
-        origin, number: who made it, and its number.
+        origin, number: which region made it, and its number.
         own: this region is about to make it.
-        replaying: it is read from a file; what follows from it stands there, too.
-        now_ms: the time of day.
+        replaying: it is read from a file; the effects that follow from it are in the file, too.
         following: effects of this region that belong to the arrival of this one.
     """
 
@@ -85,7 +84,7 @@ class Effect:
 
     @property
     def dot(self) -> Dot:
-        """Its name among all effects."""
+        """Name that no other effect has."""
         return self.origin, self.number
 
 
@@ -128,7 +127,7 @@ def _check_words(name: bytes, words: Words) -> None:
 
 
 def region_of(server: Server) -> Region:
-    """The region that a server is; it must be one."""
+    """Return the region that a server is; it must be one."""
     return region_as(server.data.region)
 
 
@@ -138,18 +137,14 @@ def may_write(server: Server) -> bool:
 
 
 def refuse_writes(server: Server, line: bytes) -> None:
-    """Take no writes of clients, for a reason; an empty line takes them again."""
+    """Refuse writes of clients with this error line; an empty line takes them again."""
     region_of(server).refusal = line
     server.data.hold_expiry(HELD_BY_REFUSAL, bool(line))
     server.gate.set(REGION_REFUSES, bool(line))
 
 
 def require_known(server: Server, name: bytes) -> None:
-    """See that all regions know effects of a kind, before anything is changed.
-
-    Raises:
-        CommandError: one of them may not.
-    """
+    """Raise CommandError unless all regions know effects of this kind; call before any change."""
     since = EFFECTS.get(name, LOWEST_VERSION)
     if since > LOWEST_VERSION:
         member = region_of(server).unaware(since)
@@ -158,12 +153,9 @@ def require_known(server: Server, name: bytes) -> None:
 
 
 def emit(server: Server, words: Words) -> object:
-    """Make an effect of this region: it is numbered, recorded and applied.
+    """Number, record and apply an effect of this region. Return the result of its function.
 
-    Returns: what its function returns.
-
-    Raises:
-        CommandError: see ``require_known``; nothing has changed.
+    Raises CommandError as ``require_known``; nothing has changed then.
     """
     name = words[1] if words[0] == AA else words[0]
     require_known(server, name)
@@ -181,14 +173,10 @@ def emit(server: Server, words: Words) -> object:
 def apply_record(
     server: Server, origin: bytes, number: int, words: Words, replaying: bool
 ) -> list[Words]:
-    """Apply a record of another region, or one that stands in a file.
+    """Apply the next record of an origin: of another region, or from a file.
 
-    It is the next one of its origin.
-
-    Returns: effects of this region that belong to it, to be made and recorded with it.
-
-    Raises:
-        EffectError: it is none.
+    Return effects of this region that belong to it, to be made and recorded with it. Raises
+    EffectError if it is no effect.
     """
     handler = _handler_of(words)
     found = Effect(server, words, origin, number, False, replaying)
@@ -201,11 +189,7 @@ def apply_record(
 
 
 def apply_local(server: Server, words: Words) -> None:
-    """Do again what a record says that concerns this region alone.
-
-    Raises:
-        EffectError: it is none.
-    """
+    """Apply a record again that concerns this region alone. Raises EffectError if it is none."""
     handler = _LOCAL.get(words[1]) if len(words) > 1 else None
     if handler is None:
         raise EffectError("not known here: start the version that has written it, or a later one")
@@ -235,7 +219,7 @@ def _handler_of(words: Words) -> EffectHandler:
 
 
 class Replication:
-    """What a type of values does so that all regions have the same."""
+    """The part of a type of values that keeps it the same in all regions."""
 
     @abstractmethod
     def rebuild(self, server: Server, key: bytes, value: object) -> None:
@@ -249,66 +233,60 @@ class Replication:
 
     @abstractmethod
     def expiries(self, server: Server) -> Expiries:
-        """Return what makes effects of keys that expire."""
+        """Return the object that makes effects of keys that expire."""
         raise NotImplementedError
 
     @abstractmethod
     def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
-        """Forget what all regions know of a key; whether something is left to be forgotten."""
+        """Forget what all regions know of a key. Return whether there is more to forget."""
         raise NotImplementedError
 
     @abstractmethod
     def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
-        """Return what a plain value of this type is in the region that takes it over.
+        """Return a plain value of this type as the region has it that takes it over.
 
-        Args:
-            deadline_ms: of its key; -1 for none.
-
-        Returns: None where it is of another type. ``value`` is of no use afterwards.
+        ``deadline_ms`` is that of its key, -1 for none. None where the value is of another type.
+        ``value`` is of no use afterwards.
         """
         raise NotImplementedError
 
     @abstractmethod
     def alone(self, value: Value) -> Value:
-        """Return what a value is outside of regions; ``value`` is of no use afterwards."""
+        """Return a value as it is outside of regions; ``value`` is of no use afterwards."""
         raise NotImplementedError
 
     @abstractmethod
     def loaded(self, server: Server) -> None:
-        """All has been loaded: note what is to be forgotten, or published."""
+        """Note what is to be forgotten, or published, after all has been loaded."""
         raise NotImplementedError
 
     @abstractmethod
     def remembered(self, server: Server, key: bytes) -> Replicated | None:
-        """Return what is remembered of a key that is gone, not to be changed."""
+        """Return what is remembered of a gone key, not to be changed."""
         raise NotImplementedError
 
     @abstractmethod
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
     ) -> KeyJoin | None:
-        """Make of what is here of a key, and of a copy, what knows all that either does.
+        """Join the state of a key here with a copy, into one that knows all that either does.
 
         Args:
             copy: it is of no use afterwards; None where the other side has nothing of the key.
             mine, theirs: what both sides know.
 
-        Returns: what does that; None where there is nothing to do.
+        Returns: the work to do; None where there is nothing to do.
         """
         raise NotImplementedError
 
     @abstractmethod
     def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
-        """Let what is here of a key give way to a copy, which knows ``theirs``."""
+        """Replace the state of a key here by a copy, which knows ``theirs``."""
         raise NotImplementedError
 
     @abstractmethod
     def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
-        """Have a group of readers read in another region, or with 0 in all.
-
-        Raises:
-            CommandError: it cannot be moved.
-        """
+        """Have a group read in another region, or with 0 in all. Raises CommandError on failure."""
         raise NotImplementedError
 
     @abstractmethod
@@ -318,15 +296,15 @@ class Replication:
 
     @abstractmethod
     def shared_state(self, value: object) -> list[bytes]:
-        """All that regions have to agree on about a value, as lines."""
+        """Return all that regions have to agree on about a value, as lines."""
         raise NotImplementedError
 
     @abstractmethod
     def fingerprint(self, value: object, newest: int) -> bytes:
-        """Some bytes that are equal where regions agree.
+        """Return some bytes that are equal where regions agree.
 
-        Args:
-            newest: look at so many of the newest parts alone, and count the others; 0 looks at all.
+        ``newest`` is how many of the newest parts are looked at; the others are counted only. 0
+        looks at all.
         """
         raise NotImplementedError
 
@@ -335,22 +313,22 @@ _types: Final[list[Replication]] = []  # of values of which regions have copies:
 
 
 def replicates(replication: Replication) -> None:
-    """Declare what a type of values does."""
+    """Declare the replication of a type of values."""
     _types.append(replication)
 
 
 def replication() -> Replication:
-    """Return what the type of values does of which regions have copies."""
+    """Return the replication of the type of values of which regions have copies."""
     return _types[-1]
 
 
 def alone(value: Value) -> Value:
-    """Return what a value is outside of regions; ``value`` itself is of no use afterwards."""
+    """Return a value as it is outside of regions; ``value`` itself is of no use afterwards."""
     return replication().alone(value) if isinstance(value, Replicated) else value
 
 
 def begin_region(server: Server) -> None:
-    """Let a server that is a region make effects of what expires."""
+    """Let a server that is a region make effects of keys that expire."""
     if server.data.region is not None:
         lazy = server.changes.expiries.lazy
         server.changes.expiries = replication().expiries(server)
@@ -366,17 +344,13 @@ def publish_all(dispatcher: Dispatcher) -> None:
 
 
 def removal(name: bytes, key: bytes, value: object, region: Region) -> Words:
-    """The effect that removes what this region knows of a key, which other regions have, too."""
+    """Return the effect that removes what this region knows of a key that others have, too."""
     assert isinstance(value, Replicated)
     return [AA, name, key, encode_lanes(value.seen()), encode_numbers(region.known())]
 
 
 def number_in(text: bytes) -> int:
-    """Return the number that a word of a record stands for; it has no sign.
-
-    Raises:
-        EffectError: it is none.
-    """
+    """Return the number of a word without a sign. Raises EffectError if it is none."""
     if not text.isdigit() or len(text) > _NUMBER_DIGITS:
         raise EffectError("a number")
     return int(text)
@@ -396,5 +370,5 @@ def size_of(words: Words) -> int:
 
 
 def check_transaction(server: Server, size_bytes: int) -> bytes:
-    """The error line for what is too large to be one transaction between regions; else empty."""
+    """Return the error line if this is too large for a transaction between regions; else empty."""
     return TRANSACTION_TOO_LARGE if size_bytes > server.config.aa_transaction_max_bytes else b""

@@ -1,37 +1,36 @@
 """Epochs: which one a region is in, and whether it takes writes.
 
-A region that does not know yet all that the others do takes none. That stands in the nonce of its
-epoch, and so in the first line of the file that the epoch begins with: a start later on finds it
-there. ``AA CAUGHT nonce`` in the file says that it is over. The nonce also says in which epoch the
-folder of the region was empty (``regions.knowledge.region``).
+A region that does not know yet all that the others do takes no writes. The nonce of its epoch says
+so, in the first line of the file that the epoch begins with: a later start finds it there. ``AA
+CAUGHT nonce`` in the file ends it. The nonce also says in which epoch the folder of the region was
+empty (``regions.knowledge.region``).
 
-A region whose files are of an earlier time may be given a copy, which replaces what is here. Then
-the base that is written says so, with a nonce that ends as that of a region which joins the others.
+A region whose files are of an earlier time may be given a copy, which replaces its data. The base
+written then says so, with a nonce that ends as that of a region which joins the others.
 
-At the start of a region its epoch and generation are decided. A number stands for one record only.
+The epoch and generation of a region are decided at its start. A number stands for one record only.
 So an epoch goes on where it is certain that nothing of it is missing: the files are whole, and all
-other regions have said that they know no more of it. In doubt another one begins. IDs have to be
-unique, too, even against entries that are lost and were never sent. So where entries may be lost,
-another generation begins, which stands in every ID.
+other regions have said that they know no more of it. In doubt another epoch begins. IDs have to be
+unique even against entries that are lost and were never sent. So where entries may be lost, another
+generation begins, which stands in every ID.
 
-What others have forgotten rests on what this region had reported to have. Where its files may be
-older than that, or are gone, it takes no writes until it knows all that the others do.
+Others forget what this region has reported to have. Where its files may be older than that report,
+or are gone, it takes no writes until it knows all that the others do.
 
-For that, it asks all others what they know of it (``Survey``). Each is asked over a connection of
-its own, which introduces the two and pulls nothing. A region that takes part without an address
-here cannot be asked: it says what it knows when it calls.
+For that, it asks all others what they know of it (``Survey``), each over a connection of its own
+that pulls nothing. A region that takes part without an address here cannot be asked: it says what
+it knows when it calls.
 
 There may be other lives of a region (``OtherLives``): another server that is it, or records of it
 that it does not know. Where another life writes, too, this one stops: what both write would be
-taken for the same. It stops as well once the others have forgotten it: what it would write came to
-nobody.
+taken for the same. It also stops once the others have forgotten it, because they would take none of
+its writes.
 
-It may also be found, while this region runs, that others know more of it than it does itself, or
-that they have met another life in the same epoch, or in a later one: the clock may have been set
-back. Then its files were of an earlier time, or gone, and nobody could say so when it started. As
-long as it has written nothing since then, no number stands for two records. So it does what it
-would have done at its start: another epoch begins, and it takes no writes until it knows all that
-the others do.
+While this region runs, it may find that others know more of it than it does itself, or that they
+have met another life in the same epoch, or in a later one: the clock may have been set back. Then
+its files were of an earlier time, or gone, and no region could say so at its start. As long as it
+has written nothing since then, no number stands for two records. So it does what it would have done
+at its start: another epoch begins, and it takes no writes until it knows all that the others do.
 """
 
 from __future__ import annotations
@@ -57,20 +56,20 @@ from headrace.storage.vectors import region_of as number_of
 NONCE_BYTES: Final = 8
 _ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces
 _CAUGHT: Final = b"CAUGHT"
-# What the files are
+# The states of the files
 NONE: Final = 0  # there is no data
 ADOPTED: Final = 1  # a single server's
 WHOLE: Final = 2  # the region's, and nothing that it has written is missing
 CUT: Final = 3  # the region's, and their end may be missing
 MOVED: Final = 4  # the region's, but of an unknown time: copied or restored
-SECOND_MS: Final = 1000  # no two lives of a region begin within one, even if nobody can be asked
+SECOND_MS: Final = 1000  # no two lives of a region begin within one, even if none can be asked
 EPOCHS_SINCE_MS: Final = 1_767_225_600_000  # 2026-01-01, from which on epochs are counted
 HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
 log: Final = logging.getLogger("headrace")
 
 
 def new_nonce(refusal: bytes, begun: int) -> bytes:
-    """The nonce of an epoch.
+    """Return the nonce of an epoch.
 
     Args:
         refusal: why it begins without taking writes; empty where it takes them.
@@ -84,7 +83,7 @@ def new_nonce(refusal: bytes, begun: int) -> bytes:
 
 
 def refusal_of(region: Region) -> bytes:
-    """Return why a region takes no writes, as its files have it; empty where it does."""
+    """Return the reason in its files why a region takes no writes; empty where it takes them."""
     if region.nonce == region.caught:
         return b""
     if region.caught == replaced_nonce(region):
@@ -93,18 +92,18 @@ def refusal_of(region: Region) -> bytes:
 
 
 def replaced_nonce(region: Region) -> bytes:
-    """With what a region has caught up, once a copy has replaced what its files hold."""
+    """Return the nonce that a region catches up with once a copy has replaced its data."""
     return region.nonce.rstrip(NONCE_ENDS) + b"j"
 
 
 @local(_CAUGHT, 3, "CAUGHT has a nonce")
 def apply_caught(server: Server, words: Words) -> None:
-    """``AA CAUGHT nonce``: all is here that the others knew when the epoch began."""
+    """Apply ``AA CAUGHT nonce``: this region knows all that the others did when the epoch began."""
     region_of(server).caught = words[2]
 
 
 def safe_generation(region: Region) -> int:
-    """A generation that no earlier life of a region has had, as far as is known.
+    """Return a generation that no earlier life of a region has had, as far as is known.
 
     Each generation began with an epoch of its own.
     """
@@ -113,14 +112,14 @@ def safe_generation(region: Region) -> int:
 
 
 def note_caught(server: Server) -> None:
-    """All is here; another start need not ask for it again. The caller ends the command."""
+    """Record the catching up, so that no start asks again. The caller ends the command."""
     region = region_of(server)
     region.caught = region.nonce
     server.changes.record(0, [AA, _CAUGHT, region.nonce])
 
 
 class CatchUp:
-    """What a region still has to learn before it takes writes.
+    """The records that a region still lacks before it takes writes.
 
     Attributes:
         refusal: the error line meanwhile.
@@ -130,25 +129,25 @@ class CatchUp:
         self.refusal = refusal
         self._region: Final = region
         self._wanted: Final[dict[int, Numbers]] = {}  # what each of the others knew
-        self._also = 0  # who is to be caught up with, member or not
+        self._also = 0  # the region to be caught up with, member or not
 
     def heard(self, member: int, numbers: Numbers) -> None:
-        """Another region has said what it knows.
+        """Note what another region has said it knows.
 
-        The first time since the start counts, except what it has lost itself since then, because
-        no region can know again what is nowhere any more.
+        The first time since the start counts, except what it has lost itself since then, because no
+        region can know again what is nowhere any more.
         """
         wanted = self._wanted.setdefault(member, numbers.copy())
         for origin in wanted:
             wanted[origin] = min(wanted[origin], numbers.get(origin, 0))
 
     def outdone(self, member: int, numbers: Numbers) -> None:
-        """Another region knows more of this one, be it that it has no place among its members."""
+        """Note that another region, member or not, knows more of this one."""
         self._also = member
         self.heard(member, numbers)
 
     def lacking(self) -> list[int]:
-        """The other regions of which something is missing, or that have not been heard."""
+        """Return the other regions that have records missing here, or have said nothing yet."""
         region = self._region
         known = region.known()
         found: list[int] = []
@@ -171,7 +170,7 @@ class Forgotten(Exception):
 
 
 class Answer:
-    """What another region has answered.
+    """The answer of another region.
 
     Attributes:
         numbers: what it knows.
@@ -190,13 +189,12 @@ class Answer:
 
 
 class Start:
-    """What was decided.
+    """The decision how a region starts.
 
     Attributes:
-        epoch, generation: to begin with.
         goes_on: the epoch is the one before, and goes on.
         refusal: why no writes are taken so far, as an error line; empty where they are.
-        reason: for the log.
+        reason: text for the log.
     """
 
     def __init__(self, epoch: int, generation: int, refusal: bytes, reason: str) -> None:
@@ -212,15 +210,8 @@ def decide(
 ) -> Start:
     """Return how a region starts whose files have been loaded.
 
-    Args:
-        region: what the files say.
-        files: what they are.
-        asked: the other members.
-        answers: of those that have answered in time.
-        now_ms: the time of day.
-
-    Raises:
-        Forgotten: it must not.
+    ``files`` is their state, ``NONE`` to ``MOVED``; ``asked`` are the other members, ``answers``
+    those that came in time. Raises Forgotten if it must not start.
     """
     answered = all(member in answers for member in asked)
     _refuse_forgotten(region, files, answers)
@@ -265,12 +256,7 @@ def decide(
 
 
 def begin_later(region: Region, known: Numbers, now_ms: int) -> Start:
-    """Return how a region goes on that has begun, and of which another one knows more.
-
-    Args:
-        known: what that one knows.
-        now_ms: the time of day.
-    """
+    """Return how a region goes on that has begun when another one knows more of it: ``known``."""
     return _later(region, latest_epoch(known, region.id), now_ms)
 
 
@@ -310,26 +296,26 @@ def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
 
 
 def _next_epoch(known: int, now_ms: int) -> int:
-    """An epoch above all that are known, and above those that nobody has reported."""
+    """Return an epoch above all that are known, and above those that were never reported."""
     return max(known + 1, (now_ms - EPOCHS_SINCE_MS) // SECOND_MS)
 
 
 class Probe(PeerClient):
-    """Asks who is there, and nothing else."""
+    """Introduces itself to a peer, and asks nothing else."""
 
     def begin(self) -> None:
-        """See ``PeerClient``: that was all."""
+        """Do nothing: the introduction was all."""
 
     def answered(self, reply: object) -> None:
         self.damaged("a reply came that nobody asked for")
 
 
 class Survey:
-    """The others that are asked, and what they have answered.
+    """The other regions that are asked, and their answers.
 
     Args:
-        peers: whom to ask.
-        callers: of whom a call is waited for.
+        peers: regions to ask.
+        callers: regions whose call is waited for.
         ask: begins to ask one of them, over a connection that does not pull.
     """
 
@@ -343,11 +329,11 @@ class Survey:
 
     @property
     def asked(self) -> list[int]:
-        """Whose answers are waited for."""
+        """Regions whose answers are waited for."""
         return sorted([*self._connections, *self._callers])
 
     def called(self, member: int, numbers: Numbers) -> None:
-        """A region has called, and said what it knows.
+        """Note what a region that has called knows.
 
         One that can be asked says more when it answers: which life of this region it has met.
         """
@@ -355,7 +341,7 @@ class Survey:
             self._called[member] = numbers
 
     def look(self) -> bool:
-        """Ask those again that could not be reached; whether all have answered."""
+        """Ask those again that could not be reached. Return whether all have answered."""
         done = all(member in self._called for member in self._callers)
         for member, connection in self._connections.items():
             if answer_of(connection) is None:
@@ -365,7 +351,7 @@ class Survey:
         return done
 
     def answers(self) -> dict[int, Answer]:
-        """Return what has been answered so far, by region."""
+        """Return the answers so far, by region."""
         found = {member: Answer(self._called[member]) for member in self._called}
         for region, connection in self._connections.items():
             answer = answer_of(connection)
@@ -380,9 +366,9 @@ class Survey:
 
 
 def answer_of(connection: PeerConnection) -> Answer | None:
-    """Return what the other side has answered; None where it has not, or not to what it was asked.
+    """Return the other side's answer; None where it has none, or none to this question.
 
-    That this side refuses the other one, which may be starting, too, is no answer.
+    It is no answer that this side refuses the other one, which may be starting, too.
     """
     client = connection.client
     if client.hello is not None:
@@ -400,8 +386,7 @@ class OtherLives:
     """Looks for other lives of this region.
 
     Attributes:
-        is_stopped: there is one, or this one is forgotten, and so this region takes no writes until
-            it is started again.
+        is_stopped: there is one, or this one is forgotten: no writes until it is started again.
     """
 
     def __init__(self, server: Server, log_manager: LogManager) -> None:
@@ -415,11 +400,11 @@ class OtherLives:
         self._known: Numbers = {}  # and what it knows, if that is more
 
     def begun(self) -> None:
-        """What this region writes from now on, others may know as something else."""
+        """Note that others may know as something else what this region writes from now on."""
         self._begun = self._region.next_dot()
 
     def look_at(self, client: PeerClient, now_ms: int) -> None:
-        """See what another region knows of this one.
+        """Look for signs of another life in what a peer knows of this region.
 
         A connection of this one that has just ended may look like a rival for a moment.
         """
@@ -437,7 +422,7 @@ class OtherLives:
             self.outdone(client.peer_region, client.known)
 
     def outdone(self, member: int, known: Numbers) -> None:
-        """Another region knows more of this one than it does itself."""
+        """Note that another region knows more of this one than it does itself."""
         reason = "it knows more of this region, which has written something else"
         if self._region.is_outdone(known):
             self._outdone(member, known, reason)
@@ -457,7 +442,7 @@ class OtherLives:
     def begin_later(self) -> CatchUp | None:
         """Begin another epoch if one is due, between two commands.
 
-        Returns: what is to be learned then; None where none begins now.
+        Returns: the records to be learned then; None where no epoch begins.
         """
         region = self._region
         if not self._member:
@@ -482,7 +467,7 @@ class OtherLives:
         return catch_up
 
     def left_out(self) -> None:
-        """The others have forgotten this region: no writes until it comes back as a new one."""
+        """Stop writes until this region comes back as a new one: the others have forgotten it."""
         if self.is_stopped:
             return
         self._member = 0

@@ -1,12 +1,12 @@
-"""A full copy of a peer's data, where its log begins later than what is missing here.
+"""A full copy of a peer's data, where its log begins later than the records missing here.
 
 There is one at a time. It comes piece by piece, each of which is checked. It is written beside the
 files, loaded and joined (see ``copy_join``), and deleted when the files have been written anew.
 
-The peer may be forgotten meanwhile, or begin another life. Whoever knows of that takes nothing more
-from the life that is over, because others count on it (``headrace.regions.knowledge.stability``).
-So such a copy is given up, as long as no key of it has been joined. While keys are joined, nothing
-is taken that could say so.
+The peer may be forgotten meanwhile, or begin another life. A region that knows of that takes
+nothing more from the life that is over, because others count on it
+(``headrace.regions.knowledge.stability``). So such a copy is given up, as long as no key of it has
+been joined. While keys are joined, nothing is taken that could say so.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ _OUTLIVED: Final = "the region has begun another life, or takes part no more"
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CopyTarget:
-    """Where a copy goes."""
+    """Takes the bytes of a copy."""
 
     @abstractmethod
     def begin(self, name: bytes, size_bytes: int) -> None:
-        """A copy of this length is about to come. The name is for people; it is no path."""
+        """Prepare for a copy of this length. The name is for people; it is no path."""
         raise NotImplementedError
 
     @abstractmethod
     def add(self, data: bytes) -> None:
-        """Take the next bytes; ``CopyClient.written`` is called when they are."""
+        """Take the next bytes; ``CopyClient.written`` is called when they are written."""
         raise NotImplementedError
 
     @abstractmethod
     def end(self) -> None:
-        """That was all."""
+        """Note that all bytes have been added."""
         raise NotImplementedError
 
 
@@ -107,7 +107,7 @@ class CopyClient(PeerClient):
             self._take(reply)
 
     def written(self, count: int) -> None:
-        """So many bytes are where they belong."""
+        """Note that so many bytes have been written."""
         self._unwritten_bytes -= count
         self._ask()
 
@@ -189,7 +189,7 @@ class CopyFile(CopyTarget):
         self._worker.give(ThreadCall(self.file.finish, partial(self._written, 0)))
 
     def _written(self, count: int, _: object, failure: str) -> None:
-        """A piece has been written, or all of it is on the disk."""
+        """Note that a piece has been written, or that all of it is on the disk."""
         if failure:
             self.failure = failure
         elif not count:
@@ -210,11 +210,11 @@ class FullCopy:
     Args:
         converse: begins a connection with a peer, with a client.
         moved: is called when there is something to do, or something was done.
-        replaced: is called when a copy is about to replace what is here, and when it has.
+        replaced: is called when a copy is about to replace the data here, and when it has.
 
     Attributes:
         peer: whose copy is being taken; None while none is.
-        join: the copy that is being joined, or has replaced what is here.
+        join: the copy that is being joined, or has replaced the data here.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class FullCopy:
         file.connection = self._converse(peer, file)
 
     def tick(self, now_ms: int) -> None:
-        """Notice that a peer has fallen silent; delete what is of no use any more."""
+        """Check whether a peer has fallen silent; delete copies of no use."""
         file = self._file
         if file is not None and file.connection is not None:
             file.connection.look(now_ms)
@@ -274,7 +274,7 @@ class FullCopy:
         self._clean()
 
     def look(self) -> None:
-        """See how far it has come."""
+        """Check how far the copy has come."""
         file = self._file
         if file is None or file.connection is None or self.join is not None:
             return
@@ -288,7 +288,7 @@ class FullCopy:
             self._give_up(file.failure or file.connection.reason)
 
     def step(self, budget_ns: int) -> None:
-        """Go on with join."""
+        """Go on with the join."""
         join = self.join
         file = self._file
         peer = self.peer
@@ -334,7 +334,7 @@ class FullCopy:
         self._logged = ""
 
     def _write_replaced(self) -> None:
-        """A copy has replaced what is here: nothing else happens before that is in the files."""
+        """Write the files after a copy has replaced the data here, before anything else happens."""
         region = region_of(self._server)
         kept = log_of(self._durability.files)
         assert kept is not None
@@ -375,7 +375,7 @@ class FullCopy:
             return
         base = directory.manifest.base
         self._old_base = 0 if base is None else base.seq
-        if self._durability.rewriting.is_running():  # what it writes is of an earlier moment
+        if self._durability.rewriting.is_running():  # it writes an earlier state
             self._old_base += 1
         self._durability.rewriting.rewrite_soon()
 
@@ -405,13 +405,13 @@ class FullCopy:
                     os.unlink(os.path.join(directory.path, name))
 
     def find_old(self) -> None:
-        """See to copies that were joined before the start: the files need them so far."""
+        """Write the files anew where they still need copies that were joined before the start."""
         directory = self._durability.files.directory
         if directory is not None and any(is_copy(name) for name in os.listdir(directory.path)):
             self.write_anew()
 
     def close(self) -> None:
-        """Give up."""
+        """Give up the copy."""
         if self._file is not None and self._file.connection is not None:
             self._file.connection.end("it is over")
         if self.join is not None:

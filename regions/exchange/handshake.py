@@ -1,19 +1,18 @@
-"""How two regions introduce themselves, and why one refuses the other.
+"""The introduction of two regions, and the reasons to refuse one.
 
 Both sides show that they have the secret, and neither sends it. The side that asks sends a nonce
 and gets one. It sends a code over both, made with the secret, and is answered with another code
 over both. The codes begin with different words, so that one cannot be sent back as the other; and
-who asks has to show first, so that a stranger gets nothing to guess the secret from.
+the side that asks has to show first, so that a stranger gets nothing to guess the secret from.
 
 ``AA HELLO version database region epoch generation nonce mode numbers`` is answered with the same
-of the other side, and with the nonce that it remembers of the epoch of who asks, the reach of its
-log, the regions that it knows to take part, and the time of day there. One more word of who asks
-may name its process, so that it notices that it calls itself. All of it is text that a person can
-read.
+of the other side, and with the nonce that it remembers of the asking side's epoch, the reach of its
+log, the regions that it knows to take part, and the time of day there. One more word of the asking
+side may name its process, so that it notices a call to itself. All of it is readable text.
 
-A version is written as ``1-3``: whoever says that has all kinds of records up to version 3, and
-still speaks with those that have no more than version 1. ``2`` is ``2-2``. Two regions exchange
-records if what they speak overlaps.
+A version is written as ``1-3``: such a region has all kinds of records up to version 3, and still
+speaks with those that have no more than version 1. ``2`` is ``2-2``. Two regions exchange records
+if what they speak overlaps.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _REPLY_ITEMS: Final = 11
 
 
 def new_nonce() -> bytes:
-    """A nonce, as text."""
+    """Return a nonce, as text."""
     return os.urandom(NONCE_BYTES).hex().encode()
 
 
@@ -61,17 +60,17 @@ def is_nonce(word: bytes) -> bool:
 
 
 def asking_code(secret: bytes, asking: bytes, answering: bytes) -> bytes:
-    """Return what the side that asks shows for these nonces."""
+    """Return the code that the side that asks shows for these nonces."""
     return _code(secret, _ASKING, asking, answering)
 
 
 def answering_code(secret: bytes, asking: bytes, answering: bytes) -> bytes:
-    """Return what the side that is asked shows for these nonces."""
+    """Return the code that the side that is asked shows for these nonces."""
     return _code(secret, _ANSWERING, asking, answering)
 
 
 def same(code: bytes, other: bytes) -> bool:
-    """Return whether two codes are the same; how long that takes does not depend on them."""
+    """Return whether two codes are the same, in a time that does not depend on them."""
     return _compare_digest(code, other)
 
 
@@ -84,11 +83,11 @@ def _code(secret: bytes, role: bytes, asking: bytes, answering: bytes) -> bytes:
 
 
 class BadHello(ValueError):
-    """The words introduce nobody."""
+    """The words introduce no region."""
 
 
 class Hello:
-    """What a region says of itself.
+    """The introduction of a region.
 
     Attributes:
         lowest, version: of the exchange, that it speaks.
@@ -100,11 +99,7 @@ class Hello:
     """
 
     def __init__(self, words: list[bytes]) -> None:
-        """Read the words of ``AA HELLO``, of whatever version.
-
-        Raises:
-            BadHello: they introduce nobody.
-        """
+        """Read the words of ``AA HELLO``, of any version. Raises BadHello if they are wrong."""
         if len(words) < WORDS:
             raise BadHello("too few words")
         nonce = _nonce(words[5])
@@ -131,7 +126,7 @@ class Hello:
 
     @property
     def origin(self) -> bytes:
-        """Return who it is."""
+        """The origin of the region."""
         return origin_of(self.region, self.epoch)
 
     @property
@@ -141,11 +136,7 @@ class Hello:
 
 
 def hello_words(region: Region, known: Numbers) -> list[bytes]:
-    """Return what introduces this region, as ``AA HELLO`` has it.
-
-    Args:
-        known: what it knows, and may say that it does.
-    """
+    """Return the words of ``AA HELLO`` for this region, which says that it knows ``known``."""
     newest = newest_version()
     return [
         b"%d" % newest if newest == LOWEST_VERSION else b"%d-%d" % (LOWEST_VERSION, newest),
@@ -160,11 +151,7 @@ def hello_words(region: Region, known: Numbers) -> list[bytes]:
 
 
 def read_reply(items: object) -> Hello:
-    """Return who a reply to ``AA HELLO`` introduces.
-
-    Raises:
-        BadHello: nobody.
-    """
+    """Return the region that a reply to ``AA HELLO`` introduces. Raises BadHello for none."""
     if not isinstance(items, list) or len(items) < _REPLY_ITEMS:
         raise BadHello("the reply has too few items")
     words: list[bytes] = []
@@ -183,7 +170,7 @@ def read_reply(items: object) -> Hello:
 
 
 def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
-    """Return why a region has nothing to do with another one, as an error line; empty where it has.
+    """Return the error line to refuse another region with; empty where there is no reason.
 
     Args:
         sent: how many records this origin has given away, or may.
@@ -229,5 +216,5 @@ def _numbers(word: bytes) -> Numbers:
 
 
 def as_reply(error: BadHello) -> CommandError:
-    """The error for who has sent such words."""
+    """Return the error for the sender of such words."""
     return CommandError(errors.aa_malformed(str(error).encode()))

@@ -1,21 +1,21 @@
-"""What a region says of itself in its log: beats, promises, whom it has met and who takes part.
+"""The records of a region on itself: beats, promises, the regions it has met, and the members.
 
-A region beats while there is something to forget, so an idle database is silent. What a removal
-left behind goes once every member has said that it has the removal on its disk. A member that is
-away holds that back, until it returns or is forgotten.
+A region beats while there is something to forget, so an idle database is silent. The remains of a
+removal go once every member has said that it has the removal on its disk. A member that is away
+holds that back, until it returns or is forgotten.
 
-Those who read up to what is stable rest on promises. A region promises that it makes no more IDs up
-to a moment that is over. Where clocks differ, it promises as much as the region whose clock is
-furthest ahead, and makes its IDs above that. Else nothing of that region would be stable before the
-others' clocks are there. A clock that is ahead by more than some minutes is wrong, and pulls nobody
-with it. A region promises only while somebody wants to know what is stable: here, or in another
-region, which beats meanwhile. The file says so before, and mostly more than that. So a promise
-holds when the process has ended, and not each one takes a record. Others are promised only what is
-on the disk, because a power cut would take back the rest.
+Readers up to what is stable rely on promises. A region promises that it makes no more IDs up to a
+moment that is over. Where clocks differ, it promises as much as the region whose clock is furthest
+ahead, and makes its IDs above that. Else nothing of that region would be stable before the others'
+clocks are there. A clock that is ahead by more than some minutes is wrong, and is not followed. A
+region promises only while a client wants to know what is stable: here, or in another region, which
+beats meanwhile. The file says so before, and mostly more than that. So a promise holds when the
+process has ended, and not each one takes a record. Others are promised only what is on the disk,
+because a power cut would take back the rest.
 
-Whom a region has met stands in its file, too. Two lives of a region may have taken the same epoch.
-Their nonces tell them apart, so a region keeps the nonces that it has met over a restart: nobody
-else can say that a number was given twice. It also keeps which version each region speaks, because
+The file also names the regions that were met. Two lives of a region may have taken the same epoch.
+Only their nonces differ, so a region keeps the nonces that it has met over a restart: no other
+trace shows that a number was given twice. It also keeps which version each region speaks, because
 one that is down cannot be asked.
 """
 
@@ -61,8 +61,8 @@ from headrace.storage.vectors import (
 from headrace.storage.vectors import region_of as number_of
 
 KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten
-_BEATS: Final = 10  # as long as these take, somebody who has asked may ask again
-_KEPT_AHEAD_MS: Final = 2500  # so much more than what is promised stands in the file, at most
+_BEATS: Final = 10  # as long as these take, a client that has asked may ask again
+_KEPT_AHEAD_MS: Final = 2500  # how far the promise in the file may be ahead
 _KEPT_LEAST_MS: Final = 1250  # the next record has to be on the disk when this time is over
 _MARKS_MOST: Final = 100
 SYNC_EVERY_MS: Final = 5000
@@ -81,11 +81,7 @@ class Stability:
         self._next_beat_ms = 0
 
     def look(self, now_ms: int) -> None:
-        """Do some of what is to be done; what it has written is to be ended by the caller.
-
-        Args:
-            now_ms: of the clock that nobody sets.
-        """
+        """Do some of the work that is due; the caller ends the command. ``now_ms`` is monotonic."""
         region = self._region
         has_garbage = remembers(self._server)
         if not has_garbage and not region.partings:
@@ -129,7 +125,7 @@ def remembers(server: Server) -> bool:
 
 
 def beat(server: Server) -> bool:
-    """Say what is on the disk here, if that lets others forget something; whether it was said."""
+    """Record what is on the disk here, if that lets others forget something; return whether so."""
     region = region_of(server)
     if not region.wants_beat(remembers(server)) or not may_write(server):
         return False
@@ -138,7 +134,7 @@ def beat(server: Server) -> bool:
 
 
 def beat_now(server: Server) -> None:
-    """Say what is on the disk here."""
+    """Record what is on the disk here."""
     region = region_of(server)
     numbers = encode_numbers(region.synced)
     emit(server, [AA, b"BEAT", numbers, b"%d" % region.promise_ms])
@@ -146,7 +142,7 @@ def beat_now(server: Server) -> None:
 
 @effect(b"BEAT", 4, "BEAT has numbers and a promise")
 def apply_beat(found: Effect) -> None:
-    """``AA BEAT numbers promise``: what a region has on its disk."""
+    """Apply ``AA BEAT numbers promise``: what a region has on its disk."""
     words = found.words
     numbers = decode_numbers(words[2])
     promise_ms = number_in(words[3])
@@ -163,7 +159,7 @@ def apply_beat(found: Effect) -> None:
 
 @effect(b"JOIN", 3, "JOIN has a region")
 def apply_join(found: Effect) -> None:
-    """``AA JOIN region``: a region takes part."""
+    """Apply ``AA JOIN region``: a region takes part."""
     region = region_of(found.server)
     number = member_in(found.words[2])
     if number != region.id:
@@ -172,7 +168,7 @@ def apply_join(found: Effect) -> None:
 
 @effect(b"FORGET", 4, "FORGET has a region and an epoch")
 def apply_forget(found: Effect) -> None:
-    """``AA FORGET region epoch``: a region takes part no more, in this epoch or an earlier one."""
+    """Apply ``AA FORGET region epoch``: a region takes part no more, up to this epoch."""
     words = found.words
     number = member_in(words[2])
     epoch = min(number_in(words[3]), EPOCH_MAX)
@@ -190,7 +186,7 @@ def forget(server: Server, number: int) -> None:
 
 
 def ask_for_stable(server: Server) -> None:
-    """Somebody wants to know what is stable: promise, and let other regions do so."""
+    """Promise, and let other regions do so, because a client wants to know what is stable."""
     region_of(server).asked_ms = server.clock.monotonic_ms()
     _promise(server)
 
@@ -208,29 +204,27 @@ def _promise(server: Server) -> None:
 
 @local(b"PROMISE", 3, "PROMISE has milliseconds")
 def replay_promise(server: Server, words: Words) -> None:
-    """``AA PROMISE ms``: more than this may not have been promised until the next such record."""
+    """Apply ``AA PROMISE ms``: no more may have been promised until the next such record."""
     region = region_of(server)
     region.kept_promise_ms = number_in(words[2])
     region.promise_ms = max(region.promise_ms, region.kept_promise_ms)
 
 
 def note_promise(region: Region, number: int, epoch: int, known: Numbers, promise_ms: int) -> None:
-    """Another region has promised something, and all that it wrote before is here.
+    """Note a promise of another region of which all earlier records are here.
 
-    Args:
-        epoch: in which it is.
-        known: what it has said it knows.
+    It is in ``epoch``, and has said that it knows ``known``.
     """
     region.promised_in[number] = max(epoch, region.promised_in.get(number, 0))
     region.reported[number] = known
     if promise_ms > region.promises.get(number, 0):
         region.promises[number] = promise_ms
-        if region.refusal:  # it may be a new one, of which nobody has waited for a promise
+        if region.refusal:  # it may be a new one, whose promise was not waited for
             region.promise_ms = max(region.promise_ms, promise_ms)
 
 
 def look_at_promises(dispatcher: Dispatcher) -> None:
-    """Promise if somebody wants to know what is stable, and serve those who wait for more."""
+    """Promise if a client wants to know what is stable, and serve those who wait for more."""
     server = dispatcher.server
     region = region_of(server)
     now_ms = server.clock.monotonic_ms()
@@ -254,7 +248,7 @@ def look_at_promises(dispatcher: Dispatcher) -> None:
 
 
 class _Mark:
-    """What was known when the file was to end at some place."""
+    """The numbers and the promise known when the file was to end at some place."""
 
     def __init__(self, aof: AppendOnlyFile, numbers: Numbers, promise_ms: int) -> None:
         self.numbers: Final = numbers
@@ -263,7 +257,7 @@ class _Mark:
         self._end: Final = aof.end
 
     def is_synced(self, aof: AppendOnlyFile) -> bool:
-        """Return whether that is on the disk; a file was synced before a new journal was begun."""
+        """Return whether that end is on the disk; a file is synced before a new one is begun."""
         if not aof.named:
             return False
         return aof is not self._aof or aof.has_synced(self._end)
@@ -279,22 +273,20 @@ class SyncedNumbers:
         self._files: Final = durability.files
         self._next_sync_ms = 0
         self._marks: list[_Mark] = []  # oldest first
-        region.synced = region.known()  # what was loaded is there
+        region.synced = region.known()  # the loaded records are there
         region.synced_promise_ms = region.kept_promise_ms
 
     def restart(self) -> None:
-        """What was known is known no more."""
+        """Forget all that was known."""
         self._marks = []
         self._region.synced = {}
 
     def look(self, now_ms: int) -> None:
-        """See how far the disk has come. No command is under way.
+        """Update what is on the disk, between two commands. ``now_ms`` is monotonic.
 
-        With ``appendfsync no`` nothing is synced by itself. Others would keep their logs, and what
-        was removed, for ever. So it is synced now and then here, and when a promise waits for that.
-
-        Args:
-            now_ms: of the clock that nobody sets.
+        With ``appendfsync no`` nothing is synced by itself. Others would keep their logs, and
+        removed things, for ever. So it is synced now and then here, and when a promise waits for
+        that.
         """
         aof = self._files.aof
         if aof is None:
@@ -323,7 +315,7 @@ class SyncedNumbers:
 
 
 def keep_met(server: Server) -> None:
-    """Record whom this region has met since the last time; the caller ends the command."""
+    """Record the regions met since the last time; the caller ends the command."""
     region = region_of(server)
     for origin in region.unkept:
         version = b"%d" % region.versions.get(number_of(origin), LOWEST_VERSION)
@@ -333,7 +325,7 @@ def keep_met(server: Server) -> None:
 
 @local(_MET)
 def apply_met(server: Server, words: Words) -> None:
-    """``AA MET origin nonce version``: another region has introduced itself."""
+    """Apply ``AA MET origin nonce version``: another region has introduced itself."""
     version = parse_integer(words[4]) if len(words) == 5 else None
     if version is None or not words[3]:
         raise EffectError("MET has an origin, a nonce and a version")

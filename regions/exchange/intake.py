@@ -1,9 +1,9 @@
-"""Records of other regions are applied, and kept as they came, in slices between clients' requests.
+"""Applies records of other regions, and keeps them as they came, in slices between requests.
 
-What has arrived waits here in order. A piece is looked through first, so that nothing of one that
-makes no sense is applied. Then its units are applied: a record, or a transaction, which nothing
-comes between. Each slice ends with the bytes of what it has applied in the append-only file, and
-with the clients served that waited for it. The position and the state so reach the disk together.
+Pieces that have arrived wait here in order. A piece is looked through first, so that nothing of a
+bad one is applied. Then its units are applied: a record, or a transaction, which nothing comes
+between. Each slice ends with the applied bytes in the append-only file, and with the waiting
+clients served. The position and the state so reach the disk together.
 
 An effect may be followed by effects of this region, such as the removal of one of two entries for
 one message. They stand in one transaction with what they follow.
@@ -46,7 +46,7 @@ class _Broken(Exception):
 
 
 class _Unit:
-    """What is applied whole: where its bytes are, and where those of its records."""
+    """A unit that is applied whole: where its bytes are, and where those of its records."""
 
     def __init__(self, start: int) -> None:
         self.start: Final = start
@@ -88,12 +88,12 @@ class Intake(Inlet):
         self._queue.append(_Waiting(piece, provider))
 
     def drop_all(self) -> None:
-        """Forget what waits; nobody is notified."""
+        """Forget the waiting pieces, without notice to their providers."""
         self._queue.clear()
         self._places.clear()
 
     def step(self, budget_ns: int) -> bool:
-        """Apply what waits, for about so long; whether more waits."""
+        """Apply waiting pieces for about so long. Return whether more wait."""
         server = self._server
         until_ns = perf_counter_ns() + budget_ns
         server.clock.refresh()
@@ -137,9 +137,9 @@ class Intake(Inlet):
             each.provider.spoiled(reason)
 
     def _drop(self, provider: Provider) -> None:
-        """Drop what a life gave that is over, and what stands on it.
+        """Drop the pieces of a life that is over, and those that depend on them.
 
-        Others count on it that nothing more is learned from there: see
+        Other regions count on learning nothing more from there: see
         ``headrace.regions.knowledge.stability``.
         """
         origins = {each.piece.origin for each in self._queue if each.provider is provider}
@@ -153,7 +153,7 @@ class Intake(Inlet):
             each.provider.dropped("the region has begun another life, or takes part no more")
 
     def _apply(self, waiting: _Waiting, until_ns: int) -> bool:
-        """Apply units of a piece until the time is up; whether that was all."""
+        """Apply units of a piece until the time is up. Return whether that was all."""
         if waiting.units is None:
             waiting.units, waiting.unknown = units_of(waiting.piece)
         units = waiting.units
@@ -199,7 +199,7 @@ class Intake(Inlet):
                     following += apply_record(self._server, piece.origin, number, words, False)
                     applied += 1
             except Exception:
-                # What has been applied has to be in the file all the same.
+                # The applied units have to be in the file all the same.
                 self._keep(piece, start, end, first, waiting.number - first)
                 if applied:
                     last = unit.records[applied - 1][1]
@@ -240,10 +240,9 @@ class Intake(Inlet):
 
 
 def units_of(piece: Piece) -> tuple[list[_Unit], bytes]:
-    """The units of a piece up to a record that this version does not know, and its kind if any.
+    """Return the units of a piece up to a record of a kind that is unknown here, and that kind.
 
-    Raises:
-        _Broken: it does not consist of units that have as many records as it says.
+    Raises _Broken if it does not consist of units that have as many records as it says.
     """
     payload = piece.payload
     scanner = Scanner(payload)
@@ -286,7 +285,7 @@ def units_of(piece: Piece) -> tuple[list[_Unit], bytes]:
 
 
 def kind_of(words: Words) -> bytes:
-    """The kind of a record that may be an effect of a later version; empty where it is none."""
+    """Return the kind of a record that may be a later version's effect; empty where it is none."""
     if words[0] != AA or len(words) < 2 or is_local(words[1]):
         return b""
     return words[1]

@@ -1,8 +1,7 @@
 """One connection to a peer, from the side that asks: requests out, replies in, and silence noticed.
 
-``PeerClient`` asks, up to the point where both know who the other is. What it asks then, and what
-it makes of the answers, is up to a subclass. What carries it is a link: a socket (``sockets``), or
-something that a test has.
+``PeerClient`` asks, up to the point where both know the other. A subclass decides what is asked
+then, and handles the answers. A link carries it: a socket (``sockets``), or a test's own.
 """
 
 from __future__ import annotations
@@ -53,19 +52,19 @@ SILENCE_MAX_MS: Final = 5000  # after which the other side is taken for gone: it
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Provider:
-    """Who has offered a piece of records."""
+    """The connection that has offered a piece of records."""
 
     def consumed(self, piece: Piece) -> None:
-        """The piece has been applied, and room is there for another one."""
+        """Note that the piece has been applied, and room is there for another one."""
 
     def spoiled(self, reason: str) -> None:
-        """A record of the piece cannot be applied; nothing behind it is."""
+        """Note that a record of the piece cannot be applied, nor those behind it."""
 
     def dropped(self, reason: str) -> None:
-        """The piece is not applied; another connection may bring it again."""
+        """Note that the piece is not applied; another connection may bring it again."""
 
     def is_outlived(self) -> bool:
-        """Return whether it gives what a life of a region had that is known to be over."""
+        """Return whether it gives records of a life of a region that is known to be over."""
         return False
 
 
@@ -77,9 +76,9 @@ class PeerClient(Provider):
     connection once ``failure`` is set.
 
     Attributes:
-        peer_region: whom it expects at the other side.
+        peer_region: the region expected at the other side.
         state: of the constants above.
-        hello: who answers; None so far.
+        hello: of the side that answers; None so far.
         known: what the peer has said last that it knows.
         failure: why the connection is of no use; empty while it is.
         refused: an error of the peer, or a reason to refuse it, that trying again does not mend.
@@ -120,18 +119,18 @@ class PeerClient(Provider):
 
     @abstractmethod
     def begin(self) -> None:
-        """Both know each other: ask."""
+        """Send the first request, because both know each other."""
         raise NotImplementedError
 
     @abstractmethod
     def answered(self, reply: object) -> None:
-        """Take the answer to the oldest request since then that is not answered."""
+        """Take the answer to the oldest unanswered request since then."""
         raise NotImplementedError
 
     # For the owner
 
     def connected(self) -> None:
-        """The connection is there."""
+        """Begin with the challenge or the introduction."""
         if self._secret:
             self._nonce = new_nonce()
             self.state = CHALLENGED
@@ -247,10 +246,9 @@ class PeerConnection:
         moved: is called when something has changed: a reply was taken, or it is over.
 
     Attributes:
-        link: what carries it; None before it is there.
-        heard_ms: when the other side was heard last, of the clock that only measures.
-        over: it has ended.
-        reason: why; for people.
+        link: None before it is there.
+        heard_ms: when the other side was heard last, of the monotonic clock.
+        over: it has ended; reason: why, for people.
     """
 
     def __init__(
@@ -274,10 +272,10 @@ class PeerConnection:
         """Return whether both have introduced themselves."""
         return not self.over and self.client.state == MET
 
-    # What carries it calls these
+    # Called by the link
 
     def connected(self, link: Link, now_ms: int) -> None:
-        """The connection is there."""
+        """Use a link that is there now."""
         if self.over:
             link.close()
             return
@@ -287,7 +285,7 @@ class PeerConnection:
         self.go_on()
 
     def received(self, data: bytes, now_ms: int) -> None:
-        """Some bytes have come."""
+        """Take some bytes that have come."""
         if self.over:
             return
         self.heard_ms = now_ms
@@ -304,19 +302,19 @@ class PeerConnection:
         self.go_on()
 
     def lost(self, reason: str) -> None:
-        """The connection could not be made, or has ended."""
+        """End, because the connection could not be made, or has ended."""
         self.link = None
         self.end(reason)
 
     def refused(self, reason: str) -> None:
-        """One of both sides will not talk to the other, and trying again will hardly mend it."""
+        """End, because one side refuses the other, and trying again will hardly mend it."""
         self.client.refused = True
         self.end(reason)
 
     # The owner calls these
 
     def go_on(self) -> None:
-        """Send what the client wants to ask, or end where it has given up."""
+        """Send the requests of the client, or end where it has given up."""
         client = self.client
         if client.failure:
             self.end(client.failure)
@@ -329,7 +327,7 @@ class PeerConnection:
         self._moved(self)
 
     def look(self, now_ms: int) -> None:
-        """Notice that nothing has come for long, though it should have."""
+        """End the connection where nothing has come for long, though it should have."""
         waits = self.link is None or self._unanswered > 0
         if not waits:
             self.heard_ms = now_ms
@@ -337,7 +335,7 @@ class PeerConnection:
             self.end("it does not answer")
 
     def end(self, reason: str) -> None:
-        """Be over."""
+        """End the connection."""
         if self.over:
             return
         self.over = True

@@ -1,6 +1,6 @@
-"""The regions that have called here: have they shown the secret, who are they, what are they sent.
+"""The regions that have called here: their proof of the secret, their identity, and their PULLs.
 
-Their PULLs wait here for something to be written.
+The PULLs wait here for something to be written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from headrace.server.state import Server
 from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers, encode_numbers, epoch_of, region_of
 
-BEAT_MS: Final = 1000  # a PULL waits no longer
+BEAT_MS: Final = 1000  # the longest wait of a PULL
 TWIN_MS: Final = 3000  # a region heard since then is there, and no other process can be it
 
 
@@ -44,14 +44,14 @@ class PeerSession:
     """One connection at the port for other regions, from the side that is asked.
 
     Args:
-        members: which regions take part.
+        members: returns the regions that take part.
 
     Attributes:
         proven: it has shown that it has the secret, if there is one.
-        source: what answers its PULLs; None before it has introduced itself.
+        source: answers its PULLs; None before it has introduced itself.
         called: how it has introduced itself, if it is of this database, and another region's only
             life; also where it was refused because it knows more of this region than that does.
-        heard_ms: when it asked for something last, of the clock that only measures.
+        heard_ms: when it asked for something last, of the monotonic clock.
     """
 
     def __init__(
@@ -69,11 +69,7 @@ class PeerSession:
         self._caller_nonce = b""
 
     def challenge(self, nonce: bytes) -> bytes:
-        """Answer a nonce with one.
-
-        Raises:
-            CommandError: there is no secret, or the nonce is none.
-        """
+        """Answer a nonce with one. Raises CommandError without a secret, or for a bad nonce."""
         if not self._secret:
             raise CommandError(errors.AA_SECRET_NONE)
         if not is_nonce(nonce):
@@ -83,10 +79,9 @@ class PeerSession:
         return self._nonce
 
     def prove(self, code: bytes) -> bytes:
-        """Look at the caller's code, and answer with the one of this side.
+        """Check the caller's code, and answer with the one of this side.
 
-        Raises:
-            CommandError: the caller has another secret.
+        Raises CommandError if the caller has another secret.
         """
         nonce = self._nonce
         self._nonce = b""  # it is good for one code
@@ -98,11 +93,7 @@ class PeerSession:
         return answering_code(self._secret, self._caller_nonce, nonce)
 
     def greet(self, words: list[bytes]) -> list[object]:
-        """Answer the words of AA HELLO.
-
-        Raises:
-            CommandError: the two have nothing to do with each other.
-        """
+        """Answer the words of AA HELLO. Raises CommandError if the two are not of one database."""
         region = self._region
         log = self._log
         try:
@@ -124,7 +115,7 @@ class PeerSession:
         return reply
 
     def _known_to(self, hello: Hello) -> Numbers:
-        """Return what is known here, as the caller is to hear it.
+        """Return the numbers known here, as they are sent to the caller.
 
         Its epoch has to be above all that it has had, also above those without a record. It can
         begin another one as long as it has written nothing.
@@ -139,22 +130,14 @@ class PeerSession:
         return known
 
     def source_or_refuse(self) -> Source:
-        """Return what answers its PULLs.
-
-        Raises:
-            CommandError: it has not introduced itself.
-        """
+        """Return the source for its PULLs. Raises CommandError if it has not introduced itself."""
         if self.source is None:
             raise CommandError(errors.AA_HELLO_FIRST)
         return self.source
 
 
 class _Wait:
-    """A PULL that waits.
-
-    Attributes:
-        busy: a thread works on its answer.
-    """
+    """A PULL that waits. ``busy``: a thread works on its answer."""
 
     def __init__(self, session: Session, source: Source, parked: Parked, now_ms: int) -> None:
         self.session: Final = session
@@ -190,11 +173,11 @@ class PeerSessions:
 
     @property
     def count(self) -> int:
-        """Return how many connections there are."""
+        """Number of connections."""
         return len(self._sessions)
 
     def of_session(self, session: Session) -> PeerSession:
-        """Return what is known of whoever sits at the other side of a session."""
+        """Return the peer at the other side of a session; make one for a new session."""
         found = self._sessions.get(session.id)
         if found is None:
             config = self._server.config
@@ -207,9 +190,8 @@ class PeerSessions:
     def greet(self, session: Session, words: list[bytes]) -> list[object]:
         """Answer the words of AA HELLO.
 
-        Raises:
-            CommandError: the two have nothing to do with each other, or another server is here that
-                is the same region, or it is this very process that calls.
+        Raises CommandError if the two are not of one database, another server is here that is the
+        same region, or this very process calls.
         """
         process = self._region.process
         if process and words[WORDS:] and words[WORDS] == process:
@@ -239,8 +221,7 @@ class PeerSessions:
     def pull(self, session: Session, argv: list[bytes]) -> object:
         """Answer a PULL, or let it wait.
 
-        Raises:
-            CommandError: it means nothing, or what it asks for is not there any more.
+        Raises CommandError if it means nothing, or the records that it asks for are gone.
         """
         peer = self.of_session(session)
         source = peer.source_or_refuse()
@@ -260,13 +241,13 @@ class PeerSessions:
         return parked
 
     def grown(self) -> None:
-        """Something has been written: answer those who waited for it."""
+        """Answer the PULLs that waited for something to be written."""
         for wait in list(self._waits.values()):
             if not wait.busy:
                 self._try(wait)
 
     def beat(self, now_ms: int) -> None:
-        """Let those who have waited for long hear that this region is there; forget who left."""
+        """Answer PULLs that have waited for long, as a sign of life. Forget closed sessions."""
         for wait in list(self._waits.values()):
             if not wait.session.waits_for(wait.parked):
                 self._waits.pop(wait.session.id, None)
@@ -334,7 +315,7 @@ class PeerSessions:
     def _was_compressed(
         self, wait: _Wait, pieces: list[Piece], items: object, failure: str
     ) -> None:
-        """Answer; what could not be compressed goes as it is."""
+        """Answer; send pieces as they are that could not be compressed."""
         self._answer(wait, items if isinstance(items, list) else _items_of(pieces, False))
 
     def _reply(self, source: Source, items: list[object]) -> list[object]:
@@ -344,7 +325,7 @@ class PeerSessions:
         return source.reply(items, promise_ms, self._checks, self._day_ms())
 
     def _day_ms(self) -> int:
-        """The time of day at this very moment: others compare their clocks with it."""
+        """Return the time of day at this very moment: others compare their clocks with it."""
         return self._server.clock.read_ns() // 1_000_000
 
 

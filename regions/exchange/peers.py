@@ -1,6 +1,6 @@
 """The other regions: how each is reached, what has come from it, and when it is tried again.
 
-What a person can do about a link that is of no use stands behind the reason in the log.
+The log gives, behind the reason, the remedy for a link that is of no use.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ REFUSED_DELAY_MS: Final = 5000  # where trying again will hardly mend it
 
 
 def warn_refused(server: Server, host: str, reason: str) -> None:
-    """Say in the log that a region that called from a host was refused, the same once an hour."""
+    """Log that a region that called from a host was refused, the same once an hour."""
     told_ms = server.clients.refused_ms
     now_ms = server.clock.monotonic_ms()
     known = f"{host} {reason}"
@@ -73,7 +73,7 @@ def warn_refused(server: Server, host: str, reason: str) -> None:
 
 
 def advice(reason: str) -> str:
-    """Return what to do about it; empty where it will mend by itself, or the reason says all."""
+    """Return the remedy; empty where it will mend by itself, or the reason says all."""
     found = _BY_CODE.get(reason.partition(" ")[0], "")
     if found:
         return found
@@ -85,16 +85,16 @@ def advice(reason: str) -> str:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Connector:
-    """What makes connections, and has things done soon."""
+    """Makes connections, and has work done soon."""
 
     @abstractmethod
     def connect(self, address: PeerAddress, connection: PeerConnection) -> None:
-        """Connect to a peer; the connection hears what becomes of it."""
+        """Connect to a peer, and report to the connection what becomes of it."""
         raise NotImplementedError
 
     @abstractmethod
     def apply_soon(self) -> None:
-        """Have what waits applied, after this turn of the event loop."""
+        """Have waiting records applied, after this turn of the event loop."""
         raise NotImplementedError
 
 
@@ -102,18 +102,16 @@ class Peer:
     """One other region.
 
     Attributes:
-        region: its number.
-        address: where it is.
         paused: an operator has asked to leave it alone.
         connection: the connection that pulls in the background; None while there is none.
-        probe: another one, which asks it once more who takes part; mostly None.
+        probe: another one, which asks it once more for its members; mostly None.
         asked_ms: when the latest of these began.
         hello: how it has introduced itself last.
         known: what it has said last that it knows.
         failure: why it could not be reached, or was left; empty while all is well.
         refused: trying again will hardly mend that.
         behind: its log begins later than what is needed here: a full copy is.
-        met_ms: when it answered last, of the clock that only measures; 0 for never.
+        met_ms: when it answered last, of the monotonic clock; 0 for never.
         level_ms: when nothing of it was missing here last, or when this region has come to know it.
         copies: full copies that were taken from it; is_copied: one is being taken.
     """
@@ -144,7 +142,7 @@ class Peer:
 
     @property
     def state(self) -> bytes:
-        """As INFO shows it."""
+        """State as INFO shows it."""
         connection = self.connection
         if self.paused:
             return b"paused"
@@ -160,7 +158,7 @@ class Peer:
 
     @property
     def puller(self) -> Puller | None:
-        """Return what pulls from it now."""
+        """The puller of its connection; None where there is none."""
         return None if self.connection is None else pulling(self.connection)
 
     def missing(self, known: Numbers) -> int:
@@ -180,12 +178,12 @@ class Peer:
         return now_ms - max(self.met_ms, self.since_ms) >= after_ms
 
     def try_now(self) -> None:
-        """Wait no longer."""
+        """Make it due now."""
         self._delay_ms = FIRST_DELAY_MS
         self._next_ms = 0
 
     def moved(self, connection: PeerConnection, now_ms: int) -> None:
-        """Take note of what a connection with it has come to."""
+        """Take note of the progress or end of a connection with it."""
         client = connection.client
         if connection is self.probe:
             if client.hello is not None and self.hello is not None:
@@ -253,7 +251,7 @@ class Peer:
         self.end_probe()
 
     def end_probe(self) -> None:
-        """It has been asked, or need not be."""
+        """End the probe: it has been asked, or need not be."""
         probe = self.probe
         self.probe = None
         if probe is not None:
@@ -261,6 +259,6 @@ class Peer:
 
 
 def pulling(connection: PeerConnection) -> Puller | None:
-    """Return what pulls in a connection; None where something else is asked for."""
+    """Return the puller of a connection; None where something else is asked for."""
     client = connection.client
     return client if isinstance(client, Puller) else None

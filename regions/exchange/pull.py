@@ -1,21 +1,20 @@
-"""The exchange: what a region that is asked answers, and what a region that asks makes of it.
+"""The exchange: the answers of a region that is asked, and how one that asks applies them.
 
 Messages in, messages out: there is no socket here, no clock and no file. A region *pulls* what it
-lacks from each of the others. It introduces itself (``handshake``), and then keeps some
-PULLs on their way, so that there is always one at the other side that can be answered as soon as
-something has been written there. Where much is written and the way is long that takes more of them;
-where nothing is, few are enough.
+lacks from each of the others. It introduces itself (``handshake``), and then keeps some PULLs on
+their way, so that the other side always has one to answer as soon as something has been written
+there. More are kept on their way where much is written and the way is long, few where nothing is.
 
 ``AA PULL bytes [FROM numbers] [ACK numbers] [ALSO origin ...]`` is answered with a list of pieces
-(``pieces``) and, where nothing more is left to send, ``[END, numbers, promise]`` as
-its last item, which may have a key, its fingerprint and the time of day behind that. Without FROM
-it goes on after what this connection was sent; FROM sets the places of the origins that it names. A
-PULL that follows one that said END is not answered before there is something to send, or some time
-has passed: then with END alone, so that both sides hear that the other is there.
+(``pieces``) and, where nothing more is left to send, ``[END, numbers, promise]`` as its last item,
+which may have a key, its fingerprint and the time of day behind that. Without FROM it goes on after
+what this connection was sent; FROM sets the places of the origins that it names. A PULL that
+follows one that said END is answered only when there is something to send, or some time has passed:
+then with END alone, so that both sides know that the other is there.
 
-Who asks applies by number and never by guess: a record that it has is skipped, the next one is
-applied, and a record beyond that breaks the connection off. Whatever was lost, doubled or torn on
-the way, the next connection goes on where the state is.
+The side that asks applies by number and never by guess: a record that it has is skipped, the next
+one is applied, and a record beyond that breaks the connection off. Whatever was lost, doubled or
+torn on the way, the next connection goes on where the state is.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ from headrace.storage.vectors import (
 )
 
 END: Final = b"END"
-SMALL_PULL_BYTES: Final = 16 * 1024  # and where each takes what has just been written
-PULL_MAX_BYTES: Final = 8 * 1024 * 1024  # that one may ask for
-PIECE_BYTES: Final = 64 * 1024  # what a piece holds at most, where its records are not longer
+SMALL_PULL_BYTES: Final = 16 * 1024  # and where each takes records just written
+PULL_MAX_BYTES: Final = 8 * 1024 * 1024  # that one PULL may ask for
+PIECE_BYTES: Final = 64 * 1024  # most that a piece holds, where its records are not longer
 PIECES_MAX: Final = 4096  # in one reply
 OUTSTANDING: Final = 4  # PULLs on their way, at least
 OUTSTANDING_MAX: Final = 64
@@ -61,30 +60,27 @@ class RecordLog:
 
     @abstractmethod
     def ends(self, origin: bytes) -> int:
-        """The number of the last record of an origin that may be given away; 0 for none."""
+        """Return the number of the last record of an origin that may be given away; 0 for none."""
         raise NotImplementedError
 
     @abstractmethod
     def begins(self, origin: bytes) -> int:
-        """The number of the first record of an origin that is at hand, without reading files.
-
-        It is one above ``ends`` where none is.
-        """
+        """Return the number of the first record of an origin in memory; ``ends + 1`` for none."""
         raise NotImplementedError
 
     @abstractmethod
     def reach(self, origin: bytes) -> int:
-        """The number of the first record of an origin that is still there, in files at least."""
+        """Return the number of the first record of an origin that is left, in files at least."""
         raise NotImplementedError
 
     @abstractmethod
     def origins(self) -> list[bytes]:
-        """All origins of which anything is known."""
+        """Return all origins of which anything is known."""
         raise NotImplementedError
 
     @abstractmethod
     def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
-        """The current piece with record ``number + 1``; it may begin with earlier ones."""
+        """Return the current piece with record ``number + 1``; it may begin with earlier ones."""
         raise NotImplementedError
 
     def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
@@ -93,7 +89,7 @@ class RecordLog:
 
 
 def given_away(log: RecordLog) -> Numbers:
-    """Up to where the records of each origin may be given away."""
+    """Return the number of the last record of each origin that may be given away."""
     return {origin: log.ends(origin) for origin in log.origins() if log.ends(origin)}
 
 
@@ -104,7 +100,7 @@ class Source:
     """Answers the PULLs of one connection.
 
     Attributes:
-        hello: who asks.
+        hello: the introduction of the region that asks.
         missing: the place, as (origin, number), of a record that has to be read from files before
             there is an answer.
         most_bytes: how much it asks for.
@@ -122,10 +118,9 @@ class Source:
         self._read: list[Piece] = []
 
     def pull(self, words: list[bytes]) -> Numbers | None:
-        """Take a PULL, the words behind its name; what it acknowledges, if anything.
+        """Take the words behind the name of a PULL. Return what it acknowledges, if anything.
 
-        Raises:
-            CommandError: the words mean nothing.
+        Raises CommandError if the words mean nothing.
         """
         most = parse_integer(words[0])
         if most is None or not 0 < most <= PULL_MAX_BYTES:
@@ -156,12 +151,10 @@ class Source:
         return acknowledged
 
     def answer(self) -> list[Piece] | None:
-        """The next pieces, or none where there is nothing more; None where it has to wait.
+        """Return the next pieces, or none where there is nothing more; None where it has to wait.
 
-        It waits until something has been written, or until ``missing`` has been read.
-
-        Raises:
-            CommandError: what is wanted next is not there any more.
+        It waits until something has been written, or until ``missing`` has been read. Raises
+        CommandError if the next record is not there any more.
         """
         pieces = self._take_read()
         size = 0
@@ -178,11 +171,7 @@ class Source:
         return []
 
     def read(self, piece: Piece | None) -> None:
-        """The record that was missing has been read; None where it is not there any more.
-
-        Raises:
-            CommandError: it is not.
-        """
+        """Take the piece with the missing record. Raises CommandError for None: it is gone."""
         missing = self.missing
         self.missing = None
         if piece is not None:
@@ -198,13 +187,13 @@ class Source:
         checks: ConsistencyChecks | None = None,
         now_ms: int = 0,
     ) -> list[object]:
-        """Return what answers a PULL with pieces, which are items already.
+        """Return the reply to a PULL with pieces, which are items already.
 
         Args:
             promise_ms: every ID that this region makes behind the end of its log has more
                 milliseconds.
-            checks: what knows which fingerprint to send, if any.
-            now_ms: the time of day; 0 says nothing of it.
+            checks: knows which fingerprint to send, if any.
+            now_ms: the time of day; 0 sends none.
         """
         self._told_end = self._has_all()
         if not self._told_end:
@@ -226,7 +215,7 @@ class Source:
         return pieces
 
     def _wanted(self) -> list[bytes]:
-        """The origins to send of, this region's own first."""
+        """Return the origins to send of, this region's own first."""
         own = [origin for origin in self._log.origins() if region_of(origin) == self._region.id]
         own.sort(key=origin_key)
         return own + [origin for origin in self._also if origin not in own]
@@ -236,7 +225,7 @@ class Source:
         return all(self._places.get(each, 0) >= log.ends(each) for each in self._wanted())
 
     def _add(self, pieces: list[Piece], origin: bytes, most_bytes: int) -> int:
-        """Add pieces of an origin; how many bytes."""
+        """Add pieces of an origin. Return how many bytes."""
         log = self._log
         size = 0
         place = self._places.get(origin, 0)
@@ -265,11 +254,11 @@ class Source:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Inlet:
-    """Where pieces go that have arrived: they are applied in order, and kept."""
+    """Takes pieces that have arrived: they are applied in order, and kept."""
 
     @abstractmethod
     def place(self, origin: bytes) -> int:
-        """The number of the last record of an origin that is applied, or waits here for it."""
+        """Return the number of the last record of an origin that is applied, or waits for it."""
         raise NotImplementedError
 
     @abstractmethod
@@ -279,15 +268,15 @@ class Inlet:
 
 
 class PullerStatistics:
-    """What has come from one peer, in all connections together.
+    """The figures of one peer, over all connections.
 
     Attributes:
         records, received_bytes: that were new.
         doubled: records that were known.
         gaps: connections that missed something.
-        damaged: replies that were none.
-        clock_ahead_ms: by how much the peer's clock is ahead of ours, as it said last, less the
-            time that this took.
+        damaged: replies that could not be read.
+        clock_ahead_ms: how far the peer's clock is ahead of ours, as it said last, less the time
+            that this took.
     """
 
     def __init__(self) -> None:
@@ -314,7 +303,6 @@ class Puller(PeerClient):
             none does, or where that is not known.
         told_ms: what the peer's clock showed when it said so last; 0 once that was looked at.
         resting: it sends no more PULLs.
-        is_level: everything that the peer has said it gives has been applied here.
         anew: there is something to ask for that PULLs on their way do not: another connection does.
     """
 
@@ -350,7 +338,7 @@ class Puller(PeerClient):
 
     @property
     def is_level(self) -> bool:
-        """Return whether everything that the peer gives, as far as it has said, is applied here."""
+        """Return whether everything that the peer has said it gives has been applied here."""
         if not self._told_end or self._waiting or self.state != MET:
             return False
         for origin, number in self.known.items():
@@ -360,7 +348,7 @@ class Puller(PeerClient):
 
     @property
     def waiting_bytes(self) -> int:
-        """Return how much has arrived and waits to be applied."""
+        """Bytes that have arrived and wait to be applied."""
         return sum([len(piece.payload) for piece in self._waiting])
 
     def connected(self) -> None:
@@ -388,7 +376,7 @@ class Puller(PeerClient):
         super().damaged(reason)
 
     def rest(self, resting: bool) -> None:
-        """Send no more PULLs, or send them again."""
+        """Stop or resume sending PULLs."""
         self.resting = resting
         self.ask()
 
@@ -440,10 +428,10 @@ class Puller(PeerClient):
         return words
 
     def _wanted_also(self) -> list[bytes]:
-        """Origins that are not the peer's own, but of which it is to send what it has.
+        """Return origins that are not the peer's own, but of which it is to send what it has.
 
-        They are those of regions that do not answer, and those of this region: what it has lost of
-        an earlier life, others still have.
+        They are those of regions that do not answer, and those of this region, because others may
+        still have what it has lost of an earlier life.
         """
         relayed = self._relayed()
         own = self._region.id
@@ -507,9 +495,9 @@ class Puller(PeerClient):
         return True
 
     def _is_missing_some(self, also: list[bytes]) -> bool:
-        """Return whether less has come than the peer says it gave; it is asked anew then.
+        """End the connection, and return True, where less has come than the peer says it gave.
 
-        It may have been lost on the way, or dropped here while it waited.
+        Records may have been lost on the way, or dropped here while they waited.
         """
         for origin, number in self.known.items():
             is_given = region_of(origin) == self.peer_region or origin in also
@@ -520,7 +508,7 @@ class Puller(PeerClient):
         return False
 
     def _arrived(self, item: list[object]) -> bool:
-        """Take a piece; False where the connection is of no use any more."""
+        """Take a piece. Return False where the connection is of no use any more."""
         try:
             piece = read_piece(item, self._most_bytes)
         except BadPiece as error:

@@ -1,13 +1,13 @@
-"""The start of a region: its files are loaded, and then it is decided who it is from now on.
+"""The start of a region: its files are loaded, and then its identity is decided.
 
 Their numbered records are counted while they are loaded, and applied.
 
-A file says how to count (``AA FROM``). Here it is seen that this agrees with what is known already:
-with the base, with the files before, with the records in between. So records are neither missing
-nor doubled, or the file is refused.
+A file says how to count (``AA FROM``). The loader checks that this agrees with what is known
+already: with the base, with the files before, with the records in between. So records are neither
+missing nor doubled, or the file is refused.
 
 The files may be those of a single server. Then they are loaded as if there were no regions, up to
-where the region's own begin, or to the end. What they hold becomes the region's then.
+where the region's own begin, or to the end. Their data becomes the region's then.
 """
 
 from __future__ import annotations
@@ -60,13 +60,9 @@ LOOK_S: Final = 0.02  # between two looks whether all have answered
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RecordLoader(RegionFiles):
-    """Where the records of a region's files go.
+    """Takes the records of a region's files.
 
-    Args:
-        region: whose files they are.
-
-    Attributes:
-        files: what has been found of numbered records, by file.
+    ``files`` holds what has been found of numbered records, by file.
     """
 
     def __init__(self, region: Region) -> None:
@@ -74,8 +70,8 @@ class RecordLoader(RegionFiles):
         self.region: Final = region
         self.files: Final[list[LogFile]] = []
         self._life: Life | None = None
-        self._is_ours = False  # the current file has said whose it is
-        self._origin = b""  # whose the next numbered record is; empty where nothing says it
+        self._is_ours = False  # the current file has said which region writes it
+        self._origin = b""  # of the next numbered record; empty where nothing says it
         self._next = 0
         self._first = 0  # the number since when that has not changed
         self._file = LogFile(b"")
@@ -84,27 +80,25 @@ class RecordLoader(RegionFiles):
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
         """Apply the next record of an origin, which makes it known.
 
-        Returns: why it is none; empty where all is well.
+        Return why it is none; empty where all is well.
         """
         raise NotImplementedError
 
     @abstractmethod
     def apply_local(self, words: list[bytes]) -> str:
-        """Do what a record ``AA name`` says that concerns this region alone; see ``apply``."""
+        """Apply a record ``AA name`` that concerns this region alone; see ``apply``."""
         raise NotImplementedError
 
     def take_up(self) -> None:
-        """What was loaded so far, if it was a single server's, becomes the region's.
+        """Give the region what was loaded so far, if it was a single server's.
 
-        Raises:
-            PersistenceError: it cannot.
+        Raises PersistenceError if that cannot be.
         """
 
     async def start(self, life: Life | None) -> None:
-        """Decide who the region is from now on; see ``RegionFiles.end_folder``.
+        """Decide the identity of the region from now on; see ``RegionFiles.end_folder``.
 
-        Args:
-            life: how the one who wrote the files last has ended; None where none was a region.
+        ``life`` is how the last writer of the files has ended; None where none was a region.
         """
 
     def begin_folder(self, config: Config, durability: Durability, directory: AofDirectory) -> None:
@@ -184,7 +178,7 @@ class RecordLoader(RegionFiles):
             self._first = self._next
 
     def _read_identity(self, name: bytes, words: list[bytes], offset: int) -> None:
-        """Be who wrote the file."""
+        """Take the identity of the writer of the file."""
         try:
             found = Identity(words)
         except ValueError as error:
@@ -209,12 +203,12 @@ class RecordLoader(RegionFiles):
 
 
 class EffectLoader(RecordLoader):
-    """Takes what the files of a region hold."""
+    """Applies the data in the files of a region."""
 
     def __init__(self, server: Server, region: Region) -> None:
         super().__init__(region)
         self._server: Final = server
-        server.data.region = None  # until something is the region's
+        server.data.region = None  # until some data is the region's
 
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
         try:
@@ -263,18 +257,13 @@ class EffectLoader(RecordLoader):
 
 
 class RegionStart(EffectLoader):
-    """Takes what the files of a region hold, and begins its life."""
+    """Applies the data in the files of a region, and begins its life."""
 
     def __init__(self, server: Server, regions: Regions) -> None:
         super().__init__(server, regions.region)
         self._regions: Final = regions
 
     async def start(self, life: Life | None) -> None:
-        """See ``RecordLoader``.
-
-        Raises:
-            PersistenceError: the region must not start with these files.
-        """
         self.take_up()
         region = self.region
         region.synced = region.known()
@@ -289,7 +278,7 @@ class RegionStart(EffectLoader):
         self.begin(start, answers)
 
     def begin(self, start: Start, answers: dict[int, Answer]) -> None:
-        """Be what was decided."""
+        """Take the identity that was decided."""
         region = self.region
         if not start.goes_on:
             begun = region.begun if region.nonce else start.epoch
@@ -317,7 +306,7 @@ class RegionStart(EffectLoader):
         return WHOLE if life.is_closed or life.is_same_boot or always else CUT
 
     async def _ask(self) -> tuple[list[int], dict[int, Answer]]:
-        """Ask all others, for as long as the configuration says: who they are, and the answers."""
+        """Ask all others, for a configured time. Return their numbers and the answers."""
         regions = self._regions
         clock = self._server.clock
         survey = regions.ask()

@@ -1,8 +1,7 @@
-"""Everything that a server has as a region among others: who is there, and what comes and goes.
+"""The whole state of a server as a region among others: its peers, and records that come and go.
 
-There is one of these for each server that is a region. It has no socket of its own: a
-``Connector`` makes the connections, calls ``tick`` some times a second, and ``apply`` where it was
-asked to.
+There is one of these for each server that is a region. It has no socket of its own: a ``Connector``
+makes the connections, calls ``tick`` some times a second, and ``apply`` where it was asked to.
 """
 
 from __future__ import annotations
@@ -84,13 +83,13 @@ class Regions(Neighbours):
         peers: the other regions, by number.
         checks: whether regions that know the same have the same.
         peer_sessions: those that pull from here; copy_source: the full copies that they take.
-        log_manager: keeps what they are sent from.
+        log_manager: keeps the log that they are sent from.
         full_copy: the full copy that is taken from one of the others.
-        intake: what has come and waits to be applied.
+        intake: records that have come and wait to be applied.
         resting: why nothing is applied now; mostly empty.
-        is_introduced: this region has read from its files who it is; until then it answers none of
-            the others.
-        catch_up: what it has still to learn before it takes writes; None where it takes them.
+        is_introduced: this region has read its identity from its files; until then it answers none
+            of the others.
+        catch_up: the records to learn before it takes writes; None where it takes them.
     """
 
     def __init__(self, dispatcher: Dispatcher, connector: Connector) -> None:
@@ -158,7 +157,7 @@ class Regions(Neighbours):
         return None
 
     def open(self) -> None:
-        """Begin to pull: what the files hold is here, and it is known who this region is."""
+        """Begin to pull: all files have been loaded, and the identity of this region is known."""
         self._is_open = True
         self._survey = None
         self.is_introduced = True
@@ -168,7 +167,7 @@ class Regions(Neighbours):
         self.tick()
 
     def ask(self) -> Survey:
-        """Ask all others what they know, and pull nothing: who this region is comes next."""
+        """Ask all others what they know, and pull nothing: the region's identity comes next."""
         self.configure()
         self.is_introduced = True
         members = self.region.members()
@@ -183,7 +182,7 @@ class Regions(Neighbours):
         return self._connect(peer, probe, HELLO_BYTES)
 
     def close(self) -> None:
-        """Leave all others alone."""
+        """Close all connections to others."""
         self._is_open = False
         for sync in self._syncs:
             sync.end()
@@ -199,7 +198,7 @@ class Regions(Neighbours):
             peer.try_now()
 
     def _begin_anew(self) -> None:
-        """Forget what the others have sent: what is here is another state than it was."""
+        """Forget what the others have sent, because the state here is another than it was."""
         self.reconnect()
         self.intake.drop_all()
         self._synced.restart()
@@ -207,7 +206,7 @@ class Regions(Neighbours):
             self.catch_up.refusal = self.region.refusal
 
     def tick(self) -> None:
-        """Do what time asks for."""
+        """Do the work that is due by the clock."""
         now_ms = self._server.clock.monotonic_ms()
         self.peer_sessions.beat(now_ms)
         self.copy_source.forget_closed()
@@ -250,7 +249,7 @@ class Regions(Neighbours):
             keep_met(self._server)
 
     def _look_at_members(self, peer: Peer, now_ms: int) -> None:
-        """Ask a peer once more who takes part, where it has last said something else."""
+        """Ask a peer once more for its members, where its last list differs from the one here."""
         probe = peer.probe
         if probe is not None:
             probe.look(now_ms)
@@ -261,7 +260,7 @@ class Regions(Neighbours):
             peer.probe = self._ask(peer.region)
 
     def members_differ(self, peer: Peer) -> bool:
-        """Return whether a peer that answers has said that others take part than is known here."""
+        """Return whether a peer that answers has another list of members than this region."""
         hello = peer.hello
         if hello is None or not self._is_up(peer.region):
             return False
@@ -300,7 +299,7 @@ class Regions(Neighbours):
         log.info("All is here that the other regions know: writes are taken")
 
     def _has_safe_generation(self) -> bool:
-        """See that no earlier life has made the IDs that come; False when that has to wait."""
+        """Ensure that no earlier life has made the next IDs. Return False when that has to wait."""
         region = self.region
         generation = safe_generation(region)
         if generation <= region.generation:
@@ -350,14 +349,14 @@ class Regions(Neighbours):
         return self._connect(peer, client, PIECE_MAX_BYTES)
 
     def _relayed(self) -> frozenset[int]:
-        """The regions that do not answer, so that others are asked for their records."""
+        """Return the regions that do not answer, so that others are asked for their records."""
         now_ms = self._server.clock.monotonic_ms()
         after_ms = self._server.config.aa_relay_after_ms
         silent = [number for number, peer in self.peers.items() if peer.is_silent(now_ms, after_ms)]
         return frozenset([*silent, *[n for n in self.region.joined if n not in self.peers]])
 
     def _not_up(self) -> frozenset[int]:
-        """The regions that nothing comes from in the background."""
+        """Return the regions that nothing comes from in the background."""
         return frozenset([number for number in range(1, 16) if not self._is_up(number)])
 
     def _is_up(self, number: int) -> bool:
@@ -389,7 +388,7 @@ class Regions(Neighbours):
             self._look_at_syncs(now_ms)
 
     def _note_level(self, puller: Puller) -> None:
-        """A promise holds once everything before it has been applied, and so does a fingerprint."""
+        """Note a promise, and a fingerprint, once everything before it has been applied."""
         number = puller.peer_region
         if puller.is_level and puller.check is not None:
             check = puller.check
@@ -402,7 +401,7 @@ class Regions(Neighbours):
     # Applying
 
     def rest_or_go_on(self) -> None:
-        """Take no more from others while it could not be kept."""
+        """Stop taking records from others while they could not be kept."""
         reason = self._obstacle()
         if reason != self.resting:
             self.resting = reason
@@ -424,7 +423,7 @@ class Regions(Neighbours):
             if reasons & bits:
                 return text
         if reasons & MEMORY_LIMITED:
-            # Tombstones hold nothing up: what the others have to say is what lets them go.
+            # Tombstones do not count, because records of the others free them.
             limit = server.config.maxmemory + server.account.tombstones_bytes()
             if server.account.used() > limit + server.config.maxmemory // MEMORY_RESERVE:
                 return "the memory is above maxmemory"
@@ -439,7 +438,7 @@ class Regions(Neighbours):
         """Apply some of what waits, and go on soon where that was not all."""
         if self._server.stopping:
             return
-        self._applying = True  # what moves meanwhile need not ask for it
+        self._applying = True  # records that arrive meanwhile need not ask for it
         try:
             more = self._apply_some()
         finally:
@@ -494,11 +493,7 @@ class Regions(Neighbours):
     # Operators
 
     def pause(self, word: bytes, paused: bool) -> object:
-        """Leave a peer, or ``ALL``, alone; or pull from it again.
-
-        Raises:
-            CommandError: there is no such peer.
-        """
+        """Stop or resume pulling from a peer, or ``ALL``. Raises CommandError for no such peer."""
         for peer in self._named(word):
             peer.paused = paused
             if paused:
@@ -517,7 +512,7 @@ class Regions(Neighbours):
         return [peer]
 
     def publish(self) -> None:
-        """Make known at once what was acknowledged so far: somebody wants all that is here."""
+        """Publish at once what was acknowledged so far, because a reader wants all that is here."""
         if not self._server.changes.unfinished:
             publish_all(self._dispatcher)
 
@@ -537,7 +532,7 @@ class Regions(Neighbours):
         return sync.parked
 
     def _look_at_syncs(self, now_ms: int) -> None:
-        """Answer those who have what they wait for, or have waited long enough."""
+        """Answer the clients that have what they wait for, or have waited long enough."""
         for sync in list(self._syncs):
             if sync.parked is None or sync not in self._syncs:
                 continue
@@ -557,10 +552,7 @@ class Regions(Neighbours):
                 self._server.end_wait(sync.session, reply)
 
     def _look_at_level(self, sync: Sync) -> None:
-        """Who has been caught up with is not lagged behind, though its link may be paused.
-
-        All is here that it had when it was asked.
-        """
+        """Note that a region was level when it was asked, even if its link is paused."""
         for number in sync.level(self.region):
             peer = self.peers.get(number)
             if peer is not None:
@@ -594,13 +586,13 @@ class Regions(Neighbours):
     def _covers(self, numbers: Numbers) -> bool:
         return all(self.region.number_of(origin) >= numbers[origin] for origin in numbers)
 
-    # For people
+    # Reports
 
     def refused(self, host: str, reason: str) -> None:
         warn_refused(self._server, host, reason)
 
     def state_of(self, peer: Peer) -> bytes:
-        """As INFO shows it: one that takes part no more may still be among the peers."""
+        """Return the state of a peer as INFO shows it; a forgotten one may still be a peer."""
         return b"forgotten" if self.region.is_forgotten(peer.region) else peer.state
 
     def lag_ms(self, peer: Peer) -> int:
@@ -620,7 +612,7 @@ class Regions(Neighbours):
         return self._server.clock.monotonic_ms() - peer.met_ms
 
     def _tell_lag(self, peer: Peer, now_ms: int) -> None:
-        """Say so in the log, now and then, where a peer is far ahead or has long been away."""
+        """Log, now and then, that a peer is far ahead or has long been away."""
         most_ms = self._server.config.aa_max_lag_ms
         if not most_ms or self.lag_ms(peer) <= most_ms or peer.paused:
             return
@@ -639,11 +631,7 @@ class Regions(Neighbours):
 
 
 def regions_of(server: Server) -> Regions:
-    """Return what a server has as a region.
-
-    Raises:
-        CommandError: it is none.
-    """
+    """Return the regions of a server. Raises CommandError if it is no region."""
     neighbours = server.neighbours
     if not isinstance(neighbours, Regions):
         raise CommandError(errors.AA_NO_REGION)

@@ -1,4 +1,4 @@
-"""The log of a region: what other regions are sent from, how long it is kept, and a new epoch."""
+"""The log of a region that others are sent from: its retention, and a new epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOK_MS: Final = 1000  # between two looks at what the others have
 
 
 def log_of(files: Files) -> RegionLog | None:
-    """The log of a region; None before its files are loaded."""
+    """Return the log of a region; None before its files are loaded."""
     found = files.log
     assert found is None or isinstance(found, RegionLog)
     return found
@@ -42,7 +42,7 @@ class LogManager:
         self._reported = 0  # files that have gone
 
     def open(self, region: Region) -> RegionLog:
-        """The log of a region, which is about to be loaded."""
+        """Return the log of a region, which is about to be loaded."""
         config = self._config
         found = log_of(self._files)
         if found is None:
@@ -55,7 +55,7 @@ class LogManager:
         return found
 
     def settings_changed(self) -> str | None:
-        """Do from now on what the configuration asks for."""
+        """Apply the settings in force."""
         found = log_of(self._files)
         if found is not None:
             config = self._config
@@ -65,7 +65,7 @@ class LogManager:
         return None
 
     def acknowledged(self, numbers: Numbers) -> None:
-        """All other regions have so much on their disks: files that nobody needs go."""
+        """Note what all others have on their disks, and delete files that no region needs."""
         found = log_of(self._files)
         directory = self._files.directory
         if found is None:
@@ -85,14 +85,13 @@ class LogManager:
             log.warning("Files that are not needed stay for now: %s", failure)
 
     def begin_epoch(self, epoch: int, generation: int, nonce: bytes) -> bool:
-        """Let the region be another origin from now on, in a new file, which says so.
+        """Make the region another origin from now on, in a new file, which says so.
 
-        While nothing is open, it is enough to be it. Between two commands only.
+        While nothing is open, no file is written. Between two commands only.
 
         Returns: False when it has to be tried again, because files are being written anew.
 
-        Raises:
-            OSError, PersistenceError: it cannot be; the region is who it was.
+        Raises OSError or PersistenceError if it cannot be; the region is the same as before then.
         """
         found = log_of(self._files)
         assert found is not None
@@ -118,7 +117,7 @@ class LogManager:
         return True
 
     def look(self, now_ms: int, acknowledged: dict[int, Numbers]) -> None:
-        """Let the log know from time to time what the others have.
+        """Update the log from time to time with what the others have.
 
         Args:
             now_ms: monotonic.
@@ -133,7 +132,7 @@ class LogManager:
         for member in region.members():
             if member != region.id:
                 numbers = on_disk[member] = acknowledged.get(member, {}).copy()
-                beat = region.beats.get(member)  # what it has said in its log
+                beat = region.beats.get(member)  # as it has said in its log
                 if beat is not None:
                     raise_numbers(numbers, beat.numbers)
         kept.is_kept = bool(on_disk)
@@ -143,7 +142,7 @@ class LogManager:
             self._report(kept, on_disk)
 
     def _report(self, kept: RegionLog, on_disk: dict[int, Numbers]) -> None:
-        """The log has become too long: say who will need a full copy."""
+        """Log which regions will need a full copy, because the log has become too long."""
         own = kept.region.origin
         for member, numbers in on_disk.items():
             if numbers.get(own, 0) + 1 < kept.reach(own):
@@ -158,7 +157,7 @@ class LogManager:
 
 
 class JournalRecords(RecordLog):
-    """What the append-only file of a region holds."""
+    """The records in the append-only file of a region."""
 
     def __init__(self, kept: RegionLog) -> None:
         self._kept: Final = kept

@@ -23,13 +23,12 @@ TLS: Final = "TLS: "  # in front of a reason that trying again will hardly mend
 
 
 class SocketConnector(Connector):
-    """Connects regions over TCP, encrypted with ``aa-tls``, and keeps their time.
+    """Connects regions over TCP, encrypted with ``aa-tls``, and drives their timers.
 
     Args:
         encrypt: makes the protocols of encrypted connections.
 
     Attributes:
-        regions: whose connections these are.
         opening: links that are not there yet.
     """
 
@@ -42,7 +41,7 @@ class SocketConnector(Connector):
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, regions: Regions) -> None:
-        """Keep the time of these."""
+        """Begin to call ``tick`` of these."""
         self.regions = regions
         self._tick()
 
@@ -71,7 +70,7 @@ class SocketConnector(Connector):
         if regions is not None:
             regions.apply()
             if regions.full_copy.has_work:
-                gc.freeze()  # what a copy brings stays: no slice waits until it has been walked
+                gc.freeze()  # a copy's objects stay: no slice waits until they have been walked
 
     def _tick(self) -> None:
         regions = self.regions
@@ -81,7 +80,7 @@ class SocketConnector(Connector):
 
 
 class _User(LinkUser):
-    """Lets a connection know what becomes of its link."""
+    """Reports to a connection what becomes of its link."""
 
     def __init__(
         self, connector: SocketConnector, connection: PeerConnection, address: PeerAddress

@@ -27,10 +27,8 @@ class Wait:
 class Sync:
     """A client that waits until all is here that each peer had when it was asked.
 
-    Attributes:
-        asked_ms: when it began to wait; ``deadline_ms``: until when it does.
-        connections: by region, with each peer. They are there for this alone, so that they are
-            not held up by anything, and go on while the links are paused.
+    ``connections``, by region, are for this alone, so that nothing holds them up, and they go on
+    while the links are paused.
     """
 
     def __init__(self, session: Session, asked_ms: int, deadline_ms: int) -> None:
@@ -41,23 +39,22 @@ class Sync:
         self.connections: Final[dict[int, PeerConnection]] = {}
 
     def level(self, region: Region) -> list[int]:
-        """The peers that have been caught up with."""
+        """Return the peers that have been caught up with."""
         found = self.connections.items()
         return [number for number, each in found if outcome_of(each, region) == LEVEL]
 
     def is_done(self, region: Region, is_caught: bool) -> bool:
         """Return whether all peers that can be reached have been caught up with.
 
-        Args:
-            is_caught: this region knows enough to take writes; where it does not, with all peers
-                caught up with, that is a matter of a moment.
+        ``is_caught``: this region knows enough to take writes; where it does not, with all peers
+        caught up with, that is a matter of a moment.
         """
         if not all(outcome_of(each, region) for each in self.connections.values()):
             return False
         return is_caught or len(self.level(region)) < len(self.connections)
 
     def reply(self, region: Region, is_caught: bool) -> Map:
-        """Return what the client is answered: what has become of each peer."""
+        """Return the answer for the client: what has become of each peer."""
         found = {number: outcome_of(each, region) for number, each in self.connections.items()}
         if not is_caught and all(outcome == LEVEL for outcome in found.values()):
             found = dict.fromkeys(found, b"")
@@ -73,7 +70,7 @@ class Sync:
 
 
 def outcome_of(connection: PeerConnection, region: Region) -> bytes:
-    """``level``, or why the peer could not be asked; empty while that is not known."""
+    """Return ``level``, or why the peer could not be asked; empty while that is not known."""
     hello = connection.client.hello
     if hello is not None:
         for origin, number in hello.numbers.items():

@@ -1,1 +1,1 @@
-"""What is kept of a region on the disk: its files of commands, its records in snapshots."""
+"""The files of a region: its files of commands, its records in snapshots."""

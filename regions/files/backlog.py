@@ -1,7 +1,7 @@
 """The latest records of all origins in memory, which peers that keep up are sent from.
 
-What stands in a file goes to peers as it stands there, except what concerns this region alone:
-local records, comments, the lines that count. A **unit** is what is applied whole or not at all: a
+Records go to peers as they stand in a file, except those that concern this region alone: local
+records, comments, the lines that count. A **unit** is what is applied whole or not at all: a
 record, or a transaction. Of a transaction that holds other things, too, its numbered records of one
 origin are left, still as a transaction if they are several. A batch is never cut within a unit.
 """
@@ -16,11 +16,11 @@ from mypy_extensions import i64
 
 from headrace.regions.files.pieces import Piece
 
-CUT_BYTES: Final[i64] = 4096  # about so far from each other are the places where a batch can be cut
+CUT_BYTES: Final[i64] = 4096  # between the places where a batch can be cut, about
 _NOWHERE: Final[i64] = -1
 _NONE: Final[list[tuple[int, int]]] = []  # of many objects; it is never added to
 BACKLOG_BYTES: Final = 16 << 20
-BATCH_BYTES: Final = 240  # what a batch takes beside its payload, about
+BATCH_BYTES: Final = 240  # of a batch beside its payload, about
 
 
 class Batch(Piece):
@@ -45,11 +45,11 @@ class Batch(Piece):
 
     @property
     def next(self) -> int:
-        """The number behind the last one."""
+        """Number behind the last one."""
         return self.first + self.count
 
     def part(self, number: int, most_bytes: int) -> Batch:
-        """The part that holds the record behind ``number``: not much before it, and what follows.
+        """Return the part with the record behind ``number``: little before it, and what follows.
 
         It is as long as can be with ``most_bytes``. It may be longer where no cut is near enough.
         """
@@ -76,7 +76,7 @@ class Batch(Piece):
 
 
 def joined(batches: list[Batch]) -> Batch:
-    """One batch of several that follow each other; its time is that of the first."""
+    """Join batches that follow each other into one; its time is that of the first."""
     head = batches[0]
     if len(batches) == 1:
         return head
@@ -95,10 +95,9 @@ def joined(batches: list[Batch]) -> Batch:
 
 
 class Run:
-    """Where the consecutive records of one origin stand in a buffer.
+    """The consecutive records of one origin in a buffer, as slices of it.
 
     Attributes:
-        origin: whose they are.
         first, next: the number of the first one, and the one behind the last.
         size: the length of all slices.
         cuts: as those of a ``Batch``.
@@ -116,7 +115,7 @@ class Run:
         self._slices = _NONE  # those before
 
     def add(self, start: i64, end: i64) -> None:
-        """The bytes from ``start`` to ``end`` belong to it, too."""
+        """Add the bytes from ``start`` to ``end``."""
         if start != self.end:
             if self.end != _NOWHERE:
                 if self._slices is _NONE:
@@ -127,13 +126,13 @@ class Run:
         self.size += end - start
 
     def add_all(self, other: Run) -> None:
-        """What another one consists of belongs to it, too."""
+        """Add all slices of another run."""
         for start, end in other._slices:
             self.add(start, end)
         self.add(other._start, other.end)
 
     def end_unit(self, following: int) -> None:
-        """A unit ends here; ``following`` is the number of the next record."""
+        """End a unit here; ``following`` is the number of the next record."""
         self.next = following
         if self.size - self.cut >= CUT_BYTES:
             self.cut = self.size
@@ -142,7 +141,7 @@ class Run:
             self.cuts.append((self.size, following))
 
     def payload(self, buffer: bytes) -> bytes:
-        """Its bytes; the buffer itself where they are all of it."""
+        """Return its bytes; the buffer itself where they are all of it."""
         if not self._slices:
             return buffer[self._start : self.end]
         pieces = [buffer[start:end] for start, end in self._slices]
@@ -150,7 +149,7 @@ class Run:
         return b"".join(pieces)
 
     def batch(self, buffer: bytes) -> Batch:
-        """The records as a batch."""
+        """Return the records as a batch."""
         cuts = self.cuts
         if cuts and cuts[-1][0] == self.size:
             cuts.pop()  # nothing follows
@@ -158,16 +157,16 @@ class Run:
 
 
 class Slicer:
-    """Follows what is written to a buffer, or found in it, and tells whose records are where.
+    """Follows the writes to a buffer, or a scan of it, and finds the records of each origin.
 
     Args:
-        wanted: leave aside the records of all other origins; empty to keep all.
-        least: leave aside units all of whose numbers are below.
+        wanted: skip the records of all other origins; empty to keep all.
+        least: skip units all of whose numbers are below.
 
     Attributes:
-        origin, next: the counting in force: whose the next numbered record is, and its number.
-        runs: what has been found, with one run for each origin unless its numbers have a gap.
-        parts: what the latest transaction holds, by origin.
+        origin, next: the counting in force: the origin of the next numbered record, and its number.
+        runs: those found, with one run for each origin unless its numbers have a gap.
+        parts: the runs in the latest transaction, by origin.
     """
 
     def __init__(self, wanted: bytes = b"", least: int = 0) -> None:
@@ -184,7 +183,7 @@ class Slicer:
         self._part: Run | None = None  # of the origin
 
     def count_from(self, origin: bytes, number: int) -> None:
-        """The next numbered records are ``number``, ``number + 1`` and so on of ``origin``."""
+        """Count the next numbered records as ``number``, ``number + 1`` and so on of ``origin``."""
         if origin != self.origin or number != self.next:
             self._run = None
             self._part = None
@@ -193,7 +192,7 @@ class Slicer:
         self._skips = bool(self._wanted) and origin != self._wanted
 
     def clear(self) -> None:
-        """A new buffer begins; the counting goes on."""
+        """Begin a new buffer; the counting goes on."""
         self.runs.clear()
         self.parts.clear()
         self._run = None
@@ -201,7 +200,7 @@ class Slicer:
         self._multi = _NOWHERE
 
     def numbered(self, start: i64, end: i64) -> None:
-        """A numbered record stands there."""
+        """Note a numbered record there."""
         number = self.next
         following = number + 1
         self.next = following
@@ -234,7 +233,7 @@ class Slicer:
             run.end_unit(following)
 
     def units(self, start: i64, end: i64, count: int) -> None:
-        """Whole units of the origin stand there, with ``count`` records."""
+        """Note whole units of the origin there, with ``count`` records."""
         run = self._run
         if run is None:
             run = _run_for(self.runs, self.origin, self.next)
@@ -244,14 +243,14 @@ class Slicer:
         run.end_unit(self.next)
 
     def begin_transaction(self, start: i64, end: i64) -> None:
-        """MULTI stands there."""
+        """Note MULTI there."""
         self._multi = start
         self._multi_end = end
         self._part = None
         self.parts = []
 
     def end_transaction(self, start: i64, end: i64) -> None:
-        """EXEC stands there."""
+        """Note EXEC there."""
         for part in self.parts:
             if part.next <= self._least:
                 continue
@@ -269,7 +268,7 @@ class Slicer:
 
 
 def _run_for(runs: list[Run], origin: bytes, number: int) -> Run:
-    """The run that a record belongs to, a new one if need be."""
+    """Return the run that a record belongs to, a new one if need be."""
     for index in range(len(runs) - 1, -1, -1):
         run = runs[index]
         if run.origin == origin:
@@ -298,7 +297,7 @@ class _Tail:
         return batch
 
     def find(self, number: int) -> int:
-        """The index of the batch that holds a number which is held."""
+        """Return the index of the batch with a number, which must be held."""
         low = self.start
         high = len(self.batches)
         while high - low > 1:
@@ -311,12 +310,9 @@ class _Tail:
 
 
 class Backlog:
-    """Batches of all origins, up to a number of bytes; the oldest go first.
+    """Batches of all origins, up to ``most_bytes``; the oldest go first.
 
-    Attributes:
-        most_bytes: how much it holds.
-        size_bytes: how much it holds now.
-        on_more: called when there is more that may be sent.
+    ``on_more`` is called when there is more that may be sent.
     """
 
     def __init__(self, most_bytes: int = BACKLOG_BYTES) -> None:
@@ -324,17 +320,17 @@ class Backlog:
         self.size_bytes = 0
         self.on_more: Callable[[], None] | None = None
         self._tails: Final[dict[bytes, _Tail]] = {}
-        self._order: Final[deque[bytes]] = deque()  # whose the batches are, oldest first
+        self._order: Final[deque[bytes]] = deque()  # origins of the batches, oldest first
 
     def begin(self, origin: bytes, number: int) -> None:
-        """The next record of an origin to come is this one, whatever came so far."""
+        """Make this the next record of an origin to come, whatever came so far."""
         tail = self._tails.get(origin)
         if tail is None or tail.next != number:
             self._forget(origin)
             self._tails[origin] = _Tail(number)
 
     def add(self, batch: Batch) -> None:
-        """Take a batch that may be sent. Where records are missing before it, older ones go."""
+        """Take a batch that may be sent. Where records are missing before it, drop older ones."""
         origin = batch.origin
         tail = self._tails.get(origin)
         if tail is None or tail.next != batch.first:
@@ -349,15 +345,14 @@ class Backlog:
             self.size_bytes -= len(oldest.payload) + BATCH_BYTES
 
     def added(self) -> None:
-        """Let know who waits that there is more."""
+        """Report that there is more."""
         if self.on_more is not None:
             self.on_more()
 
     def after(self, origin: bytes, number: int, most_bytes: int) -> Batch | None:
-        """The records of an origin behind ``number``; None where the next one is not here.
+        """Return records of an origin behind ``number``; None where the next one is not here.
 
-        Returns: a batch of about ``most_bytes`` at most that holds ``number + 1``. It may begin
-            somewhat before that.
+        Returns: about ``most_bytes`` at most, with ``number + 1``, maybe from somewhat before that.
         """
         tail = self._tails.get(origin)
         if tail is None or not self.reach(origin) <= number + 1 < tail.next:
@@ -379,7 +374,7 @@ class Backlog:
         return joined(some)
 
     def bytes_after(self, origin: bytes, number: int) -> int:
-        """Return how long the records of an origin behind ``number`` are, of those here."""
+        """Return the bytes of the records of an origin behind ``number``, of those here."""
         tail = self._tails.get(origin)
         if tail is None or not tail.batches or number + 1 >= tail.next:
             return 0
@@ -391,19 +386,19 @@ class Backlog:
         return size
 
     def reach(self, origin: bytes) -> int:
-        """The lowest number of an origin that is here, or comes next; 0 for one never met."""
+        """Return the lowest number of an origin that is here, or comes next; 0 for none."""
         tail = self._tails.get(origin)
         if tail is None:
             return 0
         return tail.batches[tail.start].first if tail.batches else tail.next
 
     def next(self, origin: bytes) -> int:
-        """The number behind the last record of an origin that may be sent; 0 for one never met."""
+        """Return the number behind an origin's last sendable record; 0 for an unknown origin."""
         tail = self._tails.get(origin)
         return 0 if tail is None else tail.next
 
     def origins(self) -> list[bytes]:
-        """All origins that have been met."""
+        """Return all origins that have been met."""
         return list(self._tails)
 
     def _forget(self, origin: bytes) -> None:

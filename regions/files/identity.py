@@ -1,4 +1,4 @@
-"""Who writes an incr file of a region, and whether a file is the one that it wrote.
+"""The writer of an incr file of a region, and whether a file is the one that it wrote.
 
 The first line of such a file is ``AA FILE version database region epoch generation nonce boot
 file``. ``boot`` names the time since the system was started, ``file`` the place of the file on its
@@ -26,7 +26,7 @@ from headrace.regions.files.log_file import IDENTITY, BrokenBytes, Scanner
 from headrace.regions.knowledge.region import Region
 from headrace.storage.sharing import AA, CLOSED, FILE
 
-Owner = tuple[int, bytes]  # a region that files belong to: its number, and what it is a region of
+Owner = tuple[int, bytes]  # a region that files belong to: its number, and its database
 
 VERSION: Final = 1
 _STEPS: Final = 3  # a frame is read, and then its first records: a header, and a region's
@@ -36,7 +36,7 @@ _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_id() -> bytes:
-    """Return what names the time since the system was started; it never comes again."""
+    """Return a name of the time since the system was started; it never comes again."""
     with contextlib.suppress(OSError), open(_BOOT_ID, "rb") as file:
         return file.read(64).strip()
     return os.urandom(16).hex().encode()  # no system that says it: each start is one of its own
@@ -52,7 +52,7 @@ def place_of(fd: int) -> bytes:
 
 
 def file_words(region: Region, fd: int) -> list[bytes]:
-    """The first line of a file that a region writes, and that is open."""
+    """Return the first line of an open file that a region writes."""
     return [
         AA,
         FILE,
@@ -68,12 +68,7 @@ def file_words(region: Region, fd: int) -> list[bytes]:
 
 
 class Identity:
-    """What the first line of a file says.
-
-    Attributes:
-        database, region, epoch, generation, nonce: who wrote it.
-        boot, place: see ``file_words``.
-    """
+    """The first line of a file. ``boot`` and ``place`` are as in ``file_words``."""
 
     def __init__(self, words: list[bytes]) -> None:
         if len(words) != 10 or words[0] != AA or words[1] != FILE:
@@ -90,12 +85,11 @@ class Identity:
 
 
 class Life:
-    """How the one who wrote a folder last has ended.
+    """The end of the last writer of a folder.
 
     Attributes:
-        identity: who it was.
         is_same_file: the file lies where it was written, and was neither copied nor restored.
-        is_same_boot: the system has been up since, so that what was written is there.
+        is_same_boot: the system has been up since, so that all that was written is there.
         is_closed: it ended in order, so that nothing is missing.
     """
 
@@ -111,11 +105,9 @@ class Life:
 
 
 def read_identity(path: bytes) -> Identity | None:
-    """Return who writes a file; None where the first line does not say it.
+    """Return the writer of a file; None where the first line does not say it.
 
-    Raises:
-        OSError: it cannot be read.
-        PersistenceError: it is of a version that is not known.
+    Raises OSError if it cannot be read, PersistenceError if its version is not known.
     """
     with open(path, "rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -133,13 +125,10 @@ def read_identity(path: bytes) -> Identity | None:
 
 
 def last_life(paths: list[bytes]) -> Life | None:
-    """Return how the one who wrote these files last has ended; None where none was a region.
+    """Return how the last writer of these files has ended; None where none was a region.
 
-    Args:
-        paths: incr files, oldest first. The last ones may be empty: nobody came to write to them.
-
-    Raises:
-        OSError, PersistenceError: a file cannot be read.
+    ``paths`` are incr files, oldest first. The last ones may be empty: no writer came to them.
+    Raises OSError or PersistenceError if a file cannot be read.
     """
     for path in reversed(paths):
         if os.path.getsize(path):
@@ -155,10 +144,9 @@ def _number(text: bytes) -> int:
 
 
 def owner_of(paths: list[bytes]) -> Owner | None:
-    """The region that the first of these files belongs to that is a region's; None without one.
+    """Return the region that the first region's file of these belongs to; None without one.
 
-    Raises:
-        PersistenceError: one of them cannot be read.
+    Raises PersistenceError if one of them cannot be read.
     """
     for path in paths:
         found = _owner(path)

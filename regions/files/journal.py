@@ -14,9 +14,9 @@ No number is stored beside a record: ``AA FROM`` says how to count, as SELECT sa
 It stands where the origin or the count changes, at the start of a file, and every 64 KB, so that a
 reader can begin there.
 
-The bytes of numbered records are cut out of what is written and go to a backlog, from where peers
-get them. They go there when they have been written, or synced, and not before: what a peer has
-must not be lost here by the end of the process.
+The bytes of numbered records are cut out of what is written and go to a backlog, which peers are
+sent from. They go there only when they have been written, or synced: what a peer has must not be
+lost here by the end of the process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from headrace.regions.knowledge.region import Region
 from headrace.storage.sharing import AA, CLOSED, FROM
 from headrace.storage.vectors import Dot
 
-FROM_BYTES: Final[i64] = 64 * 1024  # so much stands between two lines that say how to count
+FROM_BYTES: Final[i64] = 64 * 1024  # distance between lines that say how to count
 
 
 class _Received:
@@ -55,9 +55,9 @@ class Journal(AppendOnlyFile):
     """An incr file of a region, open for appending.
 
     Args:
-        region: whose it is; each numbered record raises its count.
+        region: each numbered record raises its count.
         backlog: takes the numbered records.
-        kept: hears of the files that they stand in, and says whether they have to be synced.
+        kept: is notified of the files that they stand in, and says whether they have to be synced.
 
     Attributes:
         index: which of them the file holds, and where.
@@ -91,13 +91,13 @@ class Journal(AppendOnlyFile):
         self.begins_synced = True  # its first lines say what came before
         self._begun(is_new)
         backlog.begin(region.origin, region.count + 1)
-        for origin, number in region.known().items():  # what is known is in other files
+        for origin, number in region.known().items():  # known records are in other files
             backlog.begin(origin, number + 1)
 
     # Records
 
     def append(self, db: int, record: list[bytes]) -> bool:
-        """Add a command; see ``Log``. A numbered one is counted."""
+        """Add a command, and count it if it is numbered."""
         number = 0
         if is_numbered(record):
             number = self._region.count + 1
@@ -118,7 +118,7 @@ class Journal(AppendOnlyFile):
         return is_first
 
     def append_alike(self, db: int, records: list[list[bytes]]) -> bool:
-        """See ``Log``; the records are all numbered, or none is."""
+        """Add records that are all numbered, or of which none is."""
         if not is_numbered(records[0]):
             return super().append_alike(db, records)
         is_first = not self.pending
@@ -140,9 +140,8 @@ class Journal(AppendOnlyFile):
     def append_received(self, origin: bytes, first: int, count: int, payload: bytes) -> bool:
         """Add records of another region, as they came: whole units, which follow each other.
 
-        What else is recorded before ``end_command`` belongs to them: a loader takes all or none.
-
-        Returns: see ``append``.
+        Records added before ``end_command`` belong to them: a loader takes all or none. Returns as
+        ``append``.
         """
         is_first = not self.pending
         self.pending = True
@@ -156,18 +155,15 @@ class Journal(AppendOnlyFile):
         return is_first
 
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
-        """See ``Log``. Such a record is never numbered."""
         is_first = super().append_wire(db, parts)
         for part in parts:
             self._out_at += len(part)
         return is_first
 
     def put_aside(self) -> bool:
-        """See ``AppendOnlyFile``. What is numbered is counted already."""
         return self._first is None and self._held is None and not self._in_transaction
 
     def end_command(self) -> bool:
-        """The command under way is over; see ``Log``."""
         first = self._first
         held = self._held
         if first is not None:
@@ -194,7 +190,7 @@ class Journal(AppendOnlyFile):
         return True
 
     def _begin_transaction(self) -> None:
-        """What the current command has left so far is not all."""
+        """Begin a transaction, because the current command has more than one record."""
         first = self._first
         held = self._held
         self._first = None
@@ -242,7 +238,7 @@ class Journal(AppendOnlyFile):
             at = end
 
     def _count_from(self, origin: bytes, number: int) -> None:
-        """See that the next numbered record counts as this one."""
+        """Make the next numbered record count as this one."""
         slicer = self._slicer
         goes_on = slicer.next == number and slicer.origin == origin
         if not goes_on or (len(self._out) >= self._from_due and not self._in_transaction):
@@ -267,12 +263,12 @@ class Journal(AppendOnlyFile):
         self._from_due -= len(data)
         self._out_at += len(data)
 
-    # What may be sent
+    # Sending
 
     def written(self, now_ms: int) -> None:
-        """Everything that was taken has been written: it may be sent, or when it is synced.
+        """Release what has been written to be sent, now or when it is synced.
 
-        Nothing may be while the manifest does not name the file.
+        Nothing may be sent while the manifest does not name the file.
         """
         batches = self._collected_batches
         if not batches:
@@ -291,16 +287,13 @@ class Journal(AppendOnlyFile):
         self._send_written()
 
     def synced(self) -> None:
-        """What ``synced_bytes`` says is on the disk."""
         if self._unsynced and self._doubted_at < 0 and self.named:
             self._send(self.synced_bytes)
 
     def doubt(self) -> None:
-        """A sync has failed; see ``AppendOnlyFile``."""
         self._doubted_at = self.switches
 
     def trust(self) -> None:
-        """A base is on the disk; see ``AppendOnlyFile``."""
         if self._doubted_at < self.switches:
             self._doubted_at = -1
             self.synced()
@@ -310,12 +303,12 @@ class Journal(AppendOnlyFile):
         return self.named and (self._kept is None or not self._kept.sends_synced)
 
     def _send_written(self) -> None:
-        """Let go what has been written, if that is enough."""
+        """Release what has been written, if that is enough."""
         if self._unsynced and self._sends_written():
             self._send(self._unsynced[-1][0])
 
     def _send(self, up_to: int) -> None:
-        """Let what was written up to there go to peers."""
+        """Release to peers what was written up to there."""
         unsynced = self._unsynced
         done = 0
         for reached, batches in unsynced:
@@ -332,11 +325,7 @@ class Journal(AppendOnlyFile):
     # The file
 
     def switch(self, path: bytes, older_bytes: int) -> None:
-        """Go on in a new file; see ``AppendOnlyFile``.
-
-        Raises:
-            OSError: it goes on in the one before.
-        """
+        """Go on in a new file, or with OSError in the one before."""
         self.synced()
         index = self.index
         self.index = LogFile(path)
@@ -350,7 +339,7 @@ class Journal(AppendOnlyFile):
         self._begun(is_new)
 
     def _prepare(self, path: bytes) -> bool:
-        """Say in a file that is empty whose it is; whether it was empty."""
+        """Write the identity line into an empty file. Return whether it was empty."""
         fd = open_to_write(path, os.O_WRONLY | os.O_APPEND)
         try:
             found = os.fstat(fd)
@@ -385,24 +374,21 @@ class Journal(AppendOnlyFile):
             self._kept.add(self.index)
 
     def renamed(self, path: bytes) -> None:
-        """The file has its name; see ``AppendOnlyFile``."""
         super().renamed(path)
         self.index.path = path
         self._send_written()
         self.synced()
 
     def mark_closed(self) -> None:
-        """Say at the end that nothing is missing, because all has been written and synced.
+        """Write at the end that nothing is missing, because all has been written and synced.
 
-        Raises:
-            OSError: it may not be there.
+        With OSError the line may be missing.
         """
         assert not self.pending
         self._write_all(request([AA, CLOSED, self._region.nonce]))
         sync_file(self._fd)
 
     def close(self) -> None:
-        """Close the file; what is pending is dropped."""
         self._held = None
         self._slicer.clear()
         self._collected_batches = []

@@ -1,6 +1,6 @@
 """One file of a region's log: which numbered records it holds, and how they are found there.
 
-A scanner finds the requests, and what they are, without taking their words out. ``AA FROM origin
+A scanner finds the requests and their kinds without taking their words out. ``AA FROM origin
 number`` says how to count from there on. So a reader begins at such a place, and goes through the
 file unit by unit.
 """
@@ -42,7 +42,7 @@ _CR: Final = 0x0D
 _LF: Final = 0x0A
 _MOST: Final[i64] = 1 << 40
 _MORE: Final[i64] = -1
-MARK_BYTES: Final = 64 * 1024  # so far from each other are the places of an origin that are known
+MARK_BYTES: Final = 64 * 1024  # distance between known places of an origin, about
 CHUNK_BYTES: Final = 256 * 1024
 
 
@@ -55,11 +55,9 @@ class BrokenBytes(Exception):
 
 
 class Scanner:
-    """Goes through a buffer of requests and comments.
+    """Goes through a ``buffer`` of requests and comments, which may be replaced between two calls.
 
-    Attributes:
-        buffer: what is looked at; it may be replaced between two calls.
-        kind: what the last request was.
+    ``kind`` is that of the last request.
     """
 
     def __init__(self, buffer: bytes) -> None:
@@ -70,8 +68,7 @@ class Scanner:
     def scan(self, start: i64) -> i64:
         """Return where the request that begins at ``start`` ends; -1 if the buffer ends before.
 
-        Raises:
-            BrokenBytes: there is none.
+        Raises BrokenBytes if there is none.
         """
         buffer = self.buffer
         size: i64 = len(buffer)
@@ -107,7 +104,7 @@ class Scanner:
         return self._at
 
     def words(self, start: i64) -> list[bytes]:
-        """The words of a whole request that ``scan`` has found."""
+        """Return the words of a whole request that ``scan`` has found."""
         found: list[bytes] = []
         self._at = start
         left = self._header(_STAR)
@@ -120,7 +117,7 @@ class Scanner:
         return found
 
     def _header(self, kind: i64) -> i64:
-        """The number of a header line, or -1 where the buffer ends before that."""
+        """Return the number of a header line, or -1 where the buffer ends before that."""
         buffer = self.buffer
         size: i64 = len(buffer)
         position = self._at
@@ -148,7 +145,7 @@ class Scanner:
 
 
 def _first_kind(name: bytes, count: i64) -> int:
-    """Return what a request is by its first word; ``IDENTITY``: the second one has to be seen."""
+    """Return the kind of a request by its first word; ``IDENTITY``: look at the second one."""
     if name == XADD:
         return NUMBERED
     if name == AA:
@@ -170,10 +167,9 @@ def _second_kind(name: bytes) -> int:
 
 
 def counting_of(words: list[bytes]) -> Dot:
-    """Whose the numbered records that follow are, and the number of the first one.
+    """Return the origin of the numbered records that follow, and the number of the first one.
 
-    Raises:
-        BadVector: the line says nothing of the kind.
+    Raises BadVector if the line does not say so.
     """
     if len(words) != 4:
         raise BadVector(b" ".join(words[2:])[:64])
@@ -188,7 +184,7 @@ class OriginCount(RecordCount):
 
     def __init__(self) -> None:
         self._numbers: Numbers = {}  # the latest record of each origin
-        self._origin = b""  # whose the next numbered record is
+        self._origin = b""  # that the next numbered record is of
         self._counted: set[bytes] = set()  # origins whose next number is known
 
     def count(self, argv: list[bytes]) -> str:
@@ -221,11 +217,11 @@ class OriginCount(RecordCount):
 
 
 class Places:
-    """Where records of one origin begin to stand, the origin of what is before being another.
+    """The places where records of one origin begin, behind those of another.
 
     Attributes:
         numbers, offsets: the number of the first one, and where the file can be read from.
-        states: how what stands there counts.
+        states: the counting in force there.
     """
 
     def __init__(self) -> None:
@@ -234,14 +230,14 @@ class Places:
         self.states: Final[list[Dot]] = []
 
     def add(self, number: int, offset: int, state: Dot) -> None:
-        """There is such a place; it is left aside where it is close behind another one."""
+        """Add a place, unless it is close behind another one."""
         if not self.offsets or offset - self.offsets[-1] >= MARK_BYTES:
             self.states.append(state)
             self.offsets.append(offset)
             self.numbers.append(number)  # last: a thread may be looking
 
     def find(self, number: int) -> int:
-        """The index of the last place that is not behind a number; -1 where there is none."""
+        """Return the index of the last place that is not behind a number; -1 for none."""
         low = 0
         high = len(self.numbers)
         while low < high:
@@ -257,11 +253,10 @@ class LogFile:
     """One file of commands, as a part of the log that peers are sent from.
 
     Attributes:
-        path: where it lies.
         first, last: from and up to which number it holds all records of each origin in it.
         places: where to begin, by origin.
         is_indexed: ``places`` is complete.
-        sendable_bytes: what stands in front of this may be sent.
+        sendable_bytes: records in front of this may be sent.
     """
 
     def __init__(self, path: bytes) -> None:
@@ -273,11 +268,11 @@ class LogFile:
         self.sendable_bytes = 0
 
     def counts_from(self, origin: bytes, number: int, offset: int) -> None:
-        """A line that says how to count stands at ``offset``, in no transaction."""
+        """Note a line at ``offset``, in no transaction, that says how to count."""
         self._add(origin, number, offset, (origin, number))
 
     def transaction(self, parts: list[Run], state: Dot, offset: int) -> None:
-        """A transaction stands at ``offset``; ``state`` is how its first numbered record counts."""
+        """Note a transaction at ``offset``; ``state`` is how its first numbered record counts."""
         for part in parts:
             if part.origin != state[0] or len(parts) > 1:
                 self._add(part.origin, part.first, offset, state)
@@ -290,9 +285,9 @@ class LogFile:
         places.add(number, offset, state)
 
     def holds(self, origin: bytes, first: int, last: int) -> None:
-        """It holds these records of an origin."""
+        """Note that it holds these records of an origin."""
         if self.last.get(origin, -1) + 1 != first:
-            self.first[origin] = first  # behind a gap: what was before is of no use
+            self.first[origin] = first  # behind a gap: earlier records are of no use
         self.last[origin] = last
 
     def has(self, origin: bytes, number: int) -> bool:
@@ -303,17 +298,15 @@ class LogFile:
 class Walk:
     """Units of a file, one after another, each whole in a buffer.
 
+    Raises OSError or PersistenceError if the file cannot be opened.
+
     Args:
-        offset: where to begin.
-        limit: what stands behind is not looked at.
+        offset, limit: where to begin and to end.
 
     Attributes:
         buffer: a part of the file.
         at, end: where the current unit stands in it.
         kind: what it is; ``BEGIN`` is a transaction.
-
-    Raises:
-        OSError, PersistenceError: the file cannot be opened.
     """
 
     def __init__(self, path: bytes, offset: int, limit: int) -> None:
@@ -332,7 +325,7 @@ class Walk:
         os.close(self._fd)
 
     def offset(self) -> int:
-        """Return where the current unit stands in the file."""
+        """Return the offset of the current unit in the file."""
         return self._offset + self.at
 
     def go_to(self, offset: int) -> None:
@@ -341,10 +334,9 @@ class Walk:
         self._use(b"")
 
     def next(self) -> bool:
-        """Go on to the next unit; False where more of the file is needed for that.
+        """Go on to the next unit. Return False where more of the file is needed for that.
 
-        Raises:
-            CorruptAOF: there is none.
+        Raises CorruptAOF if there is none.
         """
         scanner = self._scanner
         self.at = self.end
@@ -363,7 +355,7 @@ class Walk:
         return True
 
     def fill(self) -> bool:
-        """Read on, and forget what stands before the current unit; False at the end."""
+        """Read on, and forget what stands before the current unit. Return False at the end."""
         rest = self.buffer[self.at :]
         offset = self._offset + self.at
         behind = offset + len(rest)
@@ -385,11 +377,7 @@ class Walk:
         self.end = 0
 
     def feed(self, slicer: Slicer) -> None:
-        """Let a slicer know of the current unit.
-
-        Raises:
-            CorruptAOF: it cannot be.
-        """
+        """Report the current unit to a slicer. Raises CorruptAOF if it cannot be there."""
         if self.kind == NUMBERED:
             slicer.numbered(self.at, self.end)
         elif self.kind == COUNTING:
@@ -425,10 +413,9 @@ class Walk:
 
 
 def index(file: LogFile) -> None:
-    """Go through a whole file, and find out which records it holds, and where.
+    """Go through a whole file, and note which records it holds, and where.
 
-    Raises:
-        OSError, PersistenceError: it cannot be read, or is damaged.
+    Raises OSError or PersistenceError if it cannot be read, or is damaged.
     """
     found = LogFile(file.path)
     slicer = Slicer()

@@ -18,14 +18,14 @@ PULL_BYTES: Final = 256 * 1024  # that one PULL asks for, while there is much to
 
 
 class BadPiece(ValueError):
-    """What has arrived is no piece; the text says why."""
+    """The data that has arrived is no piece; the text says why."""
 
 
 class Piece:
     """Records ``first`` to ``first + count - 1`` of an origin.
 
     Args:
-        ms: when the last of them was written, by the clock of who sends them.
+        ms: when the last of them was written, by the sender's clock.
         payload: the commands as they stand in the file, none of them cut in the middle.
     """
 
@@ -38,11 +38,11 @@ class Piece:
 
     @property
     def last(self) -> int:
-        """The number of its last record."""
+        """Number of its last record."""
         return self.first + self.count - 1
 
     def item(self, compress: bool) -> list[object]:
-        """As it stands in a reply."""
+        """Return it as it stands in a reply."""
         payload = self.payload
         flags = 0
         if compress and len(payload) > COMPRESS_FROM_BYTES:
@@ -55,13 +55,10 @@ class Piece:
 
 
 def read_piece(items: list[object], most_bytes: int) -> Piece:
-    """The piece that an item of a reply stands for.
+    """Return the piece that an item of a reply stands for.
 
-    Args:
-        most_bytes: how long its payload may be when it is not compressed.
-
-    Raises:
-        BadPiece: it is damaged, or none of ours.
+    Its uncompressed payload has at most ``most_bytes``. Raises BadPiece if it is damaged, or none
+    of ours.
     """
     if len(items) < _ITEMS:
         raise BadPiece("a piece has too few items")
@@ -94,7 +91,7 @@ def read_piece(items: list[object], most_bytes: int) -> Piece:
 
 
 def _checksum(origin: bytes, first: int, count: int, ms: int, flags: int, payload: bytes) -> bytes:
-    """The XXH3 of all that a piece says, in the order in which it stands there."""
+    """Return the XXH3 of all fields of a piece, in their order."""
     digest = xxh3_64(b"%b %d %d %d %d\n" % (origin, first, count, ms, flags))
     digest.update(payload)
     return b"%016x" % digest.intdigest()

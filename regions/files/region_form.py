@@ -1,4 +1,4 @@
-"""Whose snapshot it is: what a region knows of itself and of the others, as a record."""
+"""The record of a snapshot's region: what it knows of itself and of the others."""
 
 from __future__ import annotations
 
@@ -101,10 +101,7 @@ class RegionForm(MemberForm):
             raise ValueError("the own origin is none of the others")
 
     def from_tombstone(self, member: Member, value: object | None) -> object | None:
-        """See ``MemberForm``.
-
-        Only streams are made a text of there, because regions have no other type in common.
-        """
+        """As in ``MemberForm``. Only streams are texts there: regions share no other type."""
         return unpack_tombstone(value, region_as(member)) if isinstance(value, bytes) else value
 
 

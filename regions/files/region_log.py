@@ -1,11 +1,11 @@
-"""The log that peers are sent from when what they need has left memory: incr files, old ones too.
+"""The log that peers are sent from when records have left memory: incr files, old ones too.
 
 A rewrite makes older incr files useless for this region. They are kept while another region may
 need them. Of each file it is known which records it holds, and where to begin to read; see
 ``LogFile``. A file that was written before this start is gone through when it is first needed.
 
-Reading may run in a thread, while the last file grows. It touches files only, and none of what may
-not be sent yet.
+Reading may run in a thread, while the last file grows. It touches files only, and no records that
+may not be sent yet.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ class RegionLog(PeerLog):
     """The numbered records in the files of a region.
 
     Args:
-        region: whose they are.
         backlog: has the latest of them in memory.
 
     Attributes:
         acknowledged: what all other regions have on their disks.
-        is_kept: there are other regions, for whom it is kept.
+        is_kept: there are other regions to keep it for.
         sends_synced: records may be sent when they are synced, and not when they are written.
     """
 
@@ -56,7 +55,7 @@ class RegionLog(PeerLog):
     # Its files
 
     def add(self, file: LogFile) -> None:
-        """A file follows the others."""
+        """Add a file behind the others."""
         with self._changing:
             self._files = [*self._files, file]
 
@@ -81,7 +80,7 @@ class RegionLog(PeerLog):
         self._files = []
 
     def find(self, path: bytes) -> LogFile | None:
-        """Return what is known of a file."""
+        """Return the entry of a file; None if there is none."""
         for file in self._files:
             if file.path == path:
                 return file
@@ -101,7 +100,7 @@ class RegionLog(PeerLog):
     # Reading
 
     def reach(self, origin: bytes) -> int:
-        """The lowest number from which on all records of an origin are there, up to the latest.
+        """Return the lowest number from which on all records of an origin are there.
 
         It is that of the next one to come where none is there, and 0 for an origin never met.
         """
@@ -118,13 +117,11 @@ class RegionLog(PeerLog):
         return lowest
 
     def read(self, origin: bytes, number: int, most_bytes: int) -> Batch | None:
-        """The records of an origin behind ``number``; None where the next one cannot be had.
+        """Return records of an origin behind ``number``; None where the next one cannot be had.
 
-        Returns: whole units, of ``most_bytes`` at most unless the first one is longer. The first
-            one holds ``number + 1``. When they were written is not known.
-
-        Raises:
-            PersistenceError: a file is damaged.
+        They are whole units, of ``most_bytes`` at most unless the first one is longer. The first
+        one holds ``number + 1``. When they were written is not known. Raises PersistenceError if a
+        file is damaged.
         """
         for file in self._files:
             if file.has(origin, number + 1):
@@ -152,11 +149,7 @@ def _read(file: LogFile, origin: bytes, least: int, most_bytes: int) -> Batch | 
 
 
 class _Search:
-    """Collects the records of one origin from a file.
-
-    Args:
-        least: the number to begin with.
-    """
+    """Collects the records of one origin from a file, from number ``least`` on."""
 
     def __init__(self, walk: Walk, origin: bytes, least: int, most_bytes: int) -> None:
         self._walk: Final = walk
@@ -171,10 +164,7 @@ class _Search:
         self._cuts: Final[list[tuple[int, int]]] = []
 
     def run(self, places: Places, start: int) -> None:
-        """Find them, from one of their places on.
-
-        What stands between them is passed over where it is much: that of others.
-        """
+        """Find them, from one of their places on. Long stretches of other origins are skipped."""
         walk = self._walk
         slicer = self._slicer
         while True:
@@ -190,7 +180,7 @@ class _Search:
             walk.go_to(places.offsets[start])
 
     def _go_on(self, far: int) -> bool:
-        """Collect up to a line behind ``far`` from which others count; False when that is all."""
+        """Collect up to a line behind ``far`` from which others count. Return False at the end."""
         walk = self._walk
         slicer = self._slicer
         while True:
@@ -209,7 +199,7 @@ class _Search:
                 return self._harvest()
 
     def _harvest(self) -> bool:
-        """Take the bytes that have been found; False behind a gap in the numbers."""
+        """Take the bytes that have been found. Return False behind a gap in the numbers."""
         slicer = self._slicer
         goes_on = True
         for run in slicer.runs:

@@ -4,12 +4,12 @@ A stream that several regions write is ``LANES``, each ``LANE`` with its blocks,
 ``REMEMBERED`` of it and the ``GROUP_STATE`` of each group name, and then its groups, each with its
 ``PLACES`` in front of the consumers, and its producers.
 
-What a stream consists of beside its entries is msgpack documents, each an array of arrays; vectors
-and starts stand in them as the text that records have. What is read from one is checked as far as
-its type goes, and every name, number and ID in it.
+The parts of a stream beside its entries are msgpack documents, each an array of arrays; vectors and
+starts stand in them as the text that records have. A document is checked as far as its type goes,
+and so is every name, number and ID in it.
 
-Raises:
-    ValueError: from ``read_...``, where a document holds what none does. ``MsgspecError`` likewise.
+The functions ``read_...`` raise ValueError or ``MsgspecError`` where a document holds what none
+does.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 def remembered_document(stream: FrozenRegionalStream) -> bytes:
-    """Return what is remembered beside lanes and groups."""
+    """Return the document of what is remembered beside lanes and groups."""
     current = list(stream.current.items())
     tops = [(*top.dot, *top.entry_id) for top in stream.tops]
     removals = [
@@ -158,7 +158,7 @@ def read_remembered(document: bytes, stream: RegionalStream) -> None:
 
 
 def group_state_document(state: GroupState) -> bytes:
-    """Return what is known of the creates of a group."""
+    """Return the document of the creates of a group."""
     creates = [
         (
             *create.dot,
@@ -176,7 +176,7 @@ def group_state_document(state: GroupState) -> bytes:
 
 
 def read_group_state(document: bytes) -> GroupState:
-    """Return what a document knows of the creates of a group."""
+    """Return the creates of a group in a document."""
     creates, tombstones, acks, mode, home = _group_state(document)
     state = GroupState()
     known: list[Create] = []
@@ -198,13 +198,13 @@ def read_group_state(document: bytes) -> GroupState:
 
 
 def places_document(places: Places) -> bytes:
-    """Return how far a group has read."""
+    """Return the document of the places of a group."""
     vectors = (encode_lanes(places.place), encode_lanes(places.begun), encode_lanes(places.again))
     return _pack((*places.anchor, places.start.encode(), *vectors))
 
 
 def read_places(document: bytes, state: GroupState) -> Places:
-    """Return how far a group has read, which was made by one of these creates."""
+    """Return the places in a document, of a group that was made by one of these creates."""
     origin, number, start, place, begun, again = _places(document)
     create = state.create(_dot(origin, number))
     if create is None:
@@ -365,7 +365,7 @@ class LanesReader(StreamReader):
         self._group_states_left = 0
 
     def goes_on(self, kind: int) -> bool:
-        """All records but the first are parts."""
+        """Return whether it is a part: all records but the first are."""
         return kind not in (STREAM, LANES)
 
     def read(self, kind: int, table: list[int]) -> None:

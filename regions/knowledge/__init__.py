@@ -1,1 +1,1 @@
-"""What several regions agree on: who wrote what, who knows what, and in which order it was."""
+"""The shared knowledge of regions: which one wrote and knows which records, and their order."""

@@ -1,4 +1,4 @@
-"""Which records are effects: those that are numbered, and that other regions get.
+"""The records that are effects: they are numbered, and other regions get them.
 
 Each kind says since which version of the exchange it exists. A kind that changes gets another name.
 So regions are upgraded one by one: one of a later kind is made once all of them know it.
@@ -12,7 +12,7 @@ from headrace.storage.sharing import AA, CLOSED, FILE, FROM
 
 XADD: Final = b"XADD"
 JOINED: Final = b"JOINED"
-OF_FILES: Final = frozenset((FROM, FILE, CLOSED, JOINED))  # what is said of the file
+OF_FILES: Final = frozenset((FROM, FILE, CLOSED, JOINED))  # records about the file
 LOWEST_VERSION: Final = 1  # of the exchange that is still spoken: all know its kinds
 EFFECTS: Final[dict[bytes, int]] = {
     b"XDEL": 1,
@@ -35,7 +35,7 @@ EFFECTS: Final[dict[bytes, int]] = {
 
 
 def newest_version() -> int:
-    """The version of the exchange that this server speaks."""
+    """Return the version of the exchange that this server speaks."""
     return max(EFFECTS.values())
 
 

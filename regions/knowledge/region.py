@@ -1,4 +1,4 @@
-"""One region: who it is, and what it knows of the others."""
+"""One region: its identity, and its knowledge of the others."""
 
 from __future__ import annotations
 
@@ -42,14 +42,13 @@ class Region(Member):
     """This region.
 
     Attributes:
-        epoch: with its number, who it is now.
+        epoch: with its number, it makes the name of this origin.
         generation: how many times a tail may have been lost; it stands in every ID.
         nonce: distinguishes two lives that took the same epoch.
-        process: distinguishes this process from any other one; empty where nobody needs that.
+        process: distinguishes this process from any other one; empty where that is not needed.
         caught: the nonce of the latest epoch in which it has caught up with the others.
         count: how many records this origin has written.
-        numbers: how many are known here of each other origin, earlier epochs of this region
-            included.
+        numbers: how many are known here of each other origin, earlier own epochs included.
         last_lane: the highest number that this origin has given a lane.
         promise_ms: every ID that will be made here has more milliseconds than this.
         joined: the other regions as they have joined while all ran.
@@ -60,8 +59,7 @@ class Region(Member):
         unkept: origins of these of which the file does not say that yet.
         versions: the latest version of the exchange that each region has said it speaks.
         beats: the latest of each region.
-        kept_promise_ms: what its file says of that, which may be more: so not each promise is
-            recorded.
+        kept_promise_ms: the promise in its file, which may be higher, because not each is recorded.
         synced_promise_ms: how much of that is on the disk. Others are promised no more, because a
             power cut would take it back, and then lower IDs could come.
         promises: up to which millisecond a region makes no more IDs, all that it wrote before being
@@ -69,13 +67,13 @@ class Region(Member):
         promised_in: in which epoch each of them has promised, the latest.
         reported: what each of them said it knew, when its promise was noted last.
         partings: the records that have let regions take part no more, since this start.
-        asked_ms, others_asked_ms: when somebody wanted to know here, or may have wanted to know in
-            another region, what is stable; of the clock that nobody sets.
+        asked_ms, others_asked_ms: when a client asked here, or may have asked in another region,
+            what is stable; by the monotonic clock.
         beaten_ms: when it said so to the others.
-        stable_readers: keys for which somebody waits until more is stable.
+        stable_readers: keys on which clients wait until more is stable.
         synced: what is known here and on the disk.
-        garbage: keys that are there, and remember what may be forgotten once all regions know of
-            it. All that is in the tombstones is like that, and does not stand here.
+        garbage: living keys that remember what may be forgotten once all regions know of it. All
+            tombstones are like that, and are not listed here.
         garbage_known: what was known here when the latest of that came.
         has_old_garbage: some has come since all was looked at that may be stable for long.
         emitted: how many effects of each name, XADD left out, it has made since its start.
@@ -125,28 +123,27 @@ class Region(Member):
         self._stable_ms = NO_STABLE_MS
 
     def note_garbage(self, key: bytes, dot: Dot) -> None:
-        """A key remembers a removal until all regions know of it."""
+        """Note a key that remembers a removal until all regions know of it."""
         self.garbage[key] = None
         self.garbage_known = self.known()
         self.note_left([dot])
 
     def note_garbage_of_copy(self, key: bytes, theirs: Numbers) -> None:
-        """A copy has brought a key that remembers something; whoever made it knows so much."""
+        """Note a key that remembers something, from a copy whose maker knows ``theirs``."""
         self.garbage[key] = None
         self.has_old_garbage = True
         self.garbage_known = self.known()
         raise_numbers(self.garbage_known, theirs)
 
     def note_left(self, dots: list[Dot]) -> None:
-        """Something is remembered until all regions know of these records."""
+        """Note records that something is remembered for until all regions know of them."""
         for origin, number in dots:
             raise_numbers(self.garbage_known, {origin: number})
 
     def wants_beat(self, remembers: bool) -> bool:
         """Return whether a beat could let others forget something that none before has let them.
 
-        Args:
-            remembers: there is something here that may be forgotten.
+        ``remembers``: there is something here that may be forgotten.
         """
         if len(self.members()) < 2:
             return False
@@ -165,7 +162,7 @@ class Region(Member):
         return beat is None
 
     def members(self) -> list[int]:
-        """The regions that take part, this one included."""
+        """Return the regions that take part, this one included."""
         found = {self.id} | self.peers | self.joined
         return sorted([member for member in found if not self.is_forgotten(member)])
 
@@ -175,13 +172,13 @@ class Region(Member):
         return begun_in(self.nonce, self.epoch)
 
     def meet(self, member: int, begun: int) -> None:
-        """Another region has introduced itself, whose folder was empty in an epoch."""
+        """Note that a region has introduced itself, whose folder was empty in an epoch."""
         self.met[member] = max(begun, self.met.get(member, -1))
 
     def note_met(self, origin: bytes, nonce: bytes, version: int) -> None:
-        """Another region has said the nonce of its epoch, if it has one, and what it speaks."""
+        """Note the nonce of another region's epoch, if it has one, and its version."""
         if not nonce:
-            return  # it is not known yet who it is
+            return  # its identity is not known yet
         member = region_of(origin)
         if self.nonces.get(origin) != nonce or self.versions.get(member) != version:
             self.nonces[origin] = nonce
@@ -189,23 +186,23 @@ class Region(Member):
             self.unkept[origin] = None
 
     def unaware(self, version: int) -> int:
-        """A member that has not said that it speaks a version; 0 where all have."""
+        """Return a member that has not said that it speaks a version; 0 where all have."""
         for member in self.members():
             if member != self.id and self.versions.get(member, 0) < version:
                 return member
         return 0
 
     def note_beat(self, member: int, beat: Beat) -> None:
-        """A region has said what it has on its disk, in an epoch that is not forgotten."""
+        """Note the beat of a region: what it has on its disk, unless its epoch is forgotten."""
         if self.forgotten.get(member, -1) < beat.epoch:
             self.beats[member] = beat
 
     def forget(self, member: int, epoch: int) -> None:
-        """A region takes part no more, in this epoch or an earlier one."""
+        """Note that a region takes part no more, in this epoch or an earlier one."""
         epoch = self.forgotten[member] = max(epoch, self.forgotten.get(member, 0))
         beat = self.beats.get(member)
         if beat is not None and beat.epoch <= epoch:
-            del self.beats[member]  # what it had on its disk says nothing of one that comes back
+            del self.beats[member]  # the disk of an earlier life says nothing of a later one
 
     def is_forgotten(self, member: int) -> bool:
         """Return whether a region takes part no more, and has not come back as a new one."""
@@ -243,10 +240,7 @@ class Region(Member):
         return stable_numbers(self.beats, members, self.known(), self.partings)
 
     def stable_ms(self) -> int:
-        """The milliseconds up to which no ID can come any more; ``NO_STABLE_MS`` if not known.
-
-        What was stable once stays so.
-        """
+        """Return the ms up to which no ID can come any more, or ``NO_STABLE_MS``; never falls."""
         others = self._others()
         least_ms = least_promise(others, self.promises, self._safe_promise_ms())
         if least_ms > self._stable_ms and self._has_all_before(others):
@@ -254,7 +248,7 @@ class Region(Member):
         return self._stable_ms
 
     def _others(self) -> list[int]:
-        """All others of which something may come: those that take part, or are about to."""
+        """Return all others of which something may come: those that take part, or are about to."""
         found = {*self.members(), *self.met}
         return [member for member in found if member != self.id and not self.is_forgotten(member)]
 
@@ -268,21 +262,17 @@ class Region(Member):
             vectors.append(self.reported[member])
             epochs[member] = self.promised_in.get(member, 0)
         if not all(covers_all(numbers, self.partings) for numbers in vectors):
-            return False  # somebody may still learn more from who takes part no more
+            return False  # a region may still learn more from one that takes part no more
         return has_all_before(vectors, epochs)
 
     def forget_promises(self) -> None:
-        """Less is here than there was: nothing is stable so far."""
+        """Forget the promises, because less is here than there was: nothing is stable so far."""
         self.promises.clear()
         self.reported.clear()
         self._stable_ms = NO_STABLE_MS
 
     def latest_promise(self, own_ms: int, most_ms: int) -> int:
-        """The most that a region which takes part has promised, if that is not more than a bound.
-
-        Args:
-            own_ms: what this region could promise by its own clock.
-        """
+        """Return the most that a member has promised, up to ``most_ms``; at least ``own_ms``."""
         found = own_ms
         for member, promise_ms in self.promises.items():
             if found < promise_ms <= most_ms and not self.is_forgotten(member):
@@ -306,7 +296,7 @@ class Region(Member):
         return latest_epoch(self.numbers, member) > epoch or self.forgotten.get(member, -1) >= begun
 
     def known(self) -> Numbers:
-        """All that is known here, own records included."""
+        """Return all that is known here, own records included."""
         numbers = self.numbers.copy()
         if self.count:
             numbers[self.origin] = self.count
@@ -320,7 +310,7 @@ class Region(Member):
         return self.count if origin == self.origin else self.numbers.get(origin, 0)
 
     def learned(self, origin: bytes, number: int) -> None:
-        """A record of an origin, and all before it, has been applied here."""
+        """Note that a record of an origin, and all before it, has been applied here."""
         if origin == self.origin:
             self.count = number
         else:
@@ -331,34 +321,34 @@ class Region(Member):
         return self.number_of(dot[0]) >= dot[1]
 
     def is_outdone(self, numbers: Numbers) -> bool:
-        """Return whether somebody who knows this has met more of this region than it knows itself.
+        """Return whether another region with these numbers has met more of this one than it knows.
 
-        It may be more of this epoch, or a later one: nobody takes anything of an earlier one then.
+        It may be more of this epoch, or a later one, in which nothing of an earlier one is taken.
         """
         return (
             numbers.get(self.origin, 0) > self.count or latest_epoch(numbers, self.id) > self.epoch
         )
 
     def next_dot(self) -> Dot:
-        """Return what the next record of this region will be."""
+        """Return the name of the next record of this region."""
         return self.origin, self.count + 1
 
     def next_lane(self) -> int:
-        """The number that a new lane of this origin would have."""
+        """Return the number that a new lane of this origin would have."""
         return max(self.count + 1, self.last_lane + 1)
 
     def new_lane(self) -> int:
-        """A number for a new lane of this origin; no number is given twice."""
+        """Return a number for a new lane of this origin; no number is given twice."""
         self.last_lane = self.next_lane()
         return self.last_lane
 
     def met_lane(self, origin: bytes, number: int) -> None:
-        """A record of an origin has named a lane."""
+        """Note that a record of an origin has named a lane."""
         if origin == self.origin and number > self.last_lane:
             self.last_lane = number
 
     def count_from_here(self) -> None:
-        """All has been loaded: what this region has made since its start is counted from here."""
+        """Count from here what this region makes: all has been loaded."""
         self._counted_from = self.count
         self._made_before = 0
 
@@ -373,15 +363,15 @@ class Region(Member):
         return self._made_before + self.count - self._counted_from - others
 
     def base_seq(self) -> int:
-        """The lowest sequence that this region gives."""
+        """Return the lowest sequence that this region gives."""
         return self.generation << GENERATION_SHIFT | self.id
 
     def base_seq_in(self, lane: int) -> int:
-        """The lowest sequence that this region gives in one lane of this epoch, and in no other."""
+        """Return the lowest sequence that this region gives in one lane of this epoch alone."""
         return (1 + (self.epoch + lane) % LANE_PARTS) << LANE_SHIFT | self.base_seq()
 
     def begin_epoch(self, epoch: int, generation: int, nonce: bytes) -> None:
-        """Be another origin from now on; what was written as the one before stays known."""
+        """Become another origin; what was written as the one before stays known."""
         self.generation = generation
         self.nonce = nonce
         if epoch == self.epoch:
@@ -400,13 +390,13 @@ makes_members(Region)
 
 
 def region_as(member: Member | None) -> Region:
-    """A member, which is a region: there are no others."""
+    """Return a member as a region: there are no others."""
     assert isinstance(member, Region)
     return member
 
 
 def begun_in(nonce: bytes, epoch: int) -> int:
-    """In which epoch the folder of a region was empty, as the nonce of a later one says.
+    """Return in which epoch the folder of a region was empty, as the nonce of a later one says.
 
     A region that joins as a new one has an empty folder in its present epoch. One that was
     forgotten, and goes on with its files, had it in an epoch that is forgotten. Nonces that older
@@ -418,11 +408,11 @@ def begun_in(nonce: bytes, epoch: int) -> int:
 
 
 def latest_epoch(numbers: Numbers, region: int) -> int:
-    """The highest epoch of a region that a number vector knows; -1 where it knows none."""
+    """Return the highest epoch of a region that a number vector knows; -1 where it knows none."""
     epochs = [epoch_of(origin) for origin in numbers if region_of(origin) == region]
     return max(epochs, default=-1)
 
 
 def first_lane(region: int) -> bytes:
-    """The lane of what a single server held before it became a region."""
+    """Return the lane of the entries that a single server held before it became a region."""
     return lane_name(origin_of(region, 0), 0)

@@ -1,29 +1,29 @@
-"""What all regions know, by their beats, and up to where no ID can come, by their promises.
+"""The records that all regions know, by their beats, and the IDs past, by their promises.
 
 A **beat**: a region says from time to time, in a record like any other, which records it has on its
 disk. A beat is read in order, behind all that its region wrote before it. So when all members'
 latest beats here cover a record, everything that was written anywhere without knowing that record
 is here.
 
-A region that was forgotten beats no more, and what is left of it passes from member to member. Who
-knows that it was forgotten takes nothing more from itself. So once all members' beats say that they
-know, they also say all that any of them will ever have of it.
+A region that was forgotten beats no more, and its remaining records pass from member to member. A
+region that knows of the forgetting takes nothing more from the forgotten one itself. So once all
+members' beats say that they know, they also say all that any of them will ever have of it.
 
 A **promise** says up to which millisecond a region makes no more IDs. It sends its promise with all
-that it gives. That holds for whoever has all that the region wrote before. So no ID can come any
-more up to the least of what all regions have promised, unless it was made in an earlier life of a
-region, and the end of that life's records is lost where they were made, but not everywhere. Three
-things rule that out:
+records that it gives. The promise holds in a region that has all that was written before it. So no
+ID can come any more up to the least of what all regions have promised, unless it was made in an
+earlier life of a region, and the end of that life's records is lost where they were made, but not
+everywhere. Three things rule that out:
 
-- What any of the others knows of lives that are over is here, too.
-- Each of them knows the present life of every region. Whoever knows it takes nothing more from an
-  earlier one: not even what was on its way (``Region.has_outlived``). So nobody can learn more of
-  a life that is over but from those whose knowledge was looked at.
-- Whoever loses what he knew begins another life, which the others have to know first, then. So
-  nothing slips from one to another between two looks.
+- All that any of the others knows of lives that are over is here, too.
+- Each of them knows the present life of every region. A region that knows it takes nothing more
+  from an earlier one: not even records on their way (``Region.has_outlived``). So a region can
+  learn more of a life that is over only from those whose knowledge was looked at.
+- A region that loses records begins another life, which the others have to know first, then. So no
+  record slips from one to another between two looks.
 
-A life that has written nothing is known to nobody. So it promises nothing before it has, unless it
-is the first one of its region.
+A life that has written nothing is known to no other region. So it promises nothing before it has
+written, unless it is the first one of its region.
 """
 
 from __future__ import annotations
@@ -33,16 +33,13 @@ from typing import Final
 from headrace.storage.vectors import EPOCH_MAX, Numbers, covers, epoch_of, origin_of, region_of
 
 NO_STABLE_MS: Final = -1
-FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and pulls nobody with it
+FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and is not followed
 
 
 class Beat:
-    """The latest beat of a region.
+    """The latest beat of a region, in the ``epoch`` of its origin.
 
-    Attributes:
-        epoch: of its origin.
-        numbers: what it had on its disk.
-        promise_ms: every ID that it makes later has more milliseconds.
+    It had ``numbers`` on its disk. Every ID that it makes later has more than ``promise_ms``.
     """
 
     def __init__(self, epoch: int, numbers: Numbers, promise_ms: int) -> None:
@@ -56,13 +53,13 @@ def stable_numbers(
 ) -> Numbers:
     """Return what every member has on its disk, and all written without knowing it is here.
 
+    Empty where a member does not know of another's present epoch, or of a parting, or where records
+    of an epoch that is over are missing here that a member has.
+
     Args:
         beats: the latest of each region; a member that has none holds everything back.
         known: what is known here.
         partings: the records that have let regions take part no more.
-
-    Returns: nothing, where a member does not know of another's present epoch, or of a parting, or
-        where records of an epoch that is over are missing here that a member has.
     """
     latest: dict[int, int] = {}
     for member in members:
@@ -99,7 +96,7 @@ def covers_all(numbers: Numbers, others: Numbers) -> bool:
 def _has_earlier(numbers: Numbers, latest: dict[int, int], known: Numbers) -> bool:
     """Return whether all is known here that a member has of epochs that are over.
 
-    All those of a region are that takes part no more.
+    All epochs of a region that takes part no more are over.
     """
     for origin, number in numbers.items():
         over = epoch_of(origin) < latest.get(region_of(origin), EPOCH_MAX + 1)
@@ -109,7 +106,7 @@ def _has_earlier(numbers: Numbers, latest: dict[int, int], known: Numbers) -> bo
 
 
 def least_promise(others: list[int], promises: dict[int, int], own_ms: int) -> int:
-    """The least of what all have promised; ``NO_STABLE_MS`` where one has promised nothing."""
+    """Return the least of all promises; ``NO_STABLE_MS`` where one has promised nothing."""
     return min([own_ms, *[promises.get(member, NO_STABLE_MS) for member in others]])
 
 

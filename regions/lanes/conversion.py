@@ -21,11 +21,9 @@ ADOPTED: int = 1  # the number of the record that adopted data counts as
 
 
 def adopted(region: Region, stream: Stream, deadline_ms: int) -> RegionalStream:
-    """A stream with all that it has; ``stream`` itself is of no use afterwards.
+    """Return a regional stream with the same data; ``stream`` itself is of no use afterwards.
 
-    Args:
-        deadline_ms: of its key; -1 for none.
-    Complexity: O(blocks + groups).
+    ``deadline_ms`` is that of its key, -1 for none. Complexity: O(blocks + groups).
     """
     dot = (origin_of(region.id, 0), ADOPTED)
     made = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
@@ -55,8 +53,8 @@ def adopted(region: Region, stream: Stream, deadline_ms: int) -> RegionalStream:
 def _adopt_group(made: RegionalStream, lane: Lane, group: Group, dot: Dot) -> None:
     """Let a group go on where it is.
 
-    To other regions, all that it has read below its lowest pending entry is read. What comes of
-    other lanes is news to it, whatever the ID.
+    To other regions, all that it has read below its lowest pending entry is read. Entries of other
+    lanes are new to it, whatever the ID.
     """
     state = made.group_state(group.name)
     last = (group.last_ms, group.last_seq)
@@ -79,13 +77,11 @@ def _adopt_group(made: RegionalStream, lane: Lane, group: Group, dot: Dot) -> No
 
 
 def alone(stream: RegionalStream) -> Stream:
-    """A stream with the same entries, each ID once, and with the groups and iids of this region.
+    """Return a stream with the same entries, each ID once, and this region's groups and iids.
 
-    ``stream`` itself is of no use afterwards.
-
-    A single server knows one place of a group. It is below the first entry that the group has not
-    been given, so that nothing is skipped; what lies above and was given is given again.
-    Complexity: O(entries + pending entries).
+    ``stream`` itself is of no use afterwards. A single server knows one place of a group. It is
+    below the first entry that the group has not been given, so that nothing is skipped; entries
+    above that were given are given again. Complexity: O(entries + pending entries).
     """
     plain = stream.plain()
     plain.last_ms, plain.last_seq = stream.top()

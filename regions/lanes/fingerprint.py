@@ -1,8 +1,8 @@
-"""What all regions have to agree on about a stream, as text and as a fingerprint.
+"""The state of a stream that all regions have to agree on, as text and as a fingerprint.
 
 Regions that know the same records have the same state, but for what may be forgotten: one of them
 may have forgotten already what another one still remembers. So that is left out, unless asked for.
-What is local (places, consumers, what is pending, iids) never belongs to it.
+Local data (places, consumers, pending entries, iids) never belongs to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PAGE = 1000  # entries looked at together
 
 
 def fingerprint(stream: RegionalStream, with_garbage: bool = False, newest: int = 0) -> bytes:
-    """Twenty bytes that are equal where ``shared_state`` is. Complexity: O(entries)."""
+    """Return twenty bytes that are equal where ``shared_state`` is. Complexity: O(entries)."""
     from hashlib import sha1  # late: OpenSSL comes with it
 
     made = sha1(usedforsecurity=False)
@@ -31,7 +31,7 @@ def fingerprint(stream: RegionalStream, with_garbage: bool = False, newest: int 
 def shared_state(
     stream: RegionalStream, with_garbage: bool = False, newest: int = 0
 ) -> list[bytes]:
-    """The state in lines that do not depend on the order in which records came.
+    """Return the state in lines that do not depend on the order in which records came.
 
     Args:
         with_garbage: with what may be forgotten once all regions have seen it.
@@ -65,7 +65,7 @@ def shared_state(
 
 
 def _entries_sum(lane: Lane, newest: int) -> bytes:
-    """A fingerprint of the live entries of a lane, and how many they are."""
+    """Return a fingerprint of the live entries of a lane, and how many they are."""
     from hashlib import sha1
 
     made = sha1(usedforsecurity=False)

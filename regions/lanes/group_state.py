@@ -1,4 +1,4 @@
-"""What regions share of a group: where it begins to read, what is acknowledged, whether it exists.
+"""The shared state of a group: where it begins to read, what is acknowledged, whether it exists.
 
 Deletions win over what they had not seen. A group is made by a create, and several regions may make
 the same one at once. It exists while one of its creates lives. A create lives if its maker had seen
@@ -32,8 +32,8 @@ from headrace.storage.vectors import (
 )
 
 FROM_ALL: Final = 0  # with the first entry there ever was
-AFTER_ID: Final = 1  # with what has a higher ID
-AFTER_SEEN: Final = 2  # with what its maker had not seen
+AFTER_ID: Final = 1  # with entries of higher IDs
+AFTER_SEEN: Final = 2  # with entries that its maker had not seen
 _ZERO: Final = b"0"
 GREATEST: ID = (ID_MAX, ID_MAX)
 ANYWHERE: Final = 0
@@ -43,10 +43,10 @@ _SMALL_BYTES: Final = 200
 
 
 class Start:
-    """Where a group begins to read.
+    """The place where a group begins to read.
 
-    What comes late is news to a group that begins with what its maker had not seen, even if it has
-    a low ID. To a group that begins after an ID it is not.
+    An entry that comes late with a low ID is new to a group that begins with what its maker had not
+    seen, but not to one that begins after an ID.
 
     Attributes:
         kind: ``FROM_ALL``, ``AFTER_ID`` or ``AFTER_SEEN``.
@@ -60,17 +60,17 @@ class Start:
         self.seen: Final = seen
 
     def floor(self, lane: bytes) -> ID:
-        """The ID of a lane above which entries are for the group."""
+        """Return the ID of a lane above which entries are for the group."""
         if self.kind == AFTER_SEEN:
             return self.seen.get(lane, NO_ID)
         return self.entry_id
 
     def highest(self) -> ID:
-        """The highest ID that may not be for the group."""
+        """Return the highest ID that may not be for the group."""
         return max(self.seen.values(), default=NO_ID) if self.seen else self.entry_id
 
     def encode(self) -> bytes:
-        """It as text: ``0``, an ID, or a lane vector."""
+        """Return it as text: ``0``, an ID, or a lane vector."""
         if self.kind == AFTER_SEEN:
             return encode_lanes(self.seen)
         if self.kind == FROM_ALL:
@@ -79,21 +79,17 @@ class Start:
 
 
 def start_after(entry_id: ID) -> Start:
-    """A start after an ID; after (0, 0) it is with all there is."""
+    """Return a start after an ID; after (0, 0) it is with all entries."""
     return Start(FROM_ALL if entry_id == NO_ID else AFTER_ID, entry_id, {})
 
 
 def start_after_seen(seen: LaneVector) -> Start:
-    """A start with what is not in ``seen``."""
+    """Return a start with the entries that are not in ``seen``."""
     return Start(AFTER_SEEN, NO_ID, seen)
 
 
 def decode_start(text: bytes) -> Start:
-    """The start that a text stands for.
-
-    Raises:
-        BadVector: it is none.
-    """
+    """Return the start that a text stands for. Raises BadVector if it is none."""
     if text == _ZERO:
         return start_after(NO_ID)
     if b"=" in text or text == b"-":
@@ -104,9 +100,7 @@ def decode_start(text: bytes) -> Start:
 class Intervals:
     """Intervals of one lane that do not touch, in order.
 
-    Attributes:
-        afters: the IDs that they begin behind.
-        uptos: the IDs that they end with.
+    ``afters`` holds the IDs that they begin behind, ``uptos`` those that they end with.
     """
 
     def __init__(self) -> None:
@@ -114,7 +108,7 @@ class Intervals:
         self.uptos: list[ID] = []
 
     def add(self, after: ID, upto: ID) -> bool:
-        """Add an interval; whether that was news. Those that touch become one."""
+        """Add an interval; those that touch become one. Return whether it was news."""
         if upto <= after or self.covers(after, upto):
             return False
         low = bisect_left(self.uptos, after)
@@ -137,12 +131,12 @@ class Intervals:
         return number < len(self.uptos) and self.afters[number] < entry_id
 
     def covers(self, after: ID, upto: ID) -> bool:
-        """Return whether one of them has all of an interval."""
+        """Return whether one of them covers a whole interval."""
         number = bisect_left(self.uptos, upto)
         return number < len(self.uptos) and self.afters[number] <= after
 
     def gaps(self, floor: ID) -> list[tuple[ID, ID]]:
-        """Return what lies above ``floor`` and in none of them: first and last ID of each."""
+        """Return the gaps above ``floor``: first and last ID of each."""
         found: list[tuple[ID, ID]] = []
         for number in range(bisect_right(self.uptos, floor), len(self.uptos)):
             after = self.afters[number]
@@ -154,11 +148,11 @@ class Intervals:
         return found
 
     def pairs(self) -> list[tuple[ID, ID]]:
-        """After which ID each of them begins, and with which it ends."""
+        """Return after which ID each of them begins, and with which it ends."""
         return list(zip(self.afters, self.uptos, strict=True))
 
     def copy(self) -> Intervals:
-        """Equal ones."""
+        """Return an equal copy."""
         twin = Intervals()
         twin.afters = self.afters.copy()
         twin.uptos = self.uptos.copy()
@@ -166,11 +160,10 @@ class Intervals:
 
 
 class Create:
-    """A group was made.
+    """The making of a group.
 
     Attributes:
         dot: the record that says so.
-        start: where it begins to read.
         numbers: what its maker knew.
         intervals: what is acknowledged, of each lane.
     """
@@ -188,25 +181,24 @@ class Create:
         return not removal.has_seen(self.dot)
 
     def acknowledge(self, lane: bytes, after: ID, upto: ID) -> bool:
-        """Entries of a lane are acknowledged; whether that was news."""
+        """Acknowledge entries of a lane. Return whether that was news."""
         return self.intervals_of(lane).add(after, upto)
 
     def intervals_of(self, lane: bytes) -> Intervals:
-        """Return what is acknowledged of a lane."""
+        """Return the acknowledged intervals of a lane."""
         return _intervals_in(self.intervals, lane)
 
     def copy(self) -> Create:
-        """An equal one."""
+        """Return an equal copy."""
         twin = Create(self.dot, self.start, self.numbers)
         twin.intervals = _copied(self.intervals)
         return twin
 
 
 class Home(Setting):
-    """A group was moved to a region.
+    """The move of a group to a region.
 
-    Attributes:
-        creates: those that lived where it was moved; a group that was made anew is another one.
+    ``creates`` are those that lived where it was moved; a group that is made anew is another one.
     """
 
     def __init__(self, dot: Dot, version: int, region: int, creates: list[Dot]) -> None:
@@ -227,12 +219,12 @@ def _copied(of_lanes: dict[bytes, Intervals]) -> dict[bytes, Intervals]:
 
 
 class GroupState:
-    """What is known of the creates of one group, by its name.
+    """The creates of one group, by its name, as far as they are known.
 
     Attributes:
         creates: those that live, in the order of their dots.
         outlived: those that another's maker had seen, and that no deletion which came has ended.
-        tombstones: when it was destroyed, as far as not everybody is known to have seen that.
+        tombstones: when it was destroyed, while not all regions are known to have seen that.
         acks: what is acknowledged for creates that have not come.
         mode: the most pending entries, as XGROUP SETMODE sets it.
         home: where it has been moved.
@@ -246,14 +238,10 @@ class GroupState:
         self.mode = Register()
         self.home = Register()
 
-    # What comes
+    # Changes
 
     def add_create(self, create: Create, removals: list[Removal]) -> bool:
-        """A create has come; whether it lives.
-
-        Args:
-            removals: the deletions of the key that are remembered.
-        """
+        """Add a create, beside the known deletions of the key. Return whether it lives."""
         acks = self.acks.pop(create.dot, None)
         if not all(covers(create.numbers, each.dot) for each in self.tombstones):
             return False
@@ -269,7 +257,7 @@ class GroupState:
         return create in self.creates
 
     def add_tombstone(self, tombstone: Tombstone) -> None:
-        """It was destroyed."""
+        """Destroy the group."""
         self.tombstones.append(tombstone)
         dot = tombstone.dot
         self.keep([create for create in self.known() if covers(create.numbers, dot)])
@@ -277,13 +265,13 @@ class GroupState:
         self.home.drop_seen(tombstone.numbers)
 
     def add_removal(self, removal: Removal) -> None:
-        """The key was deleted, or has expired."""
+        """Apply a deletion or an expiry of the key."""
         self.keep([create for create in self.known() if create.survives(removal)])
         self.mode.drop_seen(removal.numbers)
         self.home.drop_seen(removal.numbers)
 
     def keep(self, known: list[Create]) -> None:
-        """These creates are left; those whose end another's maker had seen do not live."""
+        """Keep only these creates; those whose end another's maker had seen do not live."""
         self.creates = []
         self.outlived = []
         for create in sorted(known, key=lambda create: dot_key(create.dot)):
@@ -293,11 +281,11 @@ class GroupState:
                 self.creates.append(create)
 
     def add_mode(self, setting: Setting, removals: list[Removal]) -> None:
-        """Its mode was set."""
+        """Set its mode."""
         self._set(self.mode, setting, removals)
 
     def add_home(self, setting: Home, removals: list[Removal]) -> None:
-        """It has moved to a region."""
+        """Move it to a region."""
         self._set(self.home, setting, removals)
 
     def _set(self, register: Register, setting: Setting, removals: list[Removal]) -> None:
@@ -306,10 +294,9 @@ class GroupState:
             register.add(setting)
 
     def acknowledge(self, dot: Dot, lane: bytes, after: ID, upto: ID, come: bool) -> bool:
-        """Entries are acknowledged for a create; whether that is news of one that lives.
+        """Acknowledge entries for a create. Return whether that is news of one that lives.
 
-        Args:
-            come: the create is known to have come, so that it is dead if it is not here.
+        ``come``: the create is known to have come, so that it is dead if it is not here.
         """
         create = self.create(dot)
         if create is not None:
@@ -325,34 +312,34 @@ class GroupState:
             _intervals_in(of_lanes, lane).add(after, upto)
         return False
 
-    # What is asked
+    # Questions
 
     def known(self) -> list[Create]:
-        """The creates that no deletion has ended: first those that live."""
+        """Return the creates that no deletion has ended: first those that live."""
         return self.creates + self.outlived
 
     def create(self, dot: Dot) -> Create | None:
-        """The living create that a record made."""
+        """Return the living create that a record made."""
         for create in self.creates:
             if create.dot == dot:
                 return create
         return None
 
     def anchor(self) -> Create | None:
-        """The create that decides where reading begins; None where none lives."""
+        """Return the create that decides where reading begins; None where none lives."""
         return self.creates[0] if self.creates else None
 
     def dots(self) -> list[Dot]:
-        """The records of the living creates."""
+        """Return the records of the living creates."""
         return [create.dot for create in self.creates]
 
     def max_pending(self) -> int:
-        """The most pending entries at which new ones go out; 0 is no limit."""
+        """Return the most pending entries at which new ones go out; 0 is no limit."""
         setting = self.mode.winner()
         return 0 if setting is None else setting.first
 
     def home_region(self) -> int:
-        """The region where it is read, or ``ANYWHERE``."""
+        """Return the region where it is read, or ``ANYWHERE``."""
         if not self.home.settings:
             return ANYWHERE
         living = set(self.dots())
@@ -364,7 +351,7 @@ class GroupState:
         return ANYWHERE if found is None else found.first
 
     def intervals(self, lane: bytes) -> Intervals | None:
-        """Return what is acknowledged of a lane, for any of the creates; not to be changed."""
+        """Return the acknowledged intervals of a lane, for any create; not to be changed."""
         found: Intervals | None = None
         united = False
         for create in self.creates:
@@ -381,19 +368,19 @@ class GroupState:
         return found
 
     def not_acked(self, lane: bytes, after: ID, upto: ID) -> list[tuple[ID, ID]]:
-        """Return what of an interval is not acknowledged: first and last ID of each stretch."""
+        """Return the unacknowledged stretches of an interval: first and last ID of each."""
         intervals = self.intervals(lane)
         if intervals is None:
             intervals = Intervals()
         return [(start, min(end, upto)) for start, end in intervals.gaps(after) if start <= upto]
 
     def is_idle(self) -> bool:
-        """Return whether nothing has to be remembered of it."""
+        """Return whether nothing of it has to be remembered."""
         is_set = self.mode.settings or self.home.settings
         return not (self.creates or self.tombstones or self.acks or is_set)
 
     def used_bytes(self) -> int:
-        """About how much memory it takes."""
+        """Return about how many bytes of memory it takes."""
         settings = len(self.mode.settings) + len(self.home.settings)
         total = _SMALL_BYTES * (1 + len(self.tombstones) + len(self.acks) + settings)
         for create in self.known():
@@ -401,7 +388,7 @@ class GroupState:
         return total
 
     def copy(self) -> GroupState:
-        """Equal ones."""
+        """Return an equal copy."""
         twin = GroupState()
         twin.creates = [create.copy() for create in self.creates]
         twin.outlived = [create.copy() for create in self.outlived]

@@ -1,9 +1,9 @@
-"""A group moves: the region where it was read gives away what that has led to.
+"""The move of a group: the region where it was read gives its state away.
 
-Three things are given. What is acknowledged here becomes known everywhere, also what lies beyond
-the prefix. How far the group has come goes to the other region, and so does what is pending. Then
-this region knows no more than that the group exists: it would begin where the group was made to
-begin, and give what nobody has acknowledged. So nothing is skipped, whatever becomes of the move.
+Three things are given. The acknowledgements here become known everywhere, also those beyond the
+prefix. The group's position goes to the other region, and so do the pending entries. Then this
+region knows only that the group exists: it would begin at the group's first start, and give all
+unacknowledged entries. So nothing is skipped, whatever becomes of the move.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ _EVER: Final = 2**62  # a moment that never comes
 
 
 class Pending:
-    """A pending entry on its way.
-
-    Attributes:
-        entry_id: of the entry.
-        delivery_ms, count: when and how often it was delivered.
-    """
+    """A pending entry on its way: when and how often it was delivered."""
 
     def __init__(self, entry_id: ID, delivery_ms: int, count: int) -> None:
         self.entry_id: Final = entry_id
@@ -37,10 +32,9 @@ class Pending:
 
 
 class Held:
-    """Pending entries that one consumer holds, in the order of their times.
+    """Pending entries of one consumer, in the order of their times.
 
-    Attributes:
-        consumer: its name; None where they are released.
+    ``consumer`` is its name; None where they are released.
     """
 
     def __init__(self, consumer: bytes | None) -> None:
@@ -49,7 +43,7 @@ class Held:
 
 
 class Reached:
-    """How far a group has come: see ``Places``."""
+    """The position of a group: see ``Places``."""
 
     def __init__(
         self, start: Start, again: LaneVector, place: LaneVector, begun: LaneVector
@@ -73,7 +67,7 @@ def reached(group: Group) -> Reached:
 
 
 def held(group: Group, most: int) -> list[list[Held]]:
-    """Return what is pending, by time, in portions of up to ``most`` entries."""
+    """Return the pending entries, by time, in portions of up to ``most``."""
     portions: list[list[Held]] = []
     left = 0
     for chunk in group.by_time.chunks:
@@ -95,7 +89,7 @@ def _hold(portion: list[Held], nack: Nack) -> None:
 
 
 def all_acknowledged(stream: Lanes, group: Group) -> list[Interval]:
-    """All that was given here and is not pending, as far as not everybody knows."""
+    """Return all that was given here and is not pending, where a region may not know it yet."""
     places = places_of(group)
     found: list[Interval] = []
     for name in sorted(places.place):
@@ -132,7 +126,7 @@ def _before(nack: Nack) -> ID:
 
 
 def forget_places(group: Group) -> None:
-    """Where the group has come to was given away."""
+    """Forget the position of the group, because it was given away."""
     places = places_of(group)
     create = places.group_state.create(places.anchor)
     assert create is not None
@@ -141,7 +135,7 @@ def forget_places(group: Group) -> None:
 
 
 def forget_held(group: Group, portion: list[Held]) -> None:
-    """These pending entries were given away."""
+    """Forget these pending entries, because they were given away."""
     for of_one in portion:
         for pending in of_one.entries:
             nack = group.pel.get(pending.entry_id[0], pending.entry_id[1])
@@ -152,11 +146,9 @@ def forget_held(group: Group, portion: list[Held]) -> None:
 def take_places(group: Group, given: Reached, anchor: Dot) -> None:
     """Go on where the group has come to elsewhere.
 
-    Args:
-        anchor: the living create that this hangs on.
-
-    If it was read here, too, both have given what they have given. Where what was given elsewhere
-    does not touch that, it stays out: some of it may be given again, and nothing is skipped.
+    ``anchor`` is the living create that this hangs on. If the group was read here, too, entries
+    were given in both regions. Where those given elsewhere do not touch these, they stay out: some
+    may be given again, and nothing is skipped.
     """
     places = places_of(group)
     places.is_whole = False
@@ -182,7 +174,7 @@ def _take_place(places: Places, lane: bytes, after: ID, upto: ID) -> None:
 
 
 def take_held(stream: Lanes, group: Group, portion: list[Held]) -> int:
-    """Let these entries be pending here, unless they are, or are acknowledged; how many are new."""
+    """Make these entries pending here, unless they are, or are acknowledged. Return how many."""
     places = places_of(group)
     taken = 0
     for of_one in portion:

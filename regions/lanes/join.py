@@ -2,13 +2,13 @@
 
 This is for regions that were apart for longer than their files reach back: records that one of them
 lacks cannot be had any more, but the state to which they led. Of each lane, either state knows how
-far it has come. What a state lacks though it has come so far was removed there. What lies beyond is
-news. Likewise of groups, by the numbers that either state knows: what is known, and is not there,
-has gone.
+far it has come. Entries that a state lacks up to there were removed in it. Those beyond are new to
+it. Groups are compared by the numbers that either state knows: what is known, and is not there, has
+gone.
 
-Joining gives what exchanging the records would have given. It is commutative, and twice is as good
-as once. Places, consumers and what is pending stay what they are here, but for what the other side
-knows to be acknowledged.
+Joining gives the same as exchanging the records. It is commutative and idempotent. Places,
+consumers and pending entries stay what they are here, but for what the other side knows to be
+acknowledged.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _LAST: Final[ID] = (ID_MAX, ID_MAX)
 class Join:
     """Two states on their way to become one, in pieces between which the stream can be read.
 
-    Nothing else may change it meanwhile. A key that one side has not got is to be joined, too, with
-    an empty stream: what the other side knows of it may have gone.
+    Nothing else may change it meanwhile. A key that one side has not got has to be joined with an
+    empty stream, because what the other side knows of it may have gone.
 
     Args:
         mine: becomes the join of both.
@@ -63,7 +63,7 @@ class Join:
         self._lanes: _LaneJoin | None = None
 
     def step(self) -> bool:
-        """Do the next piece, about a millisecond's work; False when nothing is left."""
+        """Do the next piece, about a millisecond's work. Return False when nothing is left."""
         mine = self._mine
         lanes = self._copy.lanes
         if not self._has_begun:
@@ -114,9 +114,9 @@ class Join:
 def _gone(
     stream: RegionalStream, other: RegionalStream, numbers: Numbers, other_numbers: Numbers
 ) -> list[Lane]:
-    """Lanes that the other side has known and forgotten, so that nothing of them lives.
+    """Return lanes that the other side has known and forgotten, so that nothing of them lives.
 
-    A lane that is here for a removal alone, which came before its entries, may be news to both.
+    A lane that is here for a removal alone, which came before its entries, may be new to both.
     """
     found: list[Lane] = []
     for lane in stream.lanes:
@@ -157,7 +157,7 @@ class _LaneJoin:
         return True
 
     def _append_news(self) -> None:
-        """Append what the other side has beyond where this one has come: some blocks of it.
+        """Append some blocks of the entries that the other side has beyond the last one here.
 
         A block that lies beyond as a whole comes as it is.
         """
@@ -203,7 +203,7 @@ class _LaneJoin:
 
 
 def _take_over(mine: Lane, copy: Lane, my_last: ID) -> None:
-    """There is nothing here: what the other side has beyond that comes as it is."""
+    """Take the other side's entries beyond ``my_last`` as they are, because there are none here."""
     log = copy.log
     if my_last != NO_ID and my_last != _LAST:
         ms, seq = following(my_last[0], my_last[1])
@@ -214,11 +214,10 @@ def _take_over(mine: Lane, copy: Lane, my_last: ID) -> None:
 
 
 def _drop_those_gone(mine: Stream, copy: Stream, start: ID, both: ID) -> ID | None:
-    """Remove what the other side lacks, up to where both have come: some blocks from ``start`` on.
+    """Remove entries that the other side lacks, up to where both have come: some blocks.
 
-    Blocks that are alike on both sides, as most are, are not decoded.
-
-    Returns: from where on to go on; None at the end.
+    Blocks that are alike on both sides, as most are, are not decoded. Return the ID to go on from;
+    None at the end.
     """
     gone: list[ID] = []
     following_id: ID | None = start
@@ -249,7 +248,7 @@ def _are_alike(block: Block, other: Block) -> bool:
 def _join_current(
     mine: RegionalStream, copy: RegionalStream, my_numbers: Numbers, copy_numbers: Numbers
 ) -> None:
-    """An origin writes the lane that the side says that knows more of it."""
+    """Make each origin write the lane that the side says that knows more of it."""
     for lane in copy.current_lanes():
         origin = lane.origin
         knows_more = copy_numbers.get(origin, 0) > my_numbers.get(origin, 0)
@@ -260,7 +259,7 @@ def _join_current(
 def _join_removals(
     mine: RegionalStream, copy: RegionalStream, my_numbers: Numbers, copy_numbers: Numbers
 ) -> None:
-    """Unite removals; tops and settings that either side has seen go are gone."""
+    """Unite removals; drop tops and settings that either side has seen go."""
     theirs = {top.dot for top in copy.tops}
     tops = [top for top in mine.tops if top.dot in theirs or not covers(copy_numbers, top.dot)]
     ours = {top.dot for top in mine.tops}
@@ -297,7 +296,7 @@ def _join_register(
 
 
 def _join_deleted(mine: RegionalStream, copy: RegionalStream) -> None:
-    """The greatest ID that was deleted, of either side."""
+    """Take the greatest deleted ID of either side."""
     deleted = NO_ID
     if mine.seen():
         deleted = (mine.max_deleted_ms, mine.max_deleted_seq)
@@ -306,7 +305,7 @@ def _join_deleted(mine: RegionalStream, copy: RegionalStream) -> None:
 
 
 def join_pairs(mine: RegionalStream, other: RegionalStream) -> None:
-    """Know the messages of producers that either side knows; what both know stays as it is here.
+    """Take the messages of producers that either side knows; those that both know stay.
 
     So a producer that adds one of them again is answered with the entry that is there. Where both
     sides have an entry for one message, both entries stay.
@@ -367,7 +366,7 @@ def _join_group_state(
 def _join_acks(
     mine: GroupState, copy: GroupState, my_numbers: Numbers, copy_numbers: Numbers
 ) -> None:
-    """Acknowledgements for creates that one side did not have."""
+    """Join acknowledgements for creates that one side did not have."""
     for state in (mine, copy):
         waiting: dict[Dot, None] = dict.fromkeys(state.acks)
         for dot in waiting:
@@ -379,7 +378,7 @@ def _join_acks(
 
 
 def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
-    """Let ``fresh`` have the places, consumers, pending entries and iids of ``mine``.
+    """Move the places, consumers, pending entries and iids of ``mine`` to ``fresh``.
 
     A group keeps them if the create on which they hang still lives. ``mine`` is of no use
     afterwards.

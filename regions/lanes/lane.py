@@ -1,6 +1,6 @@
-"""Lanes: what one origin has added to a stream.
+"""Lanes: the entries that one origin has added to a stream.
 
-The IDs of a lane rise, whatever is removed of it. So one ID tells how far something reaches in it:
+The IDs of a lane rise, whatever is removed of it. So one ID says how far something reaches in it:
 what was seen, removed, delivered or acknowledged.
 """
 
@@ -14,7 +14,7 @@ from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Freeable
 from headrace.storage.vectors import ID, NO_ID, lane_key, lane_origin
 
-LANE_BYTES: Final = 680  # what a lane takes beside its entries, as tracemalloc counts it
+LANE_BYTES: Final = 680  # of a lane beside its entries, as tracemalloc counts it
 _NO_IDS: Final[set[ID]] = set()  # of most lanes, so nothing is ever put into it
 
 
@@ -23,7 +23,7 @@ class LaneError(Exception):
 
 
 def new_log() -> Stream:
-    """Return what holds the entries of a lane; the groups and producers are the whole stream's."""
+    """Return a log for the entries of a lane; the groups and producers are the whole stream's."""
     return Stream(IDMP_DURATION_S, IDMP_MAXSIZE)
 
 
@@ -31,15 +31,15 @@ class Lane:
     """One lane of a stream.
 
     Attributes:
-        name, origin, key: who it is, whose it is, and what lanes are ordered by.
+        key: lanes are ordered by it.
         log: its entries; its last ID is that of the last entry that ever came, be it that this one
             had been removed before it came.
         deleted: the key was deleted up to this ID of the lane.
         trimmed: it was trimmed up to this ID.
         early: entries that were deleted and have not come; see ``remember``.
-        manual: whether callers gave it IDs that this region could not vouch for.
-        filled: whether it has entries, as its stream has noted.
-        is_current: whether it is the one that its origin writes.
+        manual: callers gave it IDs that this region could not vouch for.
+        filled: it has entries, as its stream has noted.
+        is_current: it is the one that its origin writes.
     """
 
     def __init__(self, name: bytes) -> None:
@@ -55,7 +55,7 @@ class Lane:
         self.is_current = False
 
     def last(self) -> ID:
-        """The ID of the last entry that ever came; (0, 0) when none did."""
+        """Return the ID of the last entry that ever came; (0, 0) when none did."""
         return self.log.last_ms, self.log.last_seq
 
     def is_covered(self) -> bool:
@@ -63,27 +63,26 @@ class Lane:
         return self.last() <= self.deleted
 
     def is_dead(self) -> bool:
-        """Return whether it may be forgotten once nobody can speak of it any more.
+        """Return whether it may be forgotten once no region can name it any more.
 
-        One that is known by a removal that came before its entries is not: what it removes is
-        still to come.
+        A lane known by an early removal is not, because its entries are still to come.
         """
         last = self.last()
         return last == self.deleted and self.trimmed <= last and not self.early
 
     def remember(self, entry_id: ID) -> None:
-        """An entry was deleted that has not come."""
+        """Note that an entry was deleted that has not come."""
         if self.early:
             self.early.add(entry_id)
         else:
             self.early = {entry_id}
 
     def remember_only(self, early: set[ID]) -> None:
-        """These were deleted and have not come, and no others."""
+        """Make these the only entries that were deleted and have not come."""
         self.early = early or _NO_IDS
 
     def takes(self, entry_id: ID) -> bool:
-        """Return whether an entry that comes now lives; one that was removed early is forgotten."""
+        """Return whether an entry that comes now lives; forget one that was removed early."""
         if entry_id <= self.deleted or entry_id <= self.trimmed:
             return False
         if entry_id in self.early:
@@ -93,22 +92,19 @@ class Lane:
         return True
 
     def pass_over(self, ms: int, seq: int) -> None:
-        """An entry has come that is dead on arrival."""
+        """Count an entry that is dead on arrival."""
         log = self.log
         log.last_ms = ms
         log.last_seq = seq
         log.entries_added += 1
 
     def trim(self, entry_id: ID) -> int:
-        """Remove all up to an ID, and what of it is still to come; the number removed."""
+        """Remove all up to an ID, also entries still to come. Return the number removed."""
         self.trimmed = max(self.trimmed, entry_id)
         return self._drop(entry_id)
 
     def cover(self, entry_id: ID) -> Freeable | None:
-        """As ``trim``, because the key was deleted.
-
-        Returns: what is to be freed, if all that there is was removed at once.
-        """
+        """As ``trim``, because the key was deleted. Return a log to free, if all was removed."""
         self.deleted = max(self.deleted, entry_id)
         if not self.is_covered():
             self._drop(entry_id)
@@ -119,7 +115,7 @@ class Lane:
         return self.clear()
 
     def clear(self) -> Stream:
-        """Take all entries out; where the lane has got to stays known."""
+        """Take all entries out. The last ID of the lane stays known."""
         old = self.log
         self.log = new_log()
         self.log.last_ms = old.last_ms

@@ -1,4 +1,4 @@
-"""The lanes of a stream: what readers ask of them together, and what a region adds to them.
+"""The lanes of a stream: readers' queries over all of them, and the entries that a region adds.
 
 Most streams have one lane with entries. Then that one answers, and nothing is merged.
 
@@ -7,11 +7,11 @@ one, or when a deletion of the key covers all of the lane. A name of a lane is n
 a deletion that another region made without knowing of the restart cannot reach into the new lane.
 
 The IDs that a region makes have a sequence of ``generation * 2**20 + k * 16 + region``, with the
-lowest k that is above all that is known, and not used by this region in that millisecond. What it
-has used is known of the last millisecond of each lane. So where a deletion has let IDs begin anew,
-and the clock is only a little behind those of before, ``*`` goes on with the last of these. Where
-it is far behind them, the lane stands in the IDs that ``*`` makes: ``lane * 2**40`` is added. For a
-region that has not heard of the deletion still shows those of before.
+lowest k that is above all that is known, and not used by this region in that millisecond. Used
+sequences are known of the last millisecond of each lane. So where a deletion has let IDs begin
+anew, and the clock is only a little behind those of before, ``*`` goes on with the last of these.
+Where it is far behind them, the lane stands in the IDs that ``*`` makes: ``lane * 2**40`` is added,
+because a region that has not met the deletion still shows those of before.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class Lanes(Stream):
     ones have to be above. ``index`` and ``tail`` are of no use: each lane has its own.
 
     Args:
-        region: whose copy of the stream this is; it gives names to lanes and says which IDs are
-            made.
+        region: has this copy of the stream; it gives names to lanes and says which IDs are made.
 
     Attributes:
         lanes: in the order of their keys.
@@ -70,20 +69,20 @@ class Lanes(Stream):
         self.own: Lane | None = None
         self.began = 0
         self._filled = _NO_LANES  # those that have entries
-        self._own_origin = b""  # whose ``own`` is: this region in its epoch
+        self._own_origin = b""  # the origin that has ``own``: this region in its epoch
         self._used_ms = -1  # up to which own lanes that are covered may have made each ID
 
     # Lanes
 
     def find_lane(self, name: bytes) -> Lane | None:
-        """The lane with a name."""
+        """Return the lane with a name; None if there is none."""
         for lane in self.lanes:  # of which there are few
             if lane.name == name:
                 return lane
         return None
 
     def lane(self, name: bytes) -> Lane:
-        """The lane with a name, made where it is missing."""
+        """Return the lane with a name, made where it is missing."""
         lane = self.find_lane(name)
         if lane is None:
             lane = Lane(name)
@@ -91,18 +90,18 @@ class Lanes(Stream):
         return lane
 
     def current(self, origin: bytes) -> Lane | None:
-        """The lane that an origin writes."""
+        """Return the lane that an origin writes."""
         for lane in self.lanes:
             if lane.is_current and lane.origin == origin:
                 return lane
         return None
 
     def current_lanes(self) -> list[Lane]:
-        """The lanes that their origins write."""
+        """Return the lanes that their origins write."""
         return [lane for lane in self.lanes if lane.is_current]
 
     def go_on_with(self, lane: Lane) -> None:
-        """The origin of a lane writes that one from now on."""
+        """Make a lane the one that its origin writes."""
         before = self.current(lane.origin)
         if before is not None:
             before.is_current = False
@@ -115,19 +114,19 @@ class Lanes(Stream):
         self.recount()
 
     def remove_lanes(self, dead: list[Lane]) -> None:
-        """Take lanes out, with what they hold."""
+        """Remove lanes, with their entries."""
         names = {lane.name for lane in dead}
         self.lanes = [lane for lane in self.lanes if lane.name not in names]
         self.recount()
 
     def note(self, lane: Lane) -> None:
-        """Entries of a lane have come or gone: whether it has any may be news."""
+        """Check again whether a lane has entries, after some have come or gone."""
         if lane.filled != (lane.log.length > 0):
             lane.filled = not lane.filled
             self._filled = [other for other in self.lanes if other.filled]
 
     def recount(self) -> None:
-        """Make the sums anew."""
+        """Compute the sums anew."""
         self.length = 0
         self.entries_added = 0
         for lane in self.lanes:
@@ -138,15 +137,15 @@ class Lanes(Stream):
         self._filled = [lane for lane in self.lanes if lane.filled]
 
     def filled_lanes(self) -> list[Lane]:
-        """The lanes that have entries, in their order; not to be changed."""
+        """Return the lanes that have entries, in their order; not to be changed."""
         return self._filled
 
     def seen(self) -> LaneVector:
-        """Return how far each lane has come that no deletion of the key covers."""
+        """Return the last ID of each lane that no deletion of the key covers."""
         return {lane.name: lane.last() for lane in self.lanes if not lane.is_covered()}
 
     def holders(self, ms: int, seq: int) -> list[Lane]:
-        """The lanes in which there is a live entry with an ID."""
+        """Return the lanes in which there is a live entry with an ID."""
         return [lane for lane in self._filled if lane.log.contains(ms, seq)]
 
     def _only(self) -> Stream | None:
@@ -157,7 +156,7 @@ class Lanes(Stream):
     def parts(
         self, start: ID, end: ID, count: int, reverse: bool, most_bytes: int = 0
     ) -> list[Part]:
-        """See ``EntryLog``; entries with equal IDs come in the order of their lanes."""
+        """As in ``EntryLog``; entries with equal IDs come in the order of their lanes."""
         only = self._only()
         if only is not None:
             return only.parts(start, end, count, reverse, most_bytes)
@@ -184,7 +183,7 @@ class Lanes(Stream):
         return any(lane.log.contains(ms, seq) for lane in self._filled)
 
     def one(self, ms: int, seq: int) -> Part | None:
-        """See ``EntryLog``; of entries with equal IDs, the first one."""
+        """As in ``EntryLog``; of entries with equal IDs, the first one."""
         for lane in self._filled:
             part = lane.log.one(ms, seq)
             if part is not None:
@@ -192,7 +191,7 @@ class Lanes(Stream):
         return None
 
     def with_namesakes(self, part: Part) -> list[Part]:
-        """All live entries with the ID of one that ``one`` has found, in the order of lanes."""
+        """Return all live entries with the ID of one that ``one`` has found, by lane."""
         if len(self._filled) < 2:
             return [part]
         ms = part.run.ms[part.low]
@@ -211,7 +210,7 @@ class Lanes(Stream):
         return False
 
     def block_for(self, ms: int, seq: int) -> Block | None:
-        """See ``EntryLog``; None as well where several lanes have entries."""
+        """As in ``EntryLog``; None as well where several lanes have entries."""
         only = self._only()
         return None if only is None else only.block_for(ms, seq)
 
@@ -220,7 +219,7 @@ class Lanes(Stream):
         raise NotImplementedError
 
     def count_before(self, ms: int, seq: int) -> int:
-        """See ``EntryLog``. Complexity: O(lanes log n)."""
+        """As in ``EntryLog``. Complexity: O(lanes log n)."""
         count = 0
         for lane in self._filled:
             count += lane.log.count_before(ms, seq)
@@ -264,10 +263,9 @@ class Lanes(Stream):
     # Own entries
 
     def next_seq(self, ms: int) -> int:
-        """The sequence that ``ms`` stands for, or ``ms-*``; in mode ``LIBERAL`` only the latter.
+        """Return the sequence of ``ms``, or ``ms-*``; in mode ``LIBERAL`` only of the latter.
 
-        Raises:
-            IDsExhausted, IDNotGreater: when that millisecond has none left.
+        Raises IDsExhausted or IDNotGreater when that millisecond has none left.
         """
         if self.region.mode == LIBERAL:
             return super().next_seq(ms)
@@ -277,7 +275,6 @@ class Lanes(Stream):
         return seq
 
     def append(self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
-        """Add an own entry; see ``EntryLog``."""
         if not is_below(self.last_ms, self.last_seq, ms, seq):
             if self.last_ms == ID_MAX and self.last_seq == ID_MAX:
                 raise IDsExhausted
@@ -297,7 +294,7 @@ class Lanes(Stream):
         at: int,
         limits: NodeLimits,
     ) -> int:
-        """See ``EntryLog``. One that begins a lane is for ``append_next``."""
+        """As in ``EntryLog``. An entry that begins a lane is for ``append_next``."""
         lane = self._own_lane()
         if lane is None or self.last_ms == ID_MAX:
             return 0
@@ -336,13 +333,13 @@ class Lanes(Stream):
             self.note(lane)
 
     def _own_lane(self) -> Lane | None:
-        """The lane that own entries go to; None where the next one begins a lane."""
+        """Return the lane that own entries go to; None where the next one begins a lane."""
         if self._own_origin is not self.region.origin:
             self.find_own()
         return self.own
 
     def find_own(self) -> None:
-        """Look for the lane that own entries go to, and for what it may not repeat."""
+        """Find the lane that own entries go to, and the IDs that it may not repeat."""
         origin = self.region.origin
         lane = self.current(origin)
         self.own = None if lane is None or lane.is_covered() else lane
@@ -366,11 +363,7 @@ class Lanes(Stream):
         return lane
 
     def _free_id(self, now_ms: int) -> ID:
-        """The ID that ``*`` stands for.
-
-        Raises:
-            IDsExhausted: there is none above the last one.
-        """
+        """Return the ID that ``*`` stands for. Raises IDsExhausted: none is above the last one."""
         ms = now_ms
         if ms < self.last_ms:  # ``max`` of several numbers would take longer than all the rest
             ms = self.last_ms
@@ -389,7 +382,7 @@ class Lanes(Stream):
         return ms, seq
 
     def _unused_id(self, ms: int) -> ID:
-        """The ID of ``*``, in a millisecond of which it is not known what was used."""
+        """Return the ID of ``*`` in a millisecond of which the used ones are not known."""
         lane = self._own_lane()
         base = self.region.base_seq_in(self.region.next_lane() if lane is None else lane.key[2])
         seq = base
@@ -398,7 +391,7 @@ class Lanes(Stream):
         return (ms, seq) if seq < base + _GENERATION else self._free_id(ms + 1)
 
     def _free_seq(self, ms: int) -> int:
-        """The lowest sequence that this region may give in a millisecond; -1 when there is none."""
+        """Return the lowest sequence that this region may give in a millisecond; -1 for none."""
         base = self.region.base_seq()
         seq = base
         if ms == self.last_ms and self.last_seq >= base:

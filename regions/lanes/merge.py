@@ -3,8 +3,8 @@
 From the lane whose next entry has the lowest ID come all entries below the next one of the other
 lanes, as one part. Where such stretches are short, entries of two lanes are copied into a part of
 their own, because a part costs more than some entries. Equal IDs come in the order of their lanes.
-A lane is asked for a portion of what is wanted, and for more when that is used up: nothing is
-decoded that may not be needed.
+A lane is asked for a portion of the entries wanted, and for more when that is used up, so that
+nothing is decoded without need.
 """
 
 from __future__ import annotations
@@ -36,17 +36,15 @@ class LanePart(Part):
         return LanePart(self.run, self.dead, self.low, high, self.lane)
 
     def lane_at(self, number: int) -> Lane:
-        """The lane of an entry."""
+        """Return the lane of an entry."""
         return self.lane
 
 
 @mypyc_attr(acyclic=True)
 class MixedPart(LanePart):
-    """A part with entries of several lanes, which are copies.
+    """A part with copied entries of several lanes: ``lanes`` is that of each entry.
 
-    Attributes:
-        lanes: the lane of each entry.
-        kinds: how many lanes those are, at most.
+    ``kinds`` is how many lanes those are, at most.
     """
 
     def __init__(self, run: Run, low: int, high: int, lanes: list[Lane], kinds: int) -> None:
@@ -63,7 +61,7 @@ class MixedPart(LanePart):
 
 @mypyc_attr(acyclic=True)
 class Source:
-    """A lane, and what of it is to be read: first and last ID of each stretch, in reading order."""
+    """A lane, and the stretches of it to be read: first and last ID of each, in reading order."""
 
     def __init__(self, lane: Lane, ranges: list[tuple[ID, ID]]) -> None:
         self.lane: Final = lane
@@ -72,11 +70,9 @@ class Source:
 
 @mypyc_attr(acyclic=True)
 class _Cursor:
-    """How far one lane has been read.
+    """The position in one lane: ``ms`` and ``seq`` are of the entry that is read next.
 
-    Attributes:
-        order: its place among the lanes.
-        ms, seq: the entry that is read next.
+    ``order`` is the place of the lane among the lanes.
     """
 
     def __init__(self, source: Source, order: int, reverse: bool, most_bytes: int) -> None:
@@ -91,7 +87,7 @@ class _Cursor:
         self._start, self._end = source.ranges[0]
         self._parts: list[Part] = []
         self._place = 0
-        # What is left of the part at ``_place``.
+        # The rest of the part at ``_place``.
         self._run = Run(NO_NAMES)
         self._dead: bytearray | None = None
         self._low = 0
@@ -101,10 +97,9 @@ class _Cursor:
         return self._run
 
     def next_part(self, portion: int) -> bool:
-        """Go on to the next part; False when there is none.
+        """Go on to the next part. Return False when there is none.
 
-        Args:
-            portion: how many entries to ask for where those at hand are used up; 0 is all.
+        ``portion`` is how many entries to ask for when no loaded part is left; 0 is all.
         """
         self._place += 1
         if self._place >= len(self._parts) and not self._ask(portion):
@@ -133,7 +128,7 @@ class _Cursor:
         return False
 
     def _pass(self, part: Part) -> None:
-        """What is asked for next lies behind a part."""
+        """Ask next for what lies behind a part."""
         run = part.run
         if self._reverse:
             ms = run.ms[part.low]
@@ -161,11 +156,7 @@ class _Cursor:
         self.seq = self._run.seq[number]
 
     def take(self, other: _Cursor | None, most: int) -> LanePart:
-        """Return what comes before the next entry of ``other``, of the current part.
-
-        Args:
-            most: the most entries; 0 is all.
-        """
+        """Return at most ``most`` entries (0: all) of the current part before ``other``."""
         low = self._low
         high = self._high
         dead = self._dead
@@ -197,7 +188,7 @@ class _Cursor:
         return place >= self._high or is_below(other.ms, other.seq, run.ms[place], run.seq[place])
 
     def copy_to(self, mix: _Mix) -> bool:
-        """Copy the entry that is read next, and go on; False where the current part is used up."""
+        """Copy the entry that is read next. Return False where the current part is used up then."""
         number = self._low
         mix.add(self._run, number, self._lane)
         number += 1
@@ -216,8 +207,7 @@ class _Cursor:
     def _bound(self, other: _Cursor, is_first: bool) -> int:
         """Return where entries of the part end (in reverse: begin) that come before ``other``.
 
-        Args:
-            is_first: of two equal IDs, whether that of the lane that stands first is read.
+        ``is_first``: of two equal IDs, that of the lane that stands first is read.
         """
         run = self._run
         ms = other.ms
@@ -241,7 +231,7 @@ class _Cursor:
         return self._low >= self._high
 
     def go_on(self, portion: int) -> bool:
-        """After ``take``: look at what comes next; False at the end of the lane."""
+        """Look at the next entry, after ``take``. Return False at the end of the lane."""
         if self._low >= self._high:
             return self.next_part(portion)
         self._look()
@@ -295,11 +285,9 @@ def _nth_from_end(dead: bytearray, low: int, high: int, wanted: int) -> int:
 
 
 def merged(sources: list[Source], count: int, reverse: bool, most_bytes: int = 0) -> list[Part]:
-    """The entries of all ``sources`` in order, as parts of which each knows its lane.
+    """Return the entries of all ``sources`` in order, as parts of which each knows its lane.
 
-    Args:
-        count: the most entries; 0 or less is all of them.
-        reverse, most_bytes: see ``EntryLog.parts``.
+    A ``count`` of 0 or less is all; for the rest see ``EntryLog.parts``.
     """
     portion = 0
     if count > 0:
@@ -346,7 +334,7 @@ def merged(sources: list[Source], count: int, reverse: bool, most_bytes: int = 0
 
 
 def reached_by(parts: list[Part]) -> LaneVector:
-    """The last entry of each lane in these parts, which ``merged`` has given."""
+    """Return the last entry of each lane in these parts from ``merged``."""
     reached: LaneVector = {}
     for part in parts:
         run = part.run
@@ -374,7 +362,7 @@ def _is_fine(first: _Cursor, second: _Cursor, mix: _Mix) -> bool:
 
 
 def _third(cursors: list[_Cursor], first: _Cursor, second: _Cursor) -> _Cursor | None:
-    """The cursor whose entry is read after those of two others."""
+    """Return the cursor whose entry is read after those of two others."""
     found: _Cursor | None = None
     for cursor in cursors:
         if cursor is first or cursor is second:
@@ -389,10 +377,8 @@ def _interleave(
 ) -> tuple[int, bool]:
     """Copy entries of two lanes in order, until one is used up or ``bound`` comes first.
 
-    Args:
-        left: how many are still wanted; 0 is all.
-
-    Returns: how many are wanted afterwards, and whether there is no more to be done.
+    Return how many of ``left`` are still wanted (0 is all), and whether there is no more to be
+    done.
     """
     while True:
         if bound is not None and _comes_before(bound, first, False):
@@ -409,7 +395,7 @@ def _interleave(
 
 
 def _next_two(cursors: list[_Cursor], reverse: bool) -> tuple[_Cursor, _Cursor | None]:
-    """The cursor whose entry is read next, and the one after it."""
+    """Return the cursor whose entry is read next, and the one after it."""
     first = cursors[0]
     second: _Cursor | None = None
     for number in range(1, len(cursors)):
@@ -431,7 +417,7 @@ def _comes_before(cursor: _Cursor, other: _Cursor, reverse: bool) -> bool:
 
 
 def around_rank(lanes: list[Lane], rank: int) -> Stretch:
-    """See ``EntryLog.around_rank``, of several lanes that have entries.
+    """As ``EntryLog.around_rank``, of several lanes that have entries.
 
     Complexity: O(lanes, squared, times log n, squared).
     """
@@ -450,7 +436,7 @@ def around_rank(lanes: list[Lane], rank: int) -> Stretch:
 
 
 def _id_at(lanes: list[Lane], rank: int) -> ID:
-    """The ID of the entry that has ``rank`` entries of all lanes before it."""
+    """Return the ID of the entry that has ``rank`` entries of all lanes before it."""
     for order in range(len(lanes)):
         log = lanes[order].log
         low = 0
@@ -475,5 +461,5 @@ def _id_at(lanes: list[Lane], rank: int) -> ID:
 
 
 def lane_of(part: Part, number: int) -> Lane:
-    """The lane of an entry in a part that ``merged`` has given."""
+    """Return the lane of an entry in a part from ``merged``."""
     return cast("LanePart", part).lane_at(number)

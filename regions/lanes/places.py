@@ -1,17 +1,18 @@
-"""How far a group has read a stream of several lanes.
+"""The position of a group in a stream of several lanes.
 
-Of each lane, the group has been given all up to its **place**, or it is not for the group because
-it is not above the **start**, or it is **acknowledged** elsewhere: that is held as intervals, which
-are the same in every region (``Create``). New entries of a lane have higher IDs than all
-that came of it. So nothing comes behind the place, however late it is.
+An entry of a lane need not be given to the group if it lies up to the group's **place**, if it is
+not above the **start**, or if it is **acknowledged** elsewhere: those are held as intervals, which
+are the same in every region (``Create``). New entries of a lane have higher IDs than all that came
+of it. So nothing comes behind the place, however late it is.
 
 The **prefix** is what this region may report to the others as acknowledged. Of each lane it ends at
 the place, or below the lowest pending ID whose entry is still there. It begins where the group
-began to be given entries of the lane: what lies below that, this region knows nothing about. What
-goes with its consumer was given and not acknowledged, so the prefix begins above it (``release``).
+began to be given entries of the lane, because this region knows nothing about entries below that.
+Entries that go with their consumer were given and not acknowledged, so the prefix begins above them
+(``release``).
 
-This is local, but for the intervals. It hangs on one create of the group; if that dies and another
-one lives, it begins anew.
+All this is local, but for the intervals. It hangs on one create of the group; if that dies and
+another one lives, it begins anew.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _MANY: Final = 1000  # of which it is not looked up any more which lanes they ar
 
 
 class Places(Position):
-    """How far a group has read.
+    """The reading position of a group, by lane.
 
     Attributes:
         anchor: the create that this hangs on.
@@ -48,7 +49,6 @@ class Places(Position):
         place: up to where entries were given, of each lane.
         begun: above which ID all entries of a lane that were given are pending, or acknowledged.
         again: up to where acknowledged entries are given all the same, as XGROUP SETID may say.
-        group_state: the creates of the group.
         is_whole: all is known to be here that the places say was given.
     """
 
@@ -62,15 +62,11 @@ class Places(Position):
         self.is_whole = False
 
     def floor(self, lane: bytes) -> ID:
-        """The ID of a lane up to which there is nothing to be given."""
+        """Return the ID of a lane up to which there is nothing to be given."""
         return max(self.place.get(lane, NO_ID), self.start.floor(lane))
 
     def set(self, start: Start, again: LaneVector) -> None:
-        """Begin anew, here alone.
-
-        Args:
-            again: up to where entries are given even if they are acknowledged; mostly empty.
-        """
+        """Begin anew at ``start``, here alone; up to ``again`` give acknowledged entries, too."""
         self.start = start
         self.place = {}
         self.begun = {}
@@ -84,19 +80,19 @@ class Places(Position):
         return create is not None and create.start.encode() == self.start.encode()
 
     def put(self, lane: bytes, entry_id: ID) -> None:
-        """Entries of a lane up to an ID have been given."""
+        """Note that entries of a lane up to an ID have been given."""
         if lane not in self.begun:
             self.begun[lane] = self.floor(lane)
         if entry_id > self.place.get(lane, NO_ID):
             self.place[lane] = entry_id
 
     def begin_above(self, lane: bytes, entry_id: ID) -> None:
-        """Of a lane up to an ID, it is not known any more what is acknowledged."""
+        """Forget what is acknowledged of a lane up to an ID."""
         reached = min(entry_id, self.place[lane])
         self.begun[lane] = max(self.begun[lane], reached)
 
     def forget(self, lanes: list[bytes]) -> None:
-        """Some lanes are there no more."""
+        """Forget lanes that no longer exist."""
         for vector in (self.place, self.begun, self.again):
             for lane in lanes:
                 vector.pop(lane, None)
@@ -107,7 +103,7 @@ class Places(Position):
         return intervals is not None and intervals.holds(entry_id)
 
     def to_come(self, lane: bytes) -> list[tuple[ID, ID]]:
-        """Return what of a lane is to be given: first and last ID of each stretch."""
+        """Return the stretches of a lane that are to be given: first and last ID of each."""
         floor = self.floor(lane)
         intervals = self.group_state.intervals(lane)
         if floor >= GREATEST:
@@ -121,7 +117,7 @@ class Places(Position):
         ranges.extend(intervals.gaps(again))
         return ranges
 
-    # What a group asks
+    # Questions of a group
 
     def has_new(self, log: EntryLog) -> bool:
         for lane in _lanes(log).filled_lanes():
@@ -131,7 +127,7 @@ class Places(Position):
         return False
 
     def lag(self, log: EntryLog) -> int:
-        """See ``Position``. Complexity: O(lanes and intervals, times log n)."""
+        """Return the lag; see ``Position``. Complexity: O(lanes and intervals, times log n)."""
         count = 0
         for lane in _lanes(log).filled_lanes():
             for start, end in self.to_come(lane.name):
@@ -139,12 +135,7 @@ class Places(Position):
         return count
 
     def parts(self, log: EntryLog, count: int, most_bytes: int = 0) -> list[Part]:
-        """See ``Position``; each of the parts knows its lane.
-
-        Args:
-            count: the most entries; 0 is all of them.
-            most_bytes: see ``EntryLog.parts``.
-        """
+        """Return the next ``count`` entries, or with 0 all, as parts of lanes; see ``Position``."""
         sources: list[Source] = []
         for lane in _lanes(log).filled_lanes():
             ranges = self.to_come(lane.name)
@@ -161,7 +152,7 @@ class Places(Position):
             self.put(name, reached[name])
 
     def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
-        """See ``Position``; an ID that is not there is to come if it is above all places."""
+        """As in ``Position``; an ID that is not there is to come if it is above all places."""
         stream = _lanes(log)
         entry_id = (ms, seq)
         holders = stream.holders(ms, seq)
@@ -174,10 +165,10 @@ class Places(Position):
         return entry_id > highest
 
     def elsewhere(self, log: EntryLog) -> int:
-        """See ``Position``.
+        """Return the region where the group is read, as in ``Position``.
 
-        Where the group has come to may be known before all that it has come past: what was given in
-        another region, and is pending, may still have to arrive.
+        The position of the group may be known before all entries below it have come: those given in
+        another region, and pending, may still have to arrive.
         """
         if not self.group_state.home.settings:
             return HERE
@@ -217,7 +208,6 @@ class Places(Position):
     # Copies
 
     def copy(self) -> Places:
-        """See ``Position``; the creates are shared."""
         twin = Places(self.group_state, Create(self.anchor, self.start, {}))
         twin.place = self.place.copy()
         twin.begun = self.begun.copy()
@@ -230,14 +220,14 @@ class Places(Position):
 
 
 def places_of(group: Group) -> Places:
-    """Return how far a group of a stream of lanes has read."""
+    """Return the places of a group of a stream of lanes."""
     places = group.places
     assert places is not None
     return cast("Places", places)
 
 
 def new_group(name: bytes, group_state: GroupState, create: Create) -> Group:
-    """A group that begins to read where a create says."""
+    """Return a group that begins to read where a create says."""
     ms, seq = create.start.highest()
     group = Group(name, ms, seq, UNKNOWN)
     group.max_pending = group_state.max_pending()
@@ -246,18 +236,16 @@ def new_group(name: bytes, group_state: GroupState, create: Create) -> Group:
 
 
 def acknowledged(stream: Lanes, group: Group, ranges: list[tuple[ID, ID]]) -> int:
-    """Take what has been acknowledged elsewhere out of what is pending; how many that was.
+    """End the pending state of entries acknowledged elsewhere. Return how many these are.
 
-    An ID that several entries have stays pending until all of them are acknowledged.
-
-    Args:
-        ranges: first and last ID of each stretch in which entries of some lane may have been
-            acknowledged; ``ALL_IDS`` looks at all that is pending.
+    An ID that several entries have stays pending until all of them are acknowledged. ``ranges`` are
+    the first and last ID of each stretch in which entries of some lane may have been acknowledged;
+    ``ALL_IDS`` looks at all pending ones.
     """
     if not stream.length:
         return 0
     places = places_of(group)
-    first = stream.first_id()  # what is pending below has no entry any more
+    first = stream.first_id()  # pending IDs below have no entry any more
     cleared = 0
     for start, end in ranges:
         for nack in group.pel.between(max(start, first), end, group.pel.size, _EVER):
@@ -273,7 +261,7 @@ def acknowledged(stream: Lanes, group: Group, ranges: list[tuple[ID, ID]]) -> in
 
 
 def lowest_pending(stream: Lanes, group: Group) -> ID | None:
-    """The lowest pending ID whose entry is still there."""
+    """Return the lowest pending ID whose entry is still there."""
     if not stream.length:
         return None
     ms, seq = stream.first_id()
@@ -288,9 +276,9 @@ def lowest_pending(stream: Lanes, group: Group) -> ID | None:
 
 
 def release(stream: Lanes, group: Group, held: NacksById) -> None:
-    """What a consumer holds is to be pending no more, and nobody has acknowledged it.
+    """Make the entries that a consumer holds pending no more, though no one acknowledged them.
 
-    The others must not hear that it is acknowledged: where they read, it is given again.
+    The others must not see them as acknowledged: where they read, the entries are given again.
     """
     places = places_of(group)
     names = list(places.place)

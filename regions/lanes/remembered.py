@@ -1,4 +1,4 @@
-"""What a stream remembers beside its entries: settings and deletions.
+"""The settings and deletions that a stream remembers beside its entries.
 
 Every region may change a setting, and the last one wins. A setting that was made without knowing
 another one is concurrent with it. Then the higher version stands, which is one more than all that
@@ -25,7 +25,7 @@ class Setting:
     Attributes:
         dot: the record that made it.
         version: one more than its maker knew.
-        first, second: what was set; where that is one number, ``second`` is 0.
+        first, second: its numbers; ``second`` is 0 where there is only one.
     """
 
     def __init__(self, dot: Dot, version: int, first: int, second: int = 0) -> None:
@@ -39,14 +39,13 @@ _NO_SETTINGS: Final[dict[bytes, Setting]] = {}  # of most registers
 
 
 class Register:
-    """What may be set, and the settings that are known.
+    """One thing that can be set, and the settings that are known.
 
     Args:
         longest_wins: of concurrent settings the longer deadline stands, and none is the longest.
 
     Attributes:
-        settings: the last one of each origin that no deletion has taken away. It is not changed in
-            place.
+        settings: the last of each origin that no deletion has taken away. Not changed in place.
     """
 
     def __init__(self, longest_wins: bool = False) -> None:
@@ -54,7 +53,7 @@ class Register:
         self.settings = _NO_SETTINGS
 
     def add(self, setting: Setting) -> bool:
-        """A setting has come; whether it stands."""
+        """Add a setting. Return whether it stands."""
         origin, number = setting.dot
         before = self.settings.get(origin)
         if before is None or before.dot[1] < number:
@@ -62,28 +61,28 @@ class Register:
         return self.winner() is setting
 
     def put(self, setting: Setting) -> None:
-        """Know a setting of an origin, and no other one of it."""
+        """Make this the only known setting of its origin."""
         self.settings = {**self.settings, setting.dot[0]: setting}
 
     def drop(self, origins: list[bytes]) -> None:
-        """Forget the settings of these."""
+        """Forget the settings of these origins."""
         if origins:
             settings = self.settings
             self.settings = {name: settings[name] for name in settings if name not in origins}
 
     def drop_seen(self, numbers: Numbers) -> bool:
-        """Forget what the maker of a deletion had seen; whether something else stands then."""
+        """Forget settings that a deletion's maker had seen. Return whether the winner changes."""
         before = self.winner()
         settings = self.settings
         self.drop([origin for origin in settings if covers(numbers, settings[origin].dot)])
         return self.winner() is not before
 
     def winner(self) -> Setting | None:
-        """The setting that stands, or None where nothing was set."""
+        """Return the setting that stands, or None where nothing was set."""
         return self.best(list(self.settings.values()))
 
     def best(self, settings: list[Setting]) -> Setting | None:
-        """Which of some settings would stand."""
+        """Return the one of some settings that would stand."""
         found: Setting | None = None
         for setting in settings:
             if found is None or self._rank(setting) > self._rank(found):
@@ -91,7 +90,7 @@ class Register:
         return found
 
     def next_version(self) -> int:
-        """The version of a setting that is made now."""
+        """Return the version of a setting that is made now."""
         return 1 + max((setting.version for setting in self.settings.values()), default=0)
 
     def _rank(self, setting: Setting) -> tuple[int, int, int, tuple[int, int], int]:
@@ -103,22 +102,18 @@ class Register:
         return setting.version, far, length, origin_key(setting.dot[0]), setting.dot[1]
 
     def copy(self) -> Register:
-        """An equal one."""
+        """Return an equal copy."""
         twin = Register(self.longest_wins)
         twin.settings = self.settings
         return twin
 
 
 class Removal:
-    """The key was deleted, or it has expired.
+    """A deletion of the key, or its expiry, by ``kind``: ``DEL`` or ``EXPIRE``.
 
     A deletion takes away all groups that its maker had not seen to be made after it. An expiry
-    takes away the groups that its maker had seen.
-
-    Attributes:
-        kind: ``DEL`` or ``EXPIRE``.
-        dot: the record that says so.
-        numbers: what its maker knew.
+    takes away the groups that its maker had seen. ``dot`` is the record, ``numbers`` what its maker
+    knew.
     """
 
     def __init__(self, kind: int, dot: Dot, numbers: Numbers) -> None:
@@ -132,12 +127,7 @@ class Removal:
 
 
 class Top:
-    """New entries get IDs above this one: XSETID.
-
-    Attributes:
-        dot: the record that says so.
-        entry_id: the ID.
-    """
+    """An ID set with XSETID, in the record ``dot``: new entries get higher ones."""
 
     def __init__(self, dot: Dot, entry_id: ID) -> None:
         self.dot: Final = dot
@@ -145,12 +135,7 @@ class Top:
 
 
 class Tombstone:
-    """A group was destroyed.
-
-    Attributes:
-        dot: the record that says so.
-        numbers: what its maker knew.
-    """
+    """The end of a group by the record ``dot``, whose maker knew ``numbers``."""
 
     def __init__(self, dot: Dot, numbers: Numbers) -> None:
         self.dot: Final = dot
@@ -158,11 +143,9 @@ class Tombstone:
 
 
 class Awaited:
-    """An entry is to be removed once another one, which says the same, has come.
+    """An entry that is to be removed once another one, which says the same, has come.
 
-    Attributes:
-        winner_lane, winner_id: the entry that is to come.
-        lane, entry_id: the entry that is to be removed then.
+    The other one is ``winner_lane``, ``winner_id``.
     """
 
     def __init__(self, winner_lane: bytes, winner_id: ID, lane: bytes, entry_id: ID) -> None:

@@ -1,10 +1,10 @@
-"""One stream that several regions write, and what it is at one moment, while it goes on changing.
+"""One stream that several regions write, and its state at one moment while it goes on changing.
 
 The state of a stream is the same in all regions that know the same records, in whatever order the
-records of different origins came. What is local is kept in its groups and in its IDMP map.
+records of different origins came. Local data are kept in its groups and in its IDMP map.
 
 For a snapshot each lane is frozen as a stream is (``storage.stream.frozen``), and the groups and
-producers with them. What is remembered beside them is small, and copied.
+producers with them. The small data beside them are copied.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Freeable
 from headrace.storage.vectors import ID, NO_ID, Dot, LaneVector, lane_name, region_of
 
-PATIENCE_MS: Final = 10_000  # that a deadline of another region is waited for
+PATIENCE_MS: Final = 10_000  # how long a deadline of another region is waited for
 _USUAL_NODES: Final = NodeLimits(4096, 100)
 _PAGE: Final = 1000  # entries looked at together
-_SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
+_SMALL_BYTES: Final = 200  # of each thing remembered beside entries and groups, about
 # Most streams have nothing of these, so nothing is ever put into these lists.
 _NO_TOPS: Final[list[Top]] = []
 _NO_REMOVALS: Final[list[Removal]] = []
@@ -46,13 +46,7 @@ _NO_AWAITED: Final[list[Awaited]] = []
 
 
 class FrozenLane:
-    """A lane as it was.
-
-    Attributes:
-        name, deleted, trimmed, manual: as in ``lane.Lane``.
-        early: in order.
-        log: its entries.
-    """
+    """A lane as it was: attributes as in ``lane.Lane``, ``early`` in order, ``log`` its entries."""
 
     def __init__(self, lane: Lane) -> None:
         self.name: Final = lane.name
@@ -70,7 +64,6 @@ class FrozenRegionalStream(FrozenStream):
         entries.
 
     Attributes:
-        lanes: in their order.
         current: the lane that each origin writes, by name.
         tops, removals, awaited, state, ttl, limits: copies; see ``RegionalStream``.
         places: those of each group, in the order of ``groups``.
@@ -114,12 +107,12 @@ class RegionalStream(Lanes, Replicated):
     """One stream.
 
     Args:
-        region: who this is; it gives names to lanes and says which IDs are made.
+        region: this region; it gives names to lanes and says which IDs are made.
         idmp_duration_s, idmp_maxsize: the limits of its IDMP map, as long as nothing else is set.
 
     Attributes:
-        tops: what XSETID has set, as far as no deletion has seen it.
-        removals: deletions of the key that not everybody is known to have seen.
+        tops: IDs set with XSETID, as far as no deletion has seen them.
+        removals: deletions of the key that not all regions are known to have seen.
         awaited: entries that are to be removed once others have come.
         state: what is known of the creates of groups, by name.
         ttl, limits: the deadline of the key, and the limits of the IDMP map.
@@ -149,15 +142,14 @@ class RegionalStream(Lanes, Replicated):
         at: int,
         limits: NodeLimits,
     ) -> bool:
-        """Add the next entry of an origin; False when it had been removed before it came.
+        """Add the next entry of an origin. Return False when it had been removed before it came.
 
         Args:
             new_lane: the number of the lane that it begins; 0 where it goes on with one.
-            manual: whether its lane has no stable IDs from now on.
+            manual: its lane has no stable IDs from now on.
 
-        Raises:
-            LaneError: it cannot be the next one of its lane. Nothing has changed.
-            ElementsTooLarge: nor has it then.
+        Raises LaneError if it cannot be the next one of its lane, ElementsTooLarge if it is too
+        long; nothing has changed then.
         """
         lane = self._lane_of_next(origin, new_lane, (ms, seq))
         if size_of(words, at) > ENTRY_BYTES_MAX:
@@ -204,14 +196,14 @@ class RegionalStream(Lanes, Replicated):
         return lane
 
     def foreign_seen(self) -> LaneVector:
-        """``seen`` of the lanes of other regions."""
+        """Return ``seen`` of the lanes of other regions."""
         number = self.region.id
         return {name: last for name, last in self.seen().items() if region_of(name) != number}
 
     # IDs that callers gave below what this region has promised
 
     def mark_manual(self) -> None:
-        """The last own entry has such an ID."""
+        """Mark the own lane: its last entry has an ID below what this region has promised."""
         lane = self.current(self.region.origin)
         assert lane is not None
         lane.manual = True
@@ -227,7 +219,7 @@ class RegionalStream(Lanes, Replicated):
     # Removing entries
 
     def remove_entry(self, lane_name: bytes, entry_id: ID) -> bool:
-        """Remove an entry of a lane; whether it lived. One that is still to come is remembered."""
+        """Remove an entry of a lane, or remember one still to come. Return whether it lived."""
         lane = self.lane(lane_name)
         if entry_id > lane.last():
             if entry_id > lane.deleted and entry_id > lane.trimmed:
@@ -244,21 +236,21 @@ class RegionalStream(Lanes, Replicated):
         return False
 
     def wait_for(self, one: Awaited) -> None:
-        """Something is to be removed once something else has come."""
+        """Remember an entry that is to be removed once another one has come."""
         if self.awaited:
             self.awaited.append(one)
         else:
             self.awaited = [one]
 
     def remove_awaited(self) -> None:
-        """Remove what was to be removed once something came, as far as that has."""
+        """Remove the entries that were to be removed once others came, if those have come."""
         waiting = self.awaited
         self.awaited = _NO_AWAITED
         for one in waiting:
             self.remove_for(one.winner_lane, one.winner_id, one.lane, one.entry_id)
 
     def is_awaiting(self, one: Awaited) -> bool:
-        """Return whether there may be something to be removed then."""
+        """Return whether there may be an entry to be removed then."""
         lane = self.find_lane(one.lane)
         if lane is None:
             return True
@@ -274,7 +266,7 @@ class RegionalStream(Lanes, Replicated):
         return bool(holders)
 
     def discard(self, ms: int, seq: int) -> bool:
-        """See ``EntryLog``: all entries with this ID, here alone."""
+        """Remove all entries with this ID, here alone; see ``EntryLog``."""
         holders = self.holders(ms, seq)
         for lane in holders:
             lane.log.discard(ms, seq)
@@ -293,10 +285,7 @@ class RegionalStream(Lanes, Replicated):
         return True
 
     def trim_to(self, vector: LaneVector) -> int:
-        """Remove all up to an ID of each lane, and what of that is still to come.
-
-        Returns: how many entries were removed.
-        """
+        """Remove all up to an ID of each lane, also entries still to come. Return how many went."""
         removed = 0
         for name in vector:
             removed += self.lane(name).trim(vector[name])
@@ -304,10 +293,7 @@ class RegionalStream(Lanes, Replicated):
         return removed
 
     def cover(self, vector: LaneVector) -> list[Freeable]:
-        """As ``trim_to``, because the key was deleted, or has expired; see ``add_removal``.
-
-        Returns: what is to be freed.
-        """
+        """As ``trim_to``, of a deleted or expired key; see ``add_removal``. Return what to free."""
         freed: list[Freeable] = []
         for name in vector:
             old = self.lane(name).cover(vector[name])
@@ -327,10 +313,10 @@ class RegionalStream(Lanes, Replicated):
         return freed
 
     def outlived(self) -> list[Lane]:
-        """Lanes of which nothing is left, and whose region has written later ones above them.
+        """Return the lanes that are empty, and whose region has written later ones above them.
 
-        What such a lane says, the later one says as well: that the stream is there, from where on
-        its IDs go on, and which of them its region has used.
+        A later lane says all that such a lane says: that the stream is there, from where on its IDs
+        go on, and which of them its region has used.
         """
         found: list[Lane] = []
         if len(self.lanes) < 2:
@@ -348,7 +334,7 @@ class RegionalStream(Lanes, Replicated):
     def end_lanes(self, vector: LaneVector) -> list[Freeable]:
         """As ``cover``, of lanes that were ``outlived`` where this was decided.
 
-        Nothing is deleted by that: messages stay known, and how many entries were added.
+        It deletes nothing: messages stay known, and so does the number of entries added.
         """
         freed: list[Freeable] = []
         for name in vector:
@@ -375,7 +361,7 @@ class RegionalStream(Lanes, Replicated):
         self.set_pairs(kept)
 
     def set_pairs(self, records: list[Record]) -> None:
-        """Know these messages of producers alone, oldest first."""
+        """Make these the only known messages of producers, oldest first."""
         self.idmp = None
         for pid, iid, ms, seq, added_ms in records:
             self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
@@ -394,17 +380,17 @@ class RegionalStream(Lanes, Replicated):
     # Where new IDs begin
 
     def top(self) -> ID:
-        """The ID that new ones have to be above."""
+        """Return the ID that new ones have to be above."""
         return self.last_ms, self.last_seq
 
     def add_top(self, top: Top) -> None:
-        """New IDs are to be above that of ``top``, unless the key was deleted since."""
+        """Put new IDs above that of ``top``, unless the key was deleted since."""
         if not any(removal.has_seen(top.dot) for removal in self.removals):
             self.know_top(top)
             self._find_top()
 
     def know_top(self, top: Top) -> None:
-        """Remember what XSETID has set."""
+        """Remember an ID set with XSETID."""
         if self.tops:
             self.tops.append(top)
         else:
@@ -420,9 +406,9 @@ class RegionalStream(Lanes, Replicated):
     # Deleting the key
 
     def add_removal(self, removal: Removal) -> list[Freeable]:
-        """The key was deleted, or has expired: groups and settings go. ``cover`` says what else.
+        """Remove groups and settings, because the key was deleted or has expired; see ``cover``.
 
-        Returns: what is to be freed: groups that are gone.
+        Returns: the removed groups and the IDMP map, to be freed.
         """
         self.know_removal(removal)
         self.tops = [top for top in self.tops if not removal.has_seen(top.dot)]
@@ -448,7 +434,7 @@ class RegionalStream(Lanes, Replicated):
     def exists(self) -> bool:
         """Return whether there is a stream: no deletion covers an entry of it, or a group lives.
 
-        So one that was emptied exists, as in Redis, and one that has only groups goes with them.
+        So an emptied stream exists, as in Redis, and one that has only groups goes with them.
         """
         for lane in self.lanes:
             if not lane.is_covered():
@@ -456,7 +442,7 @@ class RegionalStream(Lanes, Replicated):
         return bool(self.groups)
 
     def is_idle(self) -> bool:
-        """Return whether it does not exist, and there is nothing to be remembered of it."""
+        """Return whether it does not exist, and nothing of it is to be remembered."""
         if self.removals or self.tops or self.awaited or self.groups:
             return False
         if self.ttl.settings or self.limits.settings:
@@ -474,7 +460,7 @@ class RegionalStream(Lanes, Replicated):
         return bool(self.outlived()) or bool(self.left_over())
 
     def left_over(self) -> list[Dot]:
-        """The records that set something of a stream that has gone, made without knowing that.
+        """Return the records that set something of a stream without knowing that it has gone.
 
         Empty where the stream exists, or where a removal is remembered that may matter to them.
         """
@@ -488,7 +474,7 @@ class RegionalStream(Lanes, Replicated):
     # Groups
 
     def group_state(self, name: bytes) -> GroupState:
-        """Return what is known of the creates of a group."""
+        """Return the record of the creates of a group."""
         state = self.group_states.get(name)
         if state is None:
             state = GroupState()
@@ -496,24 +482,18 @@ class RegionalStream(Lanes, Replicated):
         return state
 
     def add_create(self, name: bytes, create: Create) -> bool:
-        """A group was made; whether that create lives."""
+        """Note that a group was made. Return whether that create lives."""
         lives = self.group_state(name).add_create(create, self.removals)
         self.settle_group(name)
         return lives
 
     def add_tombstone(self, name: bytes, tombstone: Tombstone) -> list[Freeable]:
-        """A group was destroyed.
-
-        Returns: what is to be freed: the group.
-        """
+        """Note that a group was destroyed. Return what is to be freed: the group."""
         self.group_state(name).add_tombstone(tombstone)
         return self.settle_group(name)
 
     def settle_group(self, name: bytes) -> list[Freeable]:
-        """Make a group that lives, and take out one that does not.
-
-        Returns: the group that was taken out, to be freed.
-        """
+        """Make a group that lives, or remove one that does not. Return a removed one, to free."""
         state = self.group_state(name)
         freed: list[Freeable] = []
         group = self.groups.get(name)
@@ -532,10 +512,7 @@ class RegionalStream(Lanes, Replicated):
         return freed
 
     def acknowledge(self, name: bytes, dots: list[Dot], intervals: list[Interval]) -> int:
-        """Entries of a group are acknowledged elsewhere, for some of its creates.
-
-        Returns: how many are pending no more.
-        """
+        """Acknowledge entries for some creates of a group, as done elsewhere. Return how many."""
         state = self.group_state(name)
         news = False
         ranges: list[tuple[ID, ID]] = []
@@ -554,7 +531,7 @@ class RegionalStream(Lanes, Replicated):
     # Settings
 
     def add_ttl(self, setting: Setting) -> bool:
-        """The deadline of the key was set; whether that stands. See ``deadline_ms``."""
+        """Set the deadline of the key. Return whether that stands. See ``deadline_ms``."""
         return not self._is_removed(setting) and self.ttl.add(setting)
 
     def deadline_ms(self) -> int:
@@ -563,17 +540,17 @@ class RegionalStream(Lanes, Replicated):
         return NO_DEADLINE if setting is None else setting.first
 
     def removed_after_ms(self, deadline_ms: int) -> int:
-        """See ``Value``: whoever set a deadline may put it off, and others hear of it late."""
+        """Add ``PATIENCE_MS`` to another region's deadline; see ``Value``.
+
+        That region may put the deadline off, and others learn of it late.
+        """
         setting = self.ttl.winner()
         if setting is None or region_of(setting.dot[0]) == self.region.id:
             return deadline_ms
         return deadline_ms + PATIENCE_MS
 
     def add_limits(self, setting: Setting) -> list[Freeable]:
-        """The limits of the IDMP map were set.
-
-        Returns: what is to be freed: a map with other limits.
-        """
+        """Set the limits of the IDMP map. Return a map with other limits, to be freed."""
         if self._is_removed(setting):
             return []
         self.limits.add(setting)
@@ -581,12 +558,12 @@ class RegionalStream(Lanes, Replicated):
         return [] if old is None else [old]
 
     def add_mode(self, name: bytes, setting: Setting) -> None:
-        """The most pending entries of a group were set."""
+        """Set the most pending entries of a group."""
         self.group_state(name).add_mode(setting, self.removals)
         self.settle_group(name)
 
     def add_home(self, name: bytes, setting: Home) -> None:
-        """A group has moved to a region."""
+        """Note that a group has moved to a region."""
         self.group_state(name).add_home(setting, self.removals)
         self.settle_group(name)
 
@@ -594,10 +571,7 @@ class RegionalStream(Lanes, Replicated):
         return any(removal.has_seen(setting.dot) for removal in self.removals)
 
     def apply_limits(self) -> IdmpMap | None:
-        """Give the IDMP map the limits that stand.
-
-        Returns: a map with other limits, to be freed.
-        """
+        """Give the IDMP map the limits that stand. Return a map with other limits, to be freed."""
         setting = self.limits.winner()
         if setting is None:
             return self.limit_idmp(self._usual_duration_s, self._usual_maxsize)
@@ -613,7 +587,7 @@ class RegionalStream(Lanes, Replicated):
         return total + _SMALL_BYTES * (small + len(self.ttl.settings) + len(self.limits.settings))
 
     def plain(self) -> Stream:
-        """See ``Replicated``: the entries, each ID once, without groups and iids."""
+        """Return the entries, each ID once, without groups and iids; see ``Replicated``."""
         plain = Stream(self.idmp_duration_s, self.idmp_maxsize)
         while (plain.last_ms, plain.last_seq) < self.last_entry_id():
             start = following(plain.last_ms, plain.last_seq)
@@ -646,7 +620,7 @@ class RegionalStream(Lanes, Replicated):
         return FrozenRegionalStream(self)
 
     def restored(self) -> None:
-        """All that it consists of has been put in: make of it what follows."""
+        """Compute the derived state after all parts have been put in."""
         self.recount()
         self.find_own()
         self._find_top()

@@ -1,8 +1,8 @@
 """A stream that is gone, in few bytes, for as long as it has to be remembered, and its end.
 
 Where another region is away for long, every key that is deleted meanwhile is remembered. Nearly all
-that is left of such streams is alike: lanes without entries, and the removals that cover them. That
-is packed into one text of numbers, each in as many bytes as it needs, lower bits first:
+such streams have the same rest: lanes without entries, and the removals that cover them. That is
+packed into one text of numbers, each in as many bytes as it needs, lower bits first:
 
 - how many removals there are, and whether something can be forgotten;
 - the removals: their kind and origin, their number, and what their maker knew;
@@ -19,14 +19,14 @@ A removal is remembered because what it removes may still come, and because of w
 not seen. Once every region is known to have seen it, and all that was made before that is here,
 nothing of that kind can come any more: it is *stable*.
 
-Each epoch of a region writes lanes of its own. What is left of an earlier one when its entries have
-gone says nothing that a later one does not say. So it ends, which is an effect, and is forgotten
+Each epoch of a region writes lanes of its own. When the entries of an earlier one have gone, its
+rest says nothing that a later one does not say. So it ends, which is an effect, and is forgotten
 then, like what a deletion covers (``lanes_to_end``). But a lane of which more was removed than has
-come stays, even if nobody has the rest any more: an old copy of a folder may bring it.
+come stays, even if no region has the rest any more: an old copy of a folder may bring it.
 
-What somebody has set of a stream without knowing that it goes outlives the removal, and would hold
-for the stream that is made next. No region may drop that by itself, since the others would have it
-still. So it is removed in turn, by one of those who have set it (``sweeper``).
+A setting of a stream that was made without knowing that the stream goes outlives the removal, and
+would hold for the stream that is made next. No region may drop it by itself, since the others would
+have it still. So one of the regions that made such settings removes it in turn (``sweeper``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NO_REST: Final = (0, 0, IDMP_DURATION_S, IDMP_MAXSIZE, 0, 0)
 
 
 def unpack_tombstone(tombstone: bytes, region: Region) -> RegionalStream:
-    """An equal stream, as ``region`` has it."""
+    """Return an equal stream, as ``region`` has it."""
     packed = _Unpacker(tombstone)
     stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
     for _ in range(packed.next() >> 1):
@@ -98,7 +98,7 @@ def lasts(tombstone: bytes, stable: Numbers) -> bool:
 
 
 def pack_tombstone(stream: RegionalStream) -> bytes | None:
-    """Return what is left of a stream that does not exist; None where that is more than usual."""
+    """Return the rest of a stream that does not exist; None where that is more than usual."""
     if (
         stream.groups
         or stream.group_states
@@ -236,15 +236,10 @@ class _Unpacker:
 
 
 def collect(stream: RegionalStream, stable: Numbers) -> int:
-    """Forget what is stable, and lanes that are of no use then.
+    """Forget what is stable, and lanes that are of no use then. Return how many things.
 
-    Afterwards the stream may be idle (``RegionalStream.is_idle``).
-
-    Args:
-        stable: up to which record of each origin all regions are known to have seen all.
-
-    Returns:
-        How many things were forgotten.
+    Afterwards the stream may be idle (``RegionalStream.is_idle``). ``stable`` is up to which record
+    of each origin all regions are known to have seen all.
     """
     before = len(stream.removals)
     stream.removals = [each for each in stream.removals if not covers(stable, each.dot)]
@@ -265,11 +260,9 @@ def collect(stream: RegionalStream, stable: Numbers) -> int:
 
 
 def sweeper(stream: RegionalStream, stable: Numbers, members: list[int]) -> int:
-    """Which region is to remove what was set of a stream that has gone; 0 while none is.
+    """Return the region that is to remove the settings of a gone stream; 0 while none is.
 
-    Args:
-        stable: see ``collect``.
-        members: the regions that take part.
+    ``stable`` is as for ``collect``, ``members`` are the regions that take part.
     """
     dots = stream.left_over()
     if not dots or not all(covers(stable, dot) for dot in dots):
@@ -279,13 +272,11 @@ def sweeper(stream: RegionalStream, stable: Numbers, members: list[int]) -> int:
 
 
 def lanes_to_end(stream: RegionalStream, stable: Numbers, region: Region) -> LaneVector:
-    """The lanes that this region is to end, because they have outlived their epochs.
+    """Return the lanes that this region is to end, because they have outlived their epochs.
 
-    Whose lane it is ends it; of a region that takes part no more, the first of the others does.
-    All have to know all of it: then nobody speaks of it any more who does not know that it ended.
-
-    Args:
-        stable: see ``collect``.
+    A lane is ended by its own region, or, when that takes part no more, by the first of the others.
+    All regions have to know all of the lane: then none names it any more without knowing of its
+    end. ``stable`` is as for ``collect``.
     """
     found: LaneVector = {}
     members = region.members()

@@ -1,7 +1,7 @@
-"""How far a trim reaches in each lane, and which entries go where groups have a say.
+"""The reach of a trim in each lane, and the entries that go with regard to groups.
 
-What a trim removes is a prefix of each lane, and none of the newest entries that are to stay,
-whichever lanes they are in. With one lane that has entries, it is what Redis removes.
+A trim removes a prefix of each lane, and none of the newest entries that are to stay, whichever
+lanes they are in. With one lane that has entries, it removes the same as Redis.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ _LAST: Final[ID] = (ID_MAX, ID_MAX)
 class _Head:
     """The first node of a lane that the trim does not reach over.
 
-    Attributes:
-        passed: how many entries of the lane stand before it.
+    ``passed`` is how many entries of the lane stand before it.
     """
 
     def __init__(self, lane: Lane) -> None:
@@ -57,12 +56,7 @@ class _Head:
 
 
 class _Trimming:
-    """A trim at work.
-
-    Attributes:
-        reach: up to which ID it reaches in each lane.
-        removed: how many entries that removes.
-    """
+    """A trim at work, up to the ID ``reach`` in each lane, which removes ``removed`` entries."""
 
     def __init__(self, stream: Lanes, limit: int) -> None:
         self.reach: LaneVector = {}
@@ -72,7 +66,7 @@ class _Trimming:
         self._heads: Final = [_Head(lane) for lane in stream.filled_lanes()]
 
     def lowest(self) -> _Head | None:
-        """The node that ends with the lowest ID, if it is not beyond the limit."""
+        """Return the node that ends with the lowest ID, if it is not beyond the limit."""
         found: _Head | None = None
         for head in self._heads:
             if head.block is not None and (found is None or head.last() < found.last()):
@@ -87,14 +81,14 @@ class _Trimming:
         head.pass_over()
 
     def take_below(self, bound: ID) -> None:
-        """All entries whose ID is below ``bound`` go."""
+        """Remove all entries whose ID is below ``bound``."""
         for lane in self._stream.filled_lanes():
             last = lane.log.last_before(bound)
             if last > self.reach.get(lane.name, NO_ID):
                 self.reach[lane.name] = last
 
     def take_oldest(self, count: int) -> None:
-        """The oldest ``count`` entries go, of which there are as many and one more, or just those.
+        """Remove the oldest ``count`` entries, of which there are at least as many.
 
         Of entries with equal IDs, those of the lanes that stand first are the older ones.
         """
@@ -166,7 +160,7 @@ def lanes_below(
 
 
 def entries_to_trim(stream: Lanes, how: Trim, mode: int) -> list[LaneEntry]:
-    """The oldest entries that go in mode ``DELREF`` or ``ACKED``, in their lanes.
+    """Return the oldest entries that go in mode ``DELREF`` or ``ACKED``, in their lanes.
 
     See ``references.trim``. Complexity: O(entries looked at, times groups, times log n).
     """
@@ -199,7 +193,7 @@ def _is_done(how: Trim, length: int, entry_id: ID) -> bool:
 
 
 def _nodes(stream: Lanes) -> Iterator[list[LaneEntry]]:
-    """The live entries of one node after the other; with several lanes, of pages."""
+    """Yield the live entries of one node after the other; with several lanes, of pages."""
     filled = stream.filled_lanes()
     if len(filled) == 1:
         head = _Head(filled[0])

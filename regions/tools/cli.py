@@ -1,4 +1,4 @@
-"""``headrace regions``: what it takes."""
+"""The arguments of ``headrace regions``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_tool(tools: Tools) -> None:
-    """Let ``headrace regions`` be known."""
+    """Add ``headrace regions`` to the tools."""
     regions = tools.add_parser(
         "regions",
         help="show how regions are",
@@ -57,7 +57,7 @@ def _address(text: str) -> Address:
 
 
 def run_tool(arguments: argparse.Namespace) -> int:
-    """Run it; the exit code."""
+    """Run it. Return the exit code."""
     from headrace.regions.tools.overview import show_regions
 
     try:

@@ -1,7 +1,4 @@
-"""A tool as a client: one connection to a server, one request after another.
-
-Connections are encrypted by the options that redis-cli has for that.
-"""
+"""A tool as a client: one connection to a server, one request after another."""
 
 from __future__ import annotations
 
@@ -24,14 +21,9 @@ class ClientError(Exception):
 
 
 class Address:
-    """Where a server is, as a URL says it: ``redis://[[user]:password@]host[:port]``.
+    """The place of a server, by a URL: ``redis://[[user]:password@]host[:port]``, or ``rediss://``.
 
-    Attributes:
-        encrypted: it is ``rediss://``.
-        shown: without the password.
-
-    Raises:
-        ValueError: it is no such URL.
+    ``shown`` is without the password. Raises ValueError if it is no such URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -48,14 +40,7 @@ class Address:
 
 
 class Client:
-    """A connection to a server.
-
-    Args:
-        encryption: how it is encrypted; None where it is not.
-
-    Raises:
-        ClientError: there is none to be had.
-    """
+    """A connection to a server, encrypted or not. Raises ClientError if there is none to be had."""
 
     def __init__(self, address: Address, encryption: Encryption | None = None) -> None:
         self._reader: Final = Reader()
@@ -75,21 +60,16 @@ class Client:
             raise
 
     def ask(self, *words: str | bytes) -> object:
-        """The reply to a request.
-
-        Raises:
-            ClientError: there is none, or it is an error.
-        """
+        """Return the reply to a request. Raises ClientError if there is none, or it is an error."""
         [reply] = self.ask_all([list(words)])
         if isinstance(reply, ReplyError):
             raise ClientError(str(reply))
         return reply
 
     def ask_all(self, requests: list[list[str | bytes]]) -> list[object]:
-        """The replies to requests that are sent together; errors are among them.
+        """Return the replies, errors among them, to requests that are sent together.
 
-        Raises:
-            ClientError: there are none.
+        Raises ClientError if there are none.
         """
         wire = b"".join([request([_word(word) for word in words]) for words in requests])
         replies: list[object] = []
@@ -120,13 +100,10 @@ def _word(word: str | bytes) -> bytes:
 
 
 class Encryption:
-    """How connections are encrypted, by the options that redis-cli has for that.
+    """The encryption of connections, by the options that redis-cli has for that.
 
     As there, the certificate of a server has to be signed by an authority that is trusted, and need
-    not be for the host that was called.
-
-    Raises:
-        OSError: a file cannot be used.
+    not be for the host that was called. Raises OSError if a file cannot be used.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -146,9 +123,5 @@ class Encryption:
         self._name: Final[str] = options.sni
 
     def wrap(self, opened: socket.socket, host: str) -> socket.socket:
-        """The encrypted form of a connection to a host.
-
-        Raises:
-            OSError: there will be none.
-        """
+        """Return the encrypted form of a connection to a host. Raises OSError if it fails."""
         return self._context.wrap_socket(opened, server_hostname=self._name or host)

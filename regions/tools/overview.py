@@ -1,4 +1,4 @@
-"""``headrace regions``: how regions are, seen from those that can be asked, and what is wrong."""
+"""``headrace regions``: the state of regions as seen from those that can be asked, and problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def columns(head: list[str], rows: list[list[str]]) -> list[str]:
-    """Lines of a table. A column whose cells all begin with a digit stands to the right."""
+    """Return the lines of a table. A column whose cells all begin with a digit is right-aligned."""
     widths = [len(title) for title in head]
     numeric = [bool(rows)] * len(head)
     for row in rows:
@@ -42,7 +42,7 @@ def columns(head: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def bytes_text(size: int) -> str:
-    """A number of bytes, in three digits or so."""
+    """Return a number of bytes as text, in three digits or so."""
     value = float(size)
     for unit in _UNITS:
         if value < 1000 or unit == _UNITS[-1]:
@@ -52,7 +52,7 @@ def bytes_text(size: int) -> str:
 
 
 def time_text(ms: int) -> str:
-    """A time, in the unit that people would use."""
+    """Return a time as text, in the unit that people would use."""
     if ms < 1000:
         return f"{ms} ms"
     seconds = ms / 1000
@@ -63,11 +63,7 @@ def time_text(ms: int) -> str:
 
 
 class Link:
-    """What a region says of another one.
-
-    Attributes:
-        state: ``up``, or what else.
-    """
+    """The facts that a region reports of another one. ``state`` is ``up``, or what else."""
 
     def __init__(self, region: int, line: str) -> None:
         facts, _, self.state = line.partition(",state=")
@@ -84,11 +80,7 @@ class Link:
 
 
 class Facts:
-    """What a region has said.
-
-    Attributes:
-        address: where it is.
-    """
+    """The facts that a region, at ``address``, has reported."""
 
     def __init__(self, address: str, info: str, lag_max_ms: int) -> None:
         self.address: Final = address
@@ -112,7 +104,7 @@ class Facts:
         return int(self._found.get(name, "0"))
 
     def problems(self) -> list[str]:
-        """Return what needs a person."""
+        """Return the problems that an operator has to solve."""
         found: list[str] = []
         if not self._number("aa_writable"):
             found.append(f"it takes no writes: {self._found['aa_not_writable_because']}")
@@ -138,7 +130,7 @@ class Facts:
         return found + self._warnings
 
     def row(self) -> list[str]:
-        """Return what stands in the table of regions."""
+        """Return its row in the table of regions."""
         origin = f"{self.region}.{self._found['aa_epoch']}"
         numbers = self._found["aa_numbers"]
         records = sum([int(pair.partition("=")[2]) for pair in numbers.split(",") if "=" in pair])
@@ -155,9 +147,9 @@ class Facts:
         ]
 
     def link_rows(self) -> list[list[str]]:
-        """Return what stands in the table of links: this region pulls from each of the others.
+        """Return its rows in the table of links: this region pulls from each of the others.
 
-        Why one is refused is left to ``problems``.
+        The reason why one is refused is left to ``problems``.
         """
         rows: list[list[str]] = []
         for link in self.links:
@@ -178,10 +170,9 @@ class Facts:
 
 
 def facts_of(client: Client, address: str) -> Facts:
-    """Return what the server at an address says.
+    """Return the facts of the server at an address.
 
-    Raises:
-        ClientError: it does not answer, or is no region.
+    Raises ClientError if it does not answer, or is no region.
     """
     info = client.ask("INFO", "activeactive")
     text = info.decode("utf-8", "replace") if isinstance(info, bytes) else ""
@@ -198,12 +189,12 @@ def facts_of(client: Client, address: str) -> Facts:
 
 
 class Look:
-    """What all servers have said at about the same time.
+    """The facts of all servers at about the same time.
 
     Attributes:
         facts: of the servers that are regions.
-        problems: what needs a person, in sentences.
-        compared: what is to be said of the comparison of streams.
+        problems: what an operator has to solve, in sentences.
+        compared: the result of the comparison of streams.
     """
 
     def __init__(self) -> None:
@@ -215,7 +206,7 @@ class Look:
 def show_regions(
     urls: list[Address], encryption: Encryption | None, watch: bool, every_s: float
 ) -> int:
-    """Print how regions are, once or until it is interrupted; 1 where something is wrong."""
+    """Print the state of regions, once or until interrupted. Return 1 where something is wrong."""
     while True:
         look = look_at(urls, encryption)
         if watch and sys.stdout.isatty():
@@ -284,7 +275,7 @@ def _compare(look: Look, regions: list[tuple[Facts, Client]]) -> None:
 
 
 def _fingerprints(client: Client) -> tuple[bytes, dict[bytes, object]]:
-    """Return what a region knows, and fingerprints of streams; nothing if it changed meanwhile."""
+    """Return a region's numbers, and fingerprints of streams; nothing if it changed meanwhile."""
     reply = client.ask("SCAN", "0", "COUNT", str(10 * STREAMS_COMPARED), "TYPE", "stream")
     keys = reply[1] if isinstance(reply, list) else []
     chosen = sorted(keys)[:STREAMS_COMPARED]
@@ -321,7 +312,7 @@ def _judge(
 
 
 def lines_of(look: Look) -> list[str]:
-    """Return what is printed."""
+    """Return the lines to print."""
     lines: list[str] = []
     if look.facts:
         head = ["origin", "at", "writes", "records", "log (on disk)", "deleted"]

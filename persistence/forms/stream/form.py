@@ -1,12 +1,11 @@
-"""The form of streams: what their records, their RDB types and their commands are, and soundness.
+"""The form of streams: their records, RDB types and commands, and when they are sound.
 
 As commands a stream is what Redis's own rewrite makes, so that Redis can read them: XADD for each
 entry and XSETID for the counters; a stream without entries is made by adding one and trimming it at
-once. Its groups follow, each with its consumers, their pending entries, and those that were
-released in the order of their release. Then come the limits of its IDMP map, where they are not the
-default, and each of its iids as XIDMPRECORD. Redis refuses one for an entry that was deleted. An
-iid has a comment in front, with the time when it was added, where the ID of its entry does not say
-that time.
+once. Its groups follow, each with its consumers, their pending entries, and the released ones in
+the order of their release. Then come the limits of its IDMP map, where they are not the default,
+and each of its iids as XIDMPRECORD. Redis refuses one for an entry that was deleted. An iid has a
+comment in front, with the time when it was added, where the ID of its entry does not say that time.
 
 A stream that comes from outside is sound where each of its entries is one that we could have made.
 A checksum says that bytes are as they were written, and not who wrote them.
@@ -48,13 +47,13 @@ ID_END: Final = 2**64
 
 
 def check_stream(stream: Stream) -> None:
-    """Look at all of a stream that was decoded from records.
+    """Check all of a stream that was decoded from records.
 
     Its sealed blocks have to be packed as we pack them. msgpack has more than one way to spell the
     same, and the code that reads a few entries of a block knows only ours.
 
-    Raises:
-        Unsound: it is none that appending, deleting and reading could have made.
+    Raises Unsound if appending, deleting and reading could not have made it.
+
     Complexity: O(entries + pending entries).
     """
     check_entries(stream)
@@ -62,14 +61,14 @@ def check_stream(stream: Stream) -> None:
 
 
 def check_beside_entries(stream: Stream) -> None:
-    """Look at the groups and the idempotent ids of a stream; see ``check_stream``."""
+    """Check the groups and the idempotent ids of a stream; see ``check_stream``."""
     for group in stream.groups.values():
         _check_group(group)
     _check_idmp(stream)
 
 
 def check_entries(stream: Stream) -> None:
-    """Look at the entries of a stream, or of one of its lanes; see ``check_stream``."""
+    """Check the entries of a stream, or of one of its lanes; see ``check_stream``."""
     last = (0, 0)
     checked = list(stream.index.blocks)
     if stream.tail is not None:
@@ -96,7 +95,7 @@ def check_entries(stream: Stream) -> None:
 
 
 def check_id(ms: int, seq: int) -> None:
-    """Look at an ID; see ``check_stream``."""
+    """Check an ID; see ``check_stream``."""
     if not (0 <= ms < ID_END and 0 <= seq < ID_END):
         raise Unsound("an ID out of range")
 
@@ -319,7 +318,7 @@ class StreamRewrite(Walk):
         )
 
     def _add_released(self, group: FrozenGroup, pending: Pending, number: int) -> None:
-        """Released entries with the same count go into one command."""
+        """Collect released entries with the same count for one command."""
         count = pending.counts[number]
         if count != self._released_count or len(self._released) == RELEASED_PAGE:
             self._release(group)
@@ -349,7 +348,7 @@ class StreamRewrite(Walk):
 
 
 def limits_command(key: bytes, duration_s: int, maxsize: int) -> list[bytes]:
-    """The command that gives a stream these limits of its IDMP map."""
+    """Return the command that gives a stream these limits of its IDMP map."""
     return [
         *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % duration_s),
         *(b"IDMP-MAXSIZE", b"%d" % maxsize),

@@ -1,25 +1,20 @@
 """Streams in RDB files, from Redis 5 to 8.10: types 15, 19, 21, 26 and 27.
 
-What a stream has that RDB has no place for, as notes behind it, which other servers pass over.
+A stream is its nodes, each a listpack under the ID of its first entry; counters; groups with their
+pending entries and consumers. Type 19 (Redis 7.0) added how many entries were ever added and
+deleted and how many groups have read, type 21 (7.2) when consumers were last active, type 26 (8.6)
+the IDMP map behind the groups, type 27 (8.8) which entries of a group were released, first released
+first.
 
+A node becomes a block with the same entries, deleted ones included, and a block becomes a node with
+the same live entries, so that approximate trimming goes on cutting where it would have cut.
+
+A stream is written in the type of Redis 7.0, 7.2, 8.6 or 8.8, by the version of the file. A type
+that has no released entries, no IDMP map, or no moment when a consumer was active, loses those.
+Data that no type has a place for go into notes behind the stream, which other servers pass over.
 ``headrace-max-pending`` holds groups: the name of each, and its limit. ``headrace-iid-times`` holds
 iids that were added at another time than the ID of their entry says: the name of a producer, then
 its iids from the first of that kind on, oldest first, each with the ID of its entry and the time.
-
-A stream is its nodes, each a listpack under the ID of its first entry; counters; groups with their
-pending entries and consumers. Type 19 (Redis 7.0) added what was ever added and deleted and what
-groups have read, type 21 (7.2) when consumers were last active, type 26 (8.6) the IDMP map behind
-the groups, type 27 (8.8) which entries of a group were released, first released first.
-
-A node becomes a block with the same entries, deleted ones included, so that approximate trimming
-goes on cutting where it would have cut.
-
-Writes streams into RDB: in the type of Redis 7.0, 7.2, 8.6 or 8.8, by the version of the file.
-
-``rdb`` says what they consist of. Entries that were deleted are left out. A block becomes a node
-with the same entries, so that approximate trimming cuts there where it would cut here. A type that
-has no released entries, no IDMP map, or no moment when a consumer was active, loses those.
-What no type has goes into notes (``rdb_notes``).
 """
 
 from __future__ import annotations
@@ -78,7 +73,7 @@ def note_times(output: RdbOutput, producer: Producer) -> None:
 
 
 def take_max_pending(stream: Stream, source: RdbSource) -> None:
-    """Learn the limits of groups. Raises: CorruptRDB; they are none of this stream."""
+    """Read the limits of groups. Raises CorruptRDB if they are none of this stream."""
     while source.left:
         group = stream.groups.get(source.string())
         limit = source.length()
@@ -88,7 +83,7 @@ def take_max_pending(stream: Stream, source: RdbSource) -> None:
 
 
 def take_iid_times(stream: Stream, source: RdbSource) -> None:
-    """Learn when iids were added. Raises: CorruptRDB; they are none of this stream."""
+    """Read when iids were added. Raises CorruptRDB if they are none of this stream."""
     idmp = stream.idmp
     pid = source.string()
     while source.left:
@@ -125,11 +120,8 @@ def read_stream(
 ) -> Iterator[object]:
     """Read the stream of this type that comes next; see ``RdbValues.read_rdb``.
 
-    Args:
-        idmp_duration_s, idmp_maxsize: the limits of its IDMP map, where its type has none.
-
-    Raises:
-        CorruptRDB: there is none.
+    The limits of its IDMP map are given where its type has none. Raises CorruptRDB if there is no
+    stream.
     """
     stream = Stream(idmp_duration_s, idmp_maxsize)
     yield from _read_nodes(source, stream)
@@ -194,10 +186,9 @@ def _seal(stream: Stream, block: Block) -> None:
 
 
 def read_node(packed: bytes, ms: int, seq: int) -> Block:
-    """A node as an open block.
+    """Return a node as an open block.
 
-    Raises:
-        Broken, IndexError, TypeError, ValueError: it is none.
+    Raises Broken, IndexError, TypeError or ValueError if it is none.
     """
     node = elements(packed)
     count = _number(node[0]) + _number(node[1])
@@ -242,7 +233,7 @@ def read_node(packed: bytes, ms: int, seq: int) -> Block:
 
 
 def _number(element: bytes | int) -> int:
-    """An element that has to be a number."""
+    """Return an element that has to be a number."""
     if isinstance(element, int):
         return element
     raise Broken
@@ -308,7 +299,7 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Iterator[None]:
 
 
 def _delivery_ms(pending: Pending) -> int:
-    """Those delivered at one time are claimed in the order of the file, as in Redis."""
+    """Return the sort key of delivery: those of one time are claimed in file order, as in Redis."""
     return pending[0]
 
 
@@ -318,7 +309,7 @@ def _read_released(
     pending: dict[tuple[int, int], Pending],
     owners: dict[tuple[int, int], Consumer],
 ) -> None:
-    """Put the entries that nobody holds into the zone, where they come before all others."""
+    """Put the entries without a consumer into the zone, where they come before all others."""
     for _ in range(source.length()):
         place = _read_id(source)
         if place not in pending or place in owners:
@@ -328,7 +319,7 @@ def _read_released(
 
 
 def _moment(source: RdbSource, moment_ms: int) -> int:
-    """A moment that has come."""
+    """Return a moment that is not in the future."""
     return max(0, min(moment_ms, source.now_ms))
 
 
@@ -341,7 +332,7 @@ def _read_id(source: RdbSource) -> tuple[int, int]:
 
 
 def _read_idmp(source: RdbSource, stream: Stream) -> Iterator[None]:
-    """Its limits, each producer with its iids, oldest first, and counters.
+    """Read its limits, each producer with its iids, oldest first, and counters.
 
     An iid has no time of its own: it was added when the ID of its entry says.
     """
@@ -379,7 +370,7 @@ _Pending = tuple[int, int, int, int, int]  # ID, owner, time and number of deliv
 
 
 def stream_type(version: int) -> int:
-    """In which type a file of this version holds streams."""
+    """Return the type in which a file of this version holds streams."""
     if kinds.is_valkey_version(version):
         return kinds.STREAM_7_2
     if version >= VERSION_8_8:
@@ -490,7 +481,7 @@ class _GroupRdb:
         self._unread = True
         self._next = 0
         pending = group.pending
-        if kind < kinds.STREAM_8_8:  # those that nobody holds are left out
+        if kind < kinds.STREAM_8_8:  # those without a consumer are left out
             pending = sum([consumer.pending for consumer in group.consumers])
         note_group(output, group)
         output.string(group.name)
@@ -500,7 +491,7 @@ class _GroupRdb:
         output.length(pending)
 
     def step(self) -> bool:
-        """Write some of it; False at the end."""
+        """Write some of it. Return False at the end."""
         output = self._output
         consumers = self._group.consumers
         if self._unread:
@@ -566,7 +557,7 @@ class _GroupRdb:
 
 
 def node(run: Run, dead: bytearray | None) -> tuple[int, int, bytes]:
-    """The entries that live, at least one, as a node of Redis: its ID and its listpack.
+    """Return the live entries, at least one, as a node of Redis: its ID and its listpack.
 
     The listpack begins with how many entries live and are deleted, and the field names of the first
     one. Each entry has a flag that says whether it has those names, the difference of its ID to the
@@ -601,7 +592,7 @@ def node(run: Run, dead: bytearray | None) -> tuple[int, int, bytes]:
 
 
 def _wrapped(difference: int) -> int:
-    """A difference modulo 2^64, as a signed integer."""
+    """Return a difference modulo 2^64, as a signed integer."""
     if -(2**63) <= difference < 2**63:
         return difference
     return difference - 2**64 if difference > 0 else difference + 2**64

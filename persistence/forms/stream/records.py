@@ -1,4 +1,4 @@
-"""A frozen stream as records, without copying what it holds, and records as a stream again.
+"""A frozen stream as records, without copying its parts, and records as a stream again.
 
 The records are described in ``docs/snapshot-format.md``. A ``STREAM`` is followed by its blocks,
 its groups, each with its consumers and its pending entries, and its producers. A long list goes on
@@ -60,8 +60,10 @@ CONSUMERS_AT_ONCE: Final = 500
 
 
 class StreamRecords:
-    """Makes the records of streams: ``stream`` and then, in this order, its blocks, its open block,
-    each group with its consumers and pending entries, and its producers.
+    """Makes the records of streams.
+
+    The calls are ``stream`` and then, in this order, its blocks, its open block, each group with
+    its consumers and pending entries, and its producers.
     """
 
     def __init__(self, records: Records) -> None:
@@ -75,7 +77,7 @@ class StreamRecords:
         self._nack_delivery_ms = 0
 
     def stream(self, key: bytes, expire_ms: int, stream: FrozenStream) -> None:
-        """A key that holds a stream; what it consists of follows."""
+        """Add a key that holds a stream; its parts follow."""
         self._records.keys += 1
         self._records.entries += stream.length
         record = Record(STREAM)
@@ -102,7 +104,7 @@ class StreamRecords:
         self._records.put(record)
 
     def blocks(self, blocks: list[Block]) -> None:
-        """Some of the stream's sealed blocks."""
+        """Add some of the stream's sealed blocks."""
         record = self._blocks
         for block in blocks:
             self._add_block(record, block, block.payload, block.ids_bytes)
@@ -110,7 +112,7 @@ class StreamRecords:
                 self.blocks_done()
 
     def entries(self, log: FrozenStream) -> bool:
-        """Encode the next part of what a stream, or a lane, holds; False at its end."""
+        """Encode the next part of a stream, or of a lane. Return False at its end."""
         blocks = log.next_blocks(BLOCKS_AT_ONCE)
         if blocks:
             self.blocks(blocks)
@@ -121,12 +123,12 @@ class StreamRecords:
         return False
 
     def blocks_done(self) -> None:
-        """The sealed blocks of the stream have all been given."""
+        """End the sealed blocks of the stream."""
         self._records.put(self._blocks)
         self._last_block_ms = 0
 
     def open_block(self, block: Block) -> None:
-        """The stream's open block."""
+        """Add the stream's open block."""
         record = Record(OPEN_BLOCK)
         payload, ids_bytes = block.packed()
         self._last_block_ms = 0
@@ -162,7 +164,7 @@ class StreamRecords:
     # Groups
 
     def group(self, group: FrozenGroup) -> None:
-        """A group of the stream; its consumers and pending entries follow."""
+        """Add a group of the stream; its consumers and pending entries follow."""
         name = group.name
         record = Record(GROUP)
         record.table = [
@@ -179,12 +181,12 @@ class StreamRecords:
         self._records.put(record)
 
     def consumers(self, consumers: list[FrozenConsumer]) -> None:
-        """Some of the group's consumers, in the order of the numbers that entries refer to."""
+        """Add some of the group's consumers, in the order of the numbers that entries refer to."""
         for consumer in consumers:
             self._add_consumer(consumer)
 
     def consumers_done(self) -> None:
-        """The consumers of the group have all been given."""
+        """End the consumers of the group."""
         self._records.put(self._consumers)
 
     def _add_consumer(self, consumer: FrozenConsumer) -> None:
@@ -198,7 +200,7 @@ class StreamRecords:
             self._records.put(record)
 
     def pending(self, some: Pending) -> None:
-        """Some of the group's pending entries, in the order of claiming."""
+        """Add some of the group's pending entries, in the order of claiming."""
         for number in range(len(some.ms)):
             self._add_pending(
                 some.ms[number],
@@ -238,13 +240,13 @@ class StreamRecords:
         self._nack_delivery_ms = delivery_ms
 
     def pending_done(self) -> None:
-        """The pending entries of the group have all been given."""
+        """End the pending entries of the group."""
         self._records.put(self._pending)
 
     # Producers
 
     def producer(self, producer: Producer) -> None:
-        """A producer of the stream's IDMP map."""
+        """Add a producer of the stream's IDMP map."""
         record = Record(PRODUCER)
         table = record.table
         data = record.data
@@ -267,7 +269,7 @@ class StreamRecords:
 
 
 def dead_bits(dead: bytearray) -> bytes:
-    """One bit for each entry, the lowest of a byte first: 1 is deleted."""
+    """Return one bit for each entry, the lowest of a byte first: 1 is deleted."""
     bits = bytearray((len(dead) + 7) >> 3)
     number = dead.find(1)
     while number >= 0:
@@ -277,7 +279,7 @@ def dead_bits(dead: bytearray) -> bytes:
 
 
 class StreamWalk(Walk):
-    """Encodes what one frozen stream consists of, part by part."""
+    """Encodes the parts of one frozen stream."""
 
     def __init__(self, records: StreamRecords, stream: FrozenStream) -> None:
         self._records: Final = records
@@ -288,7 +290,7 @@ class StreamWalk(Walk):
         self._next_consumer = 0
 
     def step(self) -> bool:
-        """Encode the next part, about a hundred microseconds' work; False at the end."""
+        """Encode the next part, about a hundred microseconds' work. Return False at the end."""
         records = self._records
         stream = self._stream
         if self._blocks_left:
@@ -317,7 +319,7 @@ class StreamWalk(Walk):
         self._records.group(group)
 
     def _go_on_with(self, group: FrozenGroup) -> bool:
-        """Encode the next part of a group; False at its end."""
+        """Encode the next part of a group. Return False at its end."""
         records = self._records
         start = self._next_consumer
         if start < len(group.consumers):
@@ -334,11 +336,7 @@ class StreamWalk(Walk):
 
 
 class StreamWriter(Writer):
-    """Writes streams; each is a walk.
-
-    Attributes:
-        parts: makes their records.
-    """
+    """Writes streams, each as a walk. ``parts`` makes their records."""
 
     def __init__(self, records: Records) -> None:
         super().__init__(records)
@@ -358,9 +356,9 @@ class StreamReader(Reader):
 
     def __init__(self, intake: Intake) -> None:
         super().__init__(intake)
-        # The current stream, and what of it is still to come.
+        # The current stream, and its parts that are still to come.
         self._stream: Stream | None = None
-        self._log: Stream | None = None  # what its entries go to: itself, or one of its lanes
+        self._log: Stream | None = None  # the target of its entries: itself, or one of its lanes
         self._key = b""
         self._expire_ms = NO_DEADLINE
         self._entries = 0  # of logs that are complete
@@ -415,7 +413,6 @@ class StreamReader(Reader):
         self._begin_log(stream, table[12], table[13])
 
     def _begin(self, stream: Stream, groups: int, producers: int) -> None:
-        """The parts of a stream come next."""
         self._stream = stream
         self._entries = 0
         self._groups_left = groups
@@ -437,13 +434,12 @@ class StreamReader(Reader):
         intake.place(self._key, stream, self._expire_ms)
 
     def _begin_log(self, log: Stream, blocks: int, open_blocks: int) -> None:
-        """The entries of a stream, or of one of its lanes, come next."""
         self._log = log
         self._blocks_left = blocks
         self._open_left = open_blocks
 
     def _finish_log(self) -> None:
-        """No more entries of a stream, or of one of its lanes, follow."""
+        """End the entries of a stream, or of one of its lanes."""
         intake = self.intake
         log = self._log
         if log is None:
@@ -459,14 +455,14 @@ class StreamReader(Reader):
         self._entries += live
 
     def _owner(self) -> Stream:
-        """The stream that the current record is a part of."""
+        """Return the stream that the current record is a part of."""
         intake = self.intake
         if self._stream is None:
             raise intake.malformed("a stream before its parts")
         return self._stream
 
     def _log_at_hand(self) -> Stream:
-        """Return what the entries of the current record go to."""
+        """Return the log that the entries of the current record go to."""
         intake = self.intake
         if self._log is None:
             raise intake.malformed("a stream before its parts")
@@ -522,7 +518,7 @@ class StreamReader(Reader):
         return block
 
     def _dead(self, stored: int, count: int) -> bytearray:
-        """The marks of ``stored`` entries of which ``count`` are deleted."""
+        """Return the marks of ``stored`` entries of which ``count`` are deleted."""
         intake = self.intake
         bits = intake.cut((stored + 7) >> 3)
         dead = bytearray(stored)
