@@ -429,8 +429,8 @@ NO_MASTER_LINK: Final = b"NOMASTERLINK Can't SYNC while not connected with my ma
 FORCED_UNBLOCK: Final = (
     b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
-REGION_FOLLOWS_NOBODY: Final = (
-    b"ERR A region follows nobody: it shares its database with other regions, see aa-peers"
+REGION_FOLLOWS_NONE: Final = (
+    b"ERR A region follows no master: it shares its database with other regions, see aa-peers"
 )
 WAIT_AT_REPLICA: Final = (
     b"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a "
@@ -611,7 +611,7 @@ AA_PLAIN: Final = b"AATLS that region does not encrypt what it exchanges (aa-tls
 AA_ENCRYPTS: Final = b"AATLS that region encrypts what it exchanges (aa-tls)"
 AA_OWN_ADDRESS: Final = b"AASELF that is the address of the region that calls (aa-peers)"
 AASTART: Final = (
-    b"AASTART the files of this region may be older than what it has told the others: it takes no "
+    b"AASTART the files of this region may be older than what others know of it: it takes no "
     b"writes until it knows all that they do"
 )
 AASYNCING: Final = (

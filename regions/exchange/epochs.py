@@ -307,7 +307,7 @@ class Probe(PeerClient):
         """Do nothing: the introduction was all."""
 
     def answered(self, reply: object) -> None:
-        self.damaged("a reply came that nobody asked for")
+        self.damaged("a reply came that was not asked for")
 
 
 class Survey:

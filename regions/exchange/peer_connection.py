@@ -153,7 +153,7 @@ class PeerClient(Provider):
         elif self.state == MET:
             self.answered(reply)
         else:
-            self.fail("a reply came that nobody asked for")
+            self.fail("a reply came that was not asked for")
 
     def fail(self, reason: str) -> None:
         """Give the connection up."""

@@ -362,7 +362,7 @@ class Puller(PeerClient):
 
     def answered(self, reply: object) -> None:
         if not self._asked_bytes:
-            self.fail("a reply came that nobody asked for")
+            self.fail("a reply came that was not asked for")
             return
         self._asked_bytes.popleft()
         self._take(reply, self._asked_also.popleft())
@@ -518,7 +518,7 @@ class Puller(PeerClient):
         statistics.received_bytes += len(piece.payload)
         region = region_of(piece.origin)
         if region != self.peer_region and piece.origin not in self._relayed_origins:
-            self.damaged(f"a piece of {piece.origin.decode()} came, which nobody asked for")
+            self.damaged(f"a piece of {piece.origin.decode()} came, which was not asked for")
             return False
         place = self._inlet.place(piece.origin)
         if piece.first > place + 1:

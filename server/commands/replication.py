@@ -219,7 +219,7 @@ def replicaof(call: Call) -> object:
     if number is None or not 0 <= number <= 65535:
         raise CommandError(errors.BAD_MASTER_PORT)
     if server.data.region is not None:
-        raise CommandError(errors.REGION_FOLLOWS_NOBODY)
+        raise CommandError(errors.REGION_FOLLOWS_NONE)
     if following is not None and following.is_at(host, number):
         return Status(b"OK Already connected to specified master")
     server.config.replicaof = b"%b %d" % (host, number)

@@ -38,7 +38,7 @@ time by CONFIG SET.
 - Lines in the environment variable `HEADRACE_DEFAULTS` are read before all others. An image gives
   its own defaults by it.
 - A password on the command line is shown as `*` in the list of processes once the server has begun.
-  It is safer in a file that nobody else may read, or on standard input.
+  It is safer in a file that no other user may read, or on standard input.
 - A memory size is a number of bytes, or one with a unit: `k`, `m`, `g` count in thousands, `kb`,
   `mb`, `gb` in 1024s.
 - CONFIG GET takes glob patterns, CONFIG SET several parameters, of which it changes all or none.

@@ -66,7 +66,7 @@ class Recovery:
         if not missing:
             return False
         log.warning(
-            "%s was removed, replaced or changed by somebody else while the server runs. "
+            "%s was removed, replaced or changed from outside while the server runs. "
             "Everything is written anew from memory; writes are refused until that is done",
             os.fsdecode(missing),
         )

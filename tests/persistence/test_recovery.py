@@ -118,7 +118,7 @@ def test_what_vanishes_is_written_anew(fresh_server: Factory, way: Callable[[Pat
     server = filled(fresh_server, "--appendfsync", "always")
     folder = server.directory / FOLDER
     way(folder)
-    server.wait_for_log("was removed, replaced or changed by somebody else")
+    server.wait_for_log("was removed, replaced or changed from outside")
     wait_until(lambda: server.info("persistence")["aof_last_write_status"] == "ok")
     info = server.info("persistence")
     assert info["aof_enabled"] == "1"
@@ -180,7 +180,7 @@ def test_a_folder_that_vanishes_while_it_is_written_anew(fresh_server: Factory) 
     server.call("BGREWRITEAOF")
     server.wait_for_log("Background append only file rewriting started")
     delete_folder(server.directory / FOLDER)
-    server.wait_for_log("was removed, replaced or changed by somebody else")
+    server.wait_for_log("was removed, replaced or changed from outside")
     server.call("CONFIG", "SET", "rdb-key-save-delay", 0)
     wait_until(lambda: server.info("persistence")["aof_last_write_status"] == "ok")
     server.call("SET", "after", "1")
@@ -213,7 +213,7 @@ def test_it_is_noticed_before_the_server_ends(
     way(server.directory / FOLDER)
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert "was removed, replaced or changed by somebody else" in server.log()
+    assert "was removed, replaced or changed from outside" in server.log()
     assert server.start().call("MGET", "k", "after") == [b"before", b"1"]
     assert server.call("XLEN", "s") == 100
 

@@ -246,7 +246,7 @@ def test_a_replica_of_a_replica(
 @pytest.mark.once
 def test_a_region_follows_nobody(fresh_server: Factory) -> None:
     region = fresh_server("--appendonly", "yes", "--aa-region-id", "1")
-    with pytest.raises(WireError, match="A region follows nobody"):
+    with pytest.raises(WireError, match="A region follows no master"):
         region.call("REPLICAOF", "127.0.0.1", 1)
 
 

@@ -313,7 +313,7 @@ def _read_released(
     for _ in range(source.length()):
         place = _read_id(source)
         if place not in pending or place in owners:
-            raise source.damage("released entries that nobody holds, each once")
+            raise source.damage("released entries that no consumer holds, each once")
         count = pending.pop(place)[3]
         group.restore_pending(place[0], place[1], None, 0, count)
 
