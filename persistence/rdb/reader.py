@@ -337,8 +337,8 @@ class RdbReader:
             if not name:
                 raise PersistenceError(
                     f"{os.fsdecode(source.name)}, written by {self.writer}, holds the key "
-                    f"{shown(key)} of type {kind}, which is not known here, and so nobody can "
-                    f"tell where it ends. {_BY_COMMANDS}"
+                    f"{shown(key)} of type {kind}, which is not known here, and so its end "
+                    f"cannot be found. {_BY_COMMANDS}"
                 )
             self._expire_ms = NO_EXPIRY
             self._leave(name, key)
