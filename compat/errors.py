@@ -493,6 +493,23 @@ DEBUG_NOT_ALLOWED: Final = (
     b"you can run it from a local connection, otherwise you need to set this option in the "
     b"configuration file, and then restart the server."
 )
+BAD_CLOCK: Final = b"ERR DEBUG CLOCK takes %b"
+BAD_FAULT: Final = b"ERR DEBUG FAULT takes %b"
+BAD_FAULT_PART: Final = b"ERR DEBUG FAULT: %b"
+USERS_NOT_READ: Final = b"ERR the users cannot be read again: %b"
+NO_SUCH_FAULT: Final = b"ERR there is no fault with this ID"
+NOT_CLEANED: Final = b"ERR a region, a replica, or a server that loads data cannot be cleaned"
+CLOCK_NOT_MOVABLE: Final = b"ERR this server lives by a clock that cannot be moved"
+CLOCK_NOT_BACK: Final = b"ERR the clock cannot go back: RESET returns to the system's time"
+CLOCK_TOO_FAR: Final = b"ERR the clock cannot go that far"
+CLOCK_MUST_WAIT: Final = b"ERR the clock cannot be changed in a transaction or while data is loaded"
+CLOCK_IS_SHARED: Final = (
+    b"ERR the clock of a region, a replica, or a server with replicas cannot be changed, because "
+    b"the others would live by another one"
+)
+CLOCK_WAS_MOVED: Final = (
+    b"ERR the clock of this server was moved (DEBUG CLOCK): no replica can live by it"
+)
 BAD_PACKED_THRESHOLD: Final = (
     b"ERR argument must be a memory value bigger than 1 and smaller than 4gb"
 )

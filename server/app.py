@@ -19,6 +19,7 @@ from headrace.server.acl.rules import UsersError
 from headrace.server.active_active import RegionAtWork
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.session import Session
+from headrace.server.clock import VirtualClock
 from headrace.server.config.config import Config
 from headrace.server.cron import Cron
 from headrace.server.dispatch.dispatcher import HELD_BY_END, Dispatcher, hold_writes, release_writes
@@ -30,6 +31,7 @@ from headrace.server.net.connection import Connection
 from headrace.server.net.encryption import Encryption
 from headrace.server.net.listeners import Listeners
 from headrace.server.net.past_loop import BusyPoll
+from headrace.server.process.lifeline import Lifeline
 from headrace.server.process.signals import Signals
 from headrace.server.process.system import SpareFiles, Supervision, remove_pid_file, write_pid_file
 from headrace.server.role import Failover, Following, Replicas
@@ -91,6 +93,7 @@ class App(Host):
         self._publishing = False
         self._busy_poll: Final = BusyPoll(config)
         self._spare_files: SpareFiles | None = None
+        self._lifeline: Final = Lifeline()
         self.succession: Final = Succession(self.server, self._listeners, place)
 
     def _make_scripting(self) -> Scripting:
@@ -153,6 +156,19 @@ class App(Host):
         delay_s = max(0, deadline_ms - self.server.clock.monotonic_ms()) / 1000
         self._timer_ms = deadline_ms
         self._timer = loop.call_later(delay_s, self._time_out_waiters)
+
+    def move_clock(self, to_ns: int) -> None:
+        from headrace.server.virtual_time import move  # here, because few servers are tested with
+
+        clock = self.server.clock
+        assert isinstance(clock, VirtualClock)
+        move(self.dispatcher, self._cron, clock, to_ns)
+
+    def clock_changed(self) -> None:
+        self._cron.tick()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._time_out_waiters()
 
     def flush_soon(self) -> None:
         """Flush once all that this turn of the loop reads has been run."""
@@ -234,6 +250,7 @@ class App(Host):
         loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         self._signals.install(loop)
+        self._lifeline.begin(loop)
         self.server.gate.set(LOADING_DATA, True)
         self._supervision.announce()
         self.notify_supervisor("Loading...")

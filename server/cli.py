@@ -22,7 +22,8 @@ Usage: headrace [file | -] [--option value ...]
 {tools}
 Starts the server with the configuration of a file (with -: of standard input) and of the options,
 which have the last word. Any parameter of the file can be an option. Memory sizes take units:
-4kb is 4096 bytes, 4k is 4000.
+4kb is 4096 bytes, 4k is 4000. --dev is for tests: nothing is saved, and clients of this machine
+may use DEBUG, which moves the clock and makes faults.
 
 Examples:
   headrace                                    on port 6379 of this machine, in memory

@@ -261,6 +261,18 @@ class Cron:
         if files.job is None and not held_back and not server.stopping:
             begin_job(self._durability, now_ms // 1000)
 
+    def catch_up(self) -> None:
+        """Do at once what ticks do bit by bit: after the clock has been moved, all of it is due."""
+        server = self._server
+        day_ms = server.clock.refresh()
+        while not forget_iids(server):
+            pass
+        if not server.gate.reasons & gate.FOLLOWS:
+            self._idle_consumers.run_all()
+            finish_own(server)
+        for session in list(server.clients.sessions.values()):
+            look_at_client(server, session, day_ms)
+
     def _has_to_evict(self) -> bool:
         evicting = self._server.evicting
         return evicting is not None and evicting.has_more

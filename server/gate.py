@@ -24,6 +24,7 @@ FOLLOWS: Final = 1 << 14  # a replica, which clients may not write to: READONLY
 LINK_DOWN: Final = 1 << 15  # a replica without a link to its master: MASTERDOWN, maybe
 KEYS_MEASURED: Final = 1 << 16  # HOTKEYS looks for keys that cost much
 NEWCOMERS: Final = 1 << 17  # connections were accepted that have no session yet
+FAULTY: Final = 1 << 18  # DEBUG FAULT has added some
 
 
 class Work:

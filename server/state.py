@@ -10,17 +10,18 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.protocol.replies import ErrorReply
+from headrace.protocol.replies import NO_REPLY, ErrorReply
 from headrace.server.acl.log import DenialLog
 from headrace.server.acl.users import Users
 from headrace.server.changes.changes import Changes, Turn
 from headrace.server.changes.watching import KeyEvents, Watches
 from headrace.server.clients.clients import Clients
 from headrace.server.clients.session import CLOSING, Session
-from headrace.server.clock import Clock
+from headrace.server.clock import Clock, VirtualClock
 from headrace.server.cluster import ClusterNode
 from headrace.server.config.config import Config
 from headrace.server.data import Account, Data
+from headrace.server.faults import Faults
 from headrace.server.gate import MONITORED, NO_REPLICAS, Gate
 from headrace.server.role import Role
 from headrace.server.statistics.statistics import Statistics
@@ -47,6 +48,12 @@ class Host(Turn):
 
     def answered(self) -> None:
         """Note that a lone client has its answer; it waits for each before it asks again."""
+
+    def move_clock(self, to_ns: int) -> None:
+        """Move a ``VirtualClock`` on to a time of day, and do all that becomes due until then."""
+
+    def clock_changed(self) -> None:
+        """Look at waits anew, because time runs on from another moment."""
 
     def lend_files(self) -> None:
         """Free descriptors that are kept for files which are about to be opened."""
@@ -217,7 +224,7 @@ class Server:
     One thread touches it, the event loop's; a command runs from start to end without giving way.
 
     Attributes:
-        clock: the source of the time; None is the system.
+        clock: the source of the time; None is the system, which tests may move.
         gate: the reasons to look at requests before they run; blocking: clients that wait for keys.
         users: who clients may be; denials: what they were refused.
         changes: where changes become known; watches, tracking and key_events listen there.
@@ -233,7 +240,9 @@ class Server:
 
     def __init__(self, config: Config, clock: Clock | None = None) -> None:
         self.config: Final = config
-        self.clock: Final = Clock() if clock is None else clock
+        if clock is None:
+            clock = Clock() if config.enable_debug_command == b"no" else VirtualClock()
+        self.clock: Final = clock
         self.gate: Final = Gate()
         limits = NodeLimits(config.stream_node_max_bytes, config.stream_node_max_entries)
         databases = 1 if config.aa_region_id or config.cluster_enabled else config.databases
@@ -258,6 +267,7 @@ class Server:
         self.make_scripting: Callable[[], Scripting] | None = None
         self.evicting: Evicting | None = None
         self.make_evicting: Callable[[], Evicting] | None = None
+        self.faults: Final = Faults()
         self.cron_paused = False
         self.shutdown: Shutdown | None = None
         self.stopping = False
@@ -335,6 +345,9 @@ class Server:
         """End the wait of a request that is not run again, and count its call now."""
         row = session.last_row
         if session.waiter is None or row is None:
+            return
+        if reply is NO_REPLY:  # it was only delayed
+            self.clients.unpark(session, reply)
             return
         row.calls += 1
         if self.statistics.track_latency:

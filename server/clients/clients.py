@@ -19,6 +19,7 @@ from headrace.server.clients.session import (
     CACHING,
     CLOSING,
     LIMITED,
+    LOST,
     NEEDS_AUTH,
     OF_REGION,
     REPLICA,
@@ -278,7 +279,9 @@ class Clients:
             return
         self._blocking.unpark(session)
         session.special &= ~(BLOCKED | CACHING)
-        if session.special & REPLY_SKIP:
+        if session.special & LOST:
+            session.lose()
+        elif session.special & REPLY_SKIP:
             session.special ^= REPLY_SKIP
         else:
             session.deliver(reply)

@@ -66,10 +66,13 @@ REPLICA: Final = 1 << 18  # it copies the data: it reports how far it is, and as
 TRACKED: Final = 1 << 19  # what it reads is remembered, or it is notified of what changes
 CACHING: Final = 1 << 20  # CLIENT CACHING says something of its next request
 FROM_MASTER: Final = 1 << 21  # it stands for the master, whose commands run here
+LOST: Final = 1 << 22  # the reply to the current request is lost, and the connection ends
+LOST_AND_SILENT: Final = 1 << 23  # the reply is lost, and the connection stays, and is silent
+SILENT: Final = 1 << 24  # nothing more is run or answered
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # Bits that prevent a session's next request from being run.
-HOLD: Final = BLOCKED | PAUSED | CLOSING | AT_WORK
+HOLD: Final = BLOCKED | PAUSED | CLOSING | AT_WORK | SILENT
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -261,13 +264,23 @@ class Session(Sleeper):
             messages = out[pieces:]
             del out[pieces:]
         special = self.special
-        if not special & (REPLY_OFF | REPLY_SKIP) or isinstance(reply, Replies):
+        if special & LOST:
+            if not special & BLOCKED:
+                self.lose()
+        elif not special & (REPLY_OFF | REPLY_SKIP) or isinstance(reply, Replies):
             self.answered_bytes += write_reply(out, reply, self.resp3)
         for message in messages:
             self.answered_bytes += len(message)
             out.append(message)
         if special & (REPLY_SKIP | REPLY_SKIP_NEXT) and not special & BLOCKED:
             self._pass_skip()
+
+    def lose(self) -> None:
+        """Lose the reply to the present request, which is done, and end or fall silent."""
+        if self.special & LOST_AND_SILENT:
+            self.special |= SILENT
+        else:
+            self.peer.close()
 
     def _pass_skip(self) -> None:
         self.special &= ~REPLY_SKIP
@@ -276,7 +289,7 @@ class Session(Sleeper):
 
     def deliver(self, reply: object) -> None:
         """Queue a message that is no reply to the current request, and send it."""
-        if self.closed or reply is NO_REPLY:
+        if self.closed or reply is NO_REPLY or self.special & SILENT:
             return
         if self.special & REPLY_OFF and not isinstance(reply, Push):
             return
@@ -287,7 +300,7 @@ class Session(Sleeper):
 
     def deliver_wire(self, wire: bytes) -> None:
         """As ``deliver``, with bytes that are already on the wire's form."""
-        if self.closed:
+        if self.closed or self.special & SILENT:
             return
         self.out.append(wire)
         if not self.flush_pending:

@@ -10,6 +10,7 @@ from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Status
 from headrace.server.clients.session import REPLICA, ReplicaFacts
+from headrace.server.clock import Clock, is_moved
 from headrace.server.commands.shared import integer
 from headrace.server.dispatch.admission import drop_replica
 from headrace.server.dispatch.args import Args
@@ -75,8 +76,15 @@ log: Final = logging.getLogger("headrace")
 _LONGEST_ADDRESS: Final = 255
 
 
+def refuse_where_moved(clock: Clock) -> None:
+    """Raise CommandError where DEBUG has moved the clock: no other server can live by it."""
+    if is_moved(clock):
+        raise CommandError(errors.CLOCK_WAS_MOVED)
+
+
 def sync(call: Call) -> object:
     """Send a snapshot, and all that changes from then on. Reply: none but that."""
+    refuse_where_moved(call.server.clock)
     call.server.role.ready_replicas().attach(call.session, b"", 0)
     return NO_REPLY
 
@@ -88,6 +96,7 @@ def psync(call: Call) -> object:
     """
     argv = call.argv
     offset = Args(argv[1:]).integer()
+    refuse_where_moved(call.server.clock)
     if len(argv) > 3 and argv[3].lower() == b"failover":
         _take_over(call)
     call.server.role.ready_replicas().attach(call.session, argv[1], offset)
@@ -220,6 +229,7 @@ def replicaof(call: Call) -> object:
         raise CommandError(errors.BAD_MASTER_PORT)
     if server.data.region is not None:
         raise CommandError(errors.REGION_FOLLOWS_NONE)
+    refuse_where_moved(server.clock)
     if following is not None and following.is_at(host, number):
         return Status(b"OK Already connected to specified master")
     server.config.replicaof = b"%b %d" % (host, number)

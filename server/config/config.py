@@ -227,6 +227,7 @@ class Config:
         self._inert: dict[str, object] = {}
         self._asked: dict[str, object] = {}  # of parameters that are something else here
         self._active: Final = {row.name for row in ACTIVE}
+        self._started: dict[bytes, object] = {}  # the first values of what was changed since
         for row in ALL:
             self.store(row, row.default)
         self.dir = os.getcwdb()
@@ -305,11 +306,21 @@ class Config:
             if value != current or row.flags & RELOADS:
                 self.store(row, value)
                 changed.append((name, row))
+                self._started.setdefault(name, current)
         found = self.contradiction()
         if found is not None:
             self._restore(backup)
             raise CommandError(config_set_failed(found[0].encode(), found[1].encode()))
         self._announce(changed, backup)
+
+    def undo(self) -> None:
+        """Give all parameters back the values with which the server was started."""
+        rows = [(name, BY_NAME[name]) for name in self._started]
+        backup = [(row, self.value(row)) for _, row in rows]
+        for name, row in rows:
+            self.store(row, self._started[name])
+        self._announce(rows, backup)
+        self._started.clear()
 
     def contradiction(self) -> tuple[str, str] | None:
         """Return a parameter that cannot have its value beside the others, and why; or None."""

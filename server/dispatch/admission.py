@@ -30,9 +30,11 @@ from headrace.server.clients.session import (
 from headrace.server.dispatch import rows
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import MOST_ALIKE
-from headrace.server.dispatch.key_specs import crosses_slots, key_uses
+from headrace.server.dispatch.key_specs import crosses_slots, key_positions, key_uses
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import Command
+from headrace.server.dispatch.serving import park
+from headrace.server.faults import DELAY, ERROR, delayed
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -201,10 +203,10 @@ def admit(
         line = _without_data(server, row, flags)
         if line:
             return refuse(server, session, row, argv, line)
-    reasons = server.gate.reasons
-    if reasons & gate.PAUSED_ALL or (reasons & gate.PAUSED_WRITES and flags & _CHANGES):
-        session.special |= PAUSED
-        return HELD
+    if server.gate.reasons & (gate.PAUSED_ALL | gate.PAUSED_WRITES | gate.FAULTY):
+        verdict = _paused_or_faulty(server, session, row, argv, flags)
+        if verdict is not None:
+            return verdict
     if special & IN_MULTI and is_queued(row):
         line = _forbidden(server, session, row, argv)
         if line:
@@ -213,6 +215,29 @@ def admit(
         _bound_queue(server, session)
         return QUEUED
     return HELD if _gives_way(dispatcher, session, row, argv) else None
+
+
+def _paused_or_faulty(
+    server: Server, session: Session, row: Command, argv: list[bytes], flags: int
+) -> object | None:
+    """Return ``HELD`` or a reply where CLIENT PAUSE or a fault keeps a request; None: it runs."""
+    reasons = server.gate.reasons
+    if reasons & gate.PAUSED_ALL or (reasons & gate.PAUSED_WRITES and flags & _CHANGES):
+        session.special |= PAUSED
+        return HELD
+    if not reasons & gate.FAULTY:
+        return None
+    keys = [argv[at] for at in key_positions(row, argv)]
+    fault = server.faults.meet(session, row.name, keys)
+    if fault is None:
+        return None
+    if fault.action == ERROR:
+        return refuse(server, session, row, argv, fault.line)
+    if fault.action == DELAY:
+        now_ms = server.clock.now_ns // 1_000_000
+        park(server, session, delayed(fault, argv, now_ms), now_ms)
+        return HELD
+    return NO_REPLY
 
 
 def _gives_way(dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]) -> bool:

@@ -20,7 +20,7 @@ any other                           ``_run_admitted``     ``admit``, slices, ``r
 the connection ends, is a replica's or a region's; the user (NOAUTH, NOPERM); MULTI; memory is made
 free; a script at work (BUSY); slots; memory, disk, replicas, role (OOM, MISCONF, NOREPLICAS,
 READONLY); what subscribers and monitors may call; no data (MASTERDOWN, LOADING); CLIENT PAUSE,
-which holds it back. What is left inside MULTI is queued.
+which holds it back; a fault. What is left inside MULTI is queued.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from headrace.server.clients.session import (
     HOLD,
     IN_MULTI,
     LONG,
+    LOST,
     REPLICA,
     TRACKED,
     Session,
@@ -177,7 +178,7 @@ def _run_admitted(
     """
     server = dispatcher.server
     argv = requests[at]
-    is_long = bool(session.special & LONG) and len(argv) >= LENGTHY_WORDS
+    is_long = session.special & (LONG | LOST) == LONG and len(argv) >= LENGTHY_WORDS
     if is_long and begin(dispatcher, session, row, argv):
         return at + 1
     until = _admitted_until(server, session, row, requests, at, end)

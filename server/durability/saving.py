@@ -185,7 +185,7 @@ class Saving:
         return False
 
     def _saved(self, path: bytes, size: int, spent_ns: int) -> None:
-        self._files.last_save_s = int(time.time())
+        self._files.last_save_s = self._server.clock.now_ns // 1_000_000_000
         self._saved_s = self._server.clock.monotonic_ms() // 1000
         self.status.last_ok = True
         self.status.failures_in_a_row = 0

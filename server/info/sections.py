@@ -17,6 +17,7 @@ from typing import Final
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.client_line import CLIENT_BYTES, is_subscriber
 from headrace.server.clients.session import PAUSED, REPLICA
+from headrace.server.clock import VirtualClock, is_moved
 from headrace.server.data import STARTUP_BYTES
 from headrace.server.dispatch.call import Call
 from headrace.server.durability.durability import Durability
@@ -326,6 +327,7 @@ _NO_FORKS: Final = [
 def server_section(call: Call) -> Lines:
     """Section ``server``: versions, process, clock."""
     config = call.server.config
+    clock = call.server.clock
     uptime_s = (call.server.clock.monotonic_ms() - call.server.clock.up_since_ms) // 1000
     lines = [
         b"redis_version:" + REDIS_VERSION.encode(),
@@ -357,6 +359,9 @@ def server_section(call: Call) -> Lines:
         b"config_file:" + config.file,
         b"io_threads_active:0",
     ]
+    if isinstance(clock, VirtualClock) and is_moved(clock):
+        lines.append(b"headrace_clock:" + clock.state())
+        lines.append(b"headrace_clock_ahead_ms:%d" % clock.ahead_ms_of_system())
     return lines + _listeners(call)
 
 

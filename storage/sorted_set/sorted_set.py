@@ -405,6 +405,7 @@ class SortedSet(Collection):
     # Changing
 
     def make_large(self) -> None:
+        """Turn it large, if it is not."""
         rep = self.rep
         if isinstance(rep, bytes):
             large = Large()

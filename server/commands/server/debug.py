@@ -34,6 +34,9 @@ from headrace.protocol.replies import (
     Verbatim,
 )
 from headrace.server.clients.session import allowed_by
+from headrace.server.commands.server.debug_clean import clean_tool
+from headrace.server.commands.server.debug_clock import CLOCKS, clock_tool
+from headrace.server.commands.server.debug_faults import FAULTS, fault_tool
 from headrace.server.config.files import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.eviction import last_ms
@@ -467,6 +470,11 @@ def _nothing(call: Call) -> object:
 TOOLS: Final[dict[bytes, Tool]] = {
     b"help": Tool(_help, 2, 2, "", "Lists the subcommands."),
     b"sleep": Tool(_sleep, 3, 3, "<seconds>", "Stops the whole server for a while."),
+    b"clean": Tool(clean_tool, 2, 2, "", "Brings the server back to its start, for the next test."),
+    b"clock": Tool(clock_tool, 3, 4, CLOCKS, "Freezes, moves or shows the server's time."),
+    b"fault": Tool(
+        fault_tool, 3, 1 << 10, FAULTS, "Delays or refuses requests of clients, or loses replies."
+    ),
     b"set-active-expire": Tool(
         _set_active_expire, 3, 3, "<0|1>", "Whether keys expire before anybody asks for them."
     ),

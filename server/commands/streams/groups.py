@@ -566,6 +566,13 @@ class Sweep:
                 return
             left -= cost
 
+    def run_all(self) -> None:
+        """Run a whole round at once."""
+        server = self._server
+        if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & _NO_WRITES:
+            for _ in go_round(server):
+                pass
+
 
 def go_round(server: Server) -> Iterator[int]:
     """Look at all consumers once; yield the cost of each step.
