@@ -20,6 +20,7 @@ ARROWS: dict[str, set[str]] = {
     "regions": {"protocol", "storage", "persistence", "compat", "server"},
     "headrace": {"server"},  # the name that all of them have in front where they are installed
     "pyspark_headrace": set(),  # a client like any other: it speaks RESP
+    "pytest_headrace": {"headrace"},
 }
 OURS = {*ARROWS, "rocket_rides", "tests", "support", "bench", "setup"}
 INSTALLED_AS = "headrace"

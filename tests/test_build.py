@@ -91,18 +91,19 @@ def test_a_source_distribution_is_all_that_a_wheel_needs(tmp_path: Path) -> None
     assert modules(wheel) == ours()
 
 
-def test_the_spark_connector_is_a_wheel_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["pyspark_headrace", "pytest_headrace"])
+def test_it_is_a_wheel_of_its_own(tmp_path: Path, name: str) -> None:
     """It brings no server, compiles nothing, and building it leaves no trace."""
     pytest.importorskip("hatchling", reason="only with the extra `test`")
     before = listing()
-    wheel = only_wheel(tmp_path, ROOT / "pyspark_headrace")
+    wheel = only_wheel(tmp_path, ROOT / name)
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert modules(wheel) == sources("pyspark_headrace")
+    assert modules(wheel) == sources(name)
     assert listing() ^ before == set(), "the build wrote into the checkout"
 
     from headrace import __version__
 
-    assert wheel.name.startswith(f"pyspark_headrace-{__version__}-")
+    assert wheel.name.startswith(f"{name}-{__version__}-")
 
 
 def lines(name: str) -> list[str]:

@@ -52,12 +52,12 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
-        *("statistics", "waiting", "clients", "links", "role", "changes", "tracking"),
+        *("statistics", "waiting", "clients", "faults", "links", "role", "changes", "tracking"),
         *("data", "state"),
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
         *("loading", "following", "info", "active_active", "wing"),
         *("commands",),
-        *("cron", "net", "tools", "succession", "app", "start", "cli"),
+        *("cron", "virtual_time", "net", "tools", "succession", "app", "start", "cli"),
     ],
     "server.commands": [
         *("documentation", "shared_keys", "shared"),
