@@ -58,10 +58,12 @@ def main() -> int:
 def version_text() -> str:
     """Return the Redis we match, the kind of build and our version, in one line.
 
-    Programs look in it for redis-server's words, and take the first number for the version.
+    Programs look in it for redis-server's words, and take the first number for the version. A link
+    of that name says them alone.
     """
+    name = "" if os.path.basename(sys.argv[0]) == "redis-server" else "Headrace, as "
     return (
-        f"Headrace, as Redis server v={REDIS_VERSION} sha=00000000:0 malloc=libc "
+        f"{name}Redis server v={REDIS_VERSION} sha=00000000:0 malloc=libc "
         f"bits={sys.maxsize.bit_length() + 1} build={build_kind()} headrace={VERSION} "
         f"python={PYTHON_VERSION}"
     )

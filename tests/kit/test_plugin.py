@@ -161,3 +161,14 @@ def test_nothing_is_left_of_a_suite(suite: pytest.Pytester, tmp_path: Path) -> N
     found = re.findall(r"AT (\S+)", result.stdout.str())
     assert found
     assert not any(Path(each).exists() for each in found)
+
+
+def test_the_guide(suite: pytest.Pytester) -> None:
+    """All that docs/testing.md shows runs, as it stands there, and its recipes are short."""
+    text = (ROOT / "docs/testing.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    recipes = text[text.index("## Ten recipes") : text.index("## Coming from another kit")]
+    assert recipes.count("```python") == 10
+    assert all(len(block.strip().splitlines()) < 15 for block in blocks)
+    suite.makepyfile("\n\n".join(blocks))
+    run(suite).assert_outcomes(passed=sum(block.count("def test_") for block in blocks))
