@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     _add_export(tools)
     _add_import(tools)
     add_regions_tool(tools)
+    _add_verify(tools)
     return top
 
 
@@ -111,6 +112,22 @@ def _add_import(tools: _Tools) -> None:
     )
 
 
+def _add_verify(tools: _Tools) -> None:
+    verify = tools.add_parser(
+        "verify",
+        help="compare Headrace with another server",
+        description="Starts a Headrace and a proxy in front of it and of another server, which "
+        "should be empty. What clients of the proxy send goes to both, and the first reply that "
+        "differs is shown. A program finds the proxy in REDIS_URL.",
+        epilog="Exit codes: 0 all is well; 1 something differs; 2 wrong arguments, or the other "
+        "server cannot be compared; else the program's.",
+    )
+    verify.add_argument("--against", required=True, metavar="URL", help="redis://host:port")
+    verify.add_argument("--port", type=int, default=0, help="of the proxy; default: a free one")
+    verify.add_argument("--commands", default="", metavar="FILE", help="commands to send; -: stdin")
+    verify.add_argument("program", nargs="*", metavar="-- PROGRAM", help="such as -- pytest tests")
+
+
 def run_tool(words: list[str]) -> int:
     """Run the subcommand that ``words`` begin with; return the exit code."""
     closed = _open_streams()
@@ -166,6 +183,8 @@ def _run(arguments: argparse.Namespace) -> int:
         return check_snapshot(os.fsencode(arguments.path))
     if arguments.tool == "regions":
         return run_regions_tool(arguments)
+    if arguments.tool == "verify":
+        return _verify(arguments)
     from headrace.server.tools import convert
 
     if arguments.tool == "export":
@@ -178,3 +197,15 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.form,
         arguments.skip_unsupported,
     )
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from headrace.server.tools.verify import verify
+
+    try:
+        return verify(
+            arguments.against, arguments.port, arguments.commands, list(arguments.program)
+        )
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2

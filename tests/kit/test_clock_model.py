@@ -45,9 +45,10 @@ class Machine:
     """Takes random steps with a server and the model, and compares them."""
 
     def __init__(self, server: HeadraceServer, chance: Random) -> None:
-        self.call = server.call
+        self.call: Any = server.call
         self.chance = chance
-        self.events: Any = server.client(decode_responses=True).pubsub()
+        client: Any = server.client(decode_responses=True)
+        self.events = client.pubsub()
         self.events.psubscribe("__keyevent@0__:*expired")
         assert self.events.get_message(timeout=10)["type"] == "psubscribe"
         self.model = Model(server.call("DEBUG", "CLOCK", "FREEZE"))
