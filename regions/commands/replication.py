@@ -125,10 +125,15 @@ class StreamReplication(Replication):
         settle(server, key, stream)
         region = region_of(server)
         region.note_left(stream.left_over())
-        if sweeper(stream, stable, region.members()) == region.id and may_write(server):
-            emit(server, removal(b"EXPIRE", key, stream, region))
+        is_sweeper = sweeper(stream, stable, region.members()) == region.id
         lanes = lanes_to_end(stream, stable, region)
-        if lanes and may_write(server):
+        if not may_write(server):
+            region.looks_again |= is_sweeper or bool(lanes)
+            return stream.has_garbage()
+        if is_sweeper:
+            emit(server, removal(b"EXPIRE", key, stream, region))
+            lanes = lanes_to_end(stream, stable, region)
+        if lanes:
             emit(server, [AA, b"EXPIRE", key, encode_lanes(lanes), encode_numbers({})])
         return stream.has_garbage()
 

@@ -93,9 +93,9 @@ class Stability:
         tombstones = self._server.data.tombstones
         if not self._left and not self._tombstones_left:
             stable = region.stable()
-            if stable == self._stable and not region.has_old_garbage:
+            if stable == self._stable and not region.looks_again:
                 return
-            region.has_old_garbage = False
+            region.looks_again = False
             self._stable = stable
             self._left = list(region.garbage) if stable else []
             self._tombstones_left = len(tombstones) if stable else 0

@@ -75,7 +75,8 @@ class Region(Member):
         garbage: living keys that remember what may be forgotten once all regions know of it. All
             tombstones are like that, and are not listed here.
         garbage_known: what was known here when the latest of that came.
-        has_old_garbage: some has come since all was looked at that may be stable for long.
+        looks_again: garbage is to be looked at though no more is stable: some came that is old, or
+            its end could not be recorded.
         emitted: how many effects of each name, XADD left out, it has made since its start.
         unpublished: groups, as (key, name), of which more may be acknowledged than others know.
         pairs_merged: how often it has removed one of two entries for one message.
@@ -113,7 +114,7 @@ class Region(Member):
         self.synced: Numbers = {}
         self.garbage: dict[bytes, None] = {}
         self.garbage_known: Numbers = {}
-        self.has_old_garbage = False
+        self.looks_again = False
         self.emitted: dict[bytes, int] = {}
         self._counted_from = 0  # the number of its last record before that start, or this epoch
         self._made_before = 0  # how many records it has made since that start in earlier epochs
@@ -131,7 +132,7 @@ class Region(Member):
     def note_garbage_of_copy(self, key: bytes, theirs: Numbers) -> None:
         """Note a key that remembers something, from a copy whose maker knows ``theirs``."""
         self.garbage[key] = None
-        self.has_old_garbage = True
+        self.looks_again = True
         self.garbage_known = self.known()
         raise_numbers(self.garbage_known, theirs)
 

@@ -293,6 +293,14 @@ class GroupState:
         if not is_gone and not any(removal.has_seen(setting.dot) for removal in removals):
             register.add(setting)
 
+    def forget_acks(self, lanes: list[bytes]) -> None:
+        """Forget what was acknowledged of lanes before the create came that it is for."""
+        for dot, acks in list(self.acks.items()):
+            for name in lanes:
+                acks.pop(name, None)
+            if not acks:
+                del self.acks[dot]
+
     def acknowledge(self, dot: Dot, lane: bytes, after: ID, upto: ID, come: bool) -> bool:
         """Acknowledge entries for a create. Return whether that is news of one that lives.
 

@@ -297,6 +297,7 @@ def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:
         for create in state.known():
             for name in names:
                 create.intervals.pop(name, None)
+        state.forget_acks(names)
     for group in stream.groups.values():
         places_of(group).forget(names)
     stream.restored()

@@ -78,7 +78,9 @@ class GroupsEnd:
         creates = region.knows(key, group)
         everywhere = self._world.everyone()
         readers = everywhere if group in view.moved else [region]  # what they had may have moved
-        here: set[bytes] = set()
+        # What is pending here was given out, be it by a region that has lost its disk since.
+        rows = self._checks.call(region, b"XPENDING", key, group, b"-", b"+", b"100000")
+        here: set[bytes] = {row[0] for row in rows} if isinstance(rows, list) else set()
         acked: set[bytes] = set()
         passed: list[ID] = []
         for other in readers:

@@ -34,7 +34,7 @@ MOST_HEALING_MS: Final = 300_000
 HEALING_STEP_MS: Final = 50
 REPAIR_MS: Final = 61_000  # that a disk is away: epochs are counted in minutes
 BEAT_MS: Final = 1000
-MOST_DELAY_MS: Final = 1000  # of a link, both ways
+MOST_DELAY_MS: Final = 20_000  # of a link both ways, and of a peer's disk before that
 MOST_FORGETTING_MS: Final = 60_000
 FORGETTING_STEP_MS: Final = 250
 
