@@ -150,7 +150,7 @@ def apply_xadd(found: Effect) -> bool:
         lane = stream.current(found.origin)
         assert lane is not None
         _meet_message(found, stream, lane, (ms, seq), options)
-    if may_end_lanes:
+    if may_end_lanes or not alive:  # what was to come of its lane may have come now
         note_outlived(server, key, stream)
     settle(server, key, stream)
     if alive:

@@ -474,6 +474,11 @@ class Checks:
                     f"{told.stable} was stable"
                 )
 
+    def forget_told(self, number: int) -> None:
+        """Expect no more that a region keeps what it has told: nobody is left who knows."""
+        for told in [told for told in self._told if told[0] == number]:
+            del self._told[told]
+
     def _undoes_nothing(self, region: Region, key: bytes, group: bytes) -> None:
         """I5: what is acknowledged here is not pending, whatever was where a group was read."""
         creates, done = region.done.get((key, group), (frozenset(), ()))

@@ -70,6 +70,8 @@ class Departures:
         return True
 
     def _forget(self, where: Region, number: int) -> None:
+        if where.obstacle():  # it has lost its disk, and is told not to wait for who knows more
+            self._world.checks.forget_told(where.number)
         self._world.checks.ask(where, Asked(OPERATOR, [[b"AA", b"FORGET", b"%d" % number]]))
 
     def see_to(self) -> None:

@@ -83,6 +83,7 @@ class Region(Process):
         acked: what clients here acknowledged.
         done: what was pending and clients here have acknowledged since the start, for which
             creates, as far as nothing has made it pending again.
+        has_joined: it has joined a copy, ever.
         moved: groups whose place was moved here by hand, and how far.
         read_upto: how far a reader of each key has come here, who reads what is stable.
         log_bytes: what it keeps for others, in files and in memory; 0 for what is configured.
@@ -109,6 +110,7 @@ class Region(Process):
         self.delivered: dict[GroupName, list[Delivery]] = {}
         self.acked: dict[GroupName, list[Delivery]] = {}
         self.moved: dict[GroupName, list[Delivery]] = {}
+        self.has_joined = False
         self.read_upto: dict[bytes, ID] = {}
         self.done: dict[GroupName, tuple[Dots, set[bytes]]] = {}
         self.log_bytes = 0
@@ -181,6 +183,7 @@ class Region(Process):
             return []
         found = self.shelf.follow(aof.path, aof.size_bytes)
         if self.shelf.joined:
+            self.has_joined = True
             self.view = view_of(self.ledger, self.known)
             for group in self.acked:
                 self._merge_creates(group)

@@ -219,7 +219,7 @@ class States:
 
     def _one_of_a_pair(self) -> None:
         """I14, where nothing has happened that the specification leaves out."""
-        if self._world.forgets_pairs:
+        if self._world.forgets_pairs or any(each.has_joined for each in self._world.everyone()):
             return
         for region in self._world.regions.values():
             for key, view in region.view.keys.items():
