@@ -92,6 +92,24 @@ def test_a_lane_that_waits_for_what_is_lost_is_no_garbage() -> None:
     assert not stream.arrive(b"5.0", 0, False, 200, 5, [b"f", b"v"], 0, _NODES)
 
 
+@pytest.mark.parametrize(
+    ("seed", "regions"),
+    [
+        (500586, 2),  # who had come back was no member after a kill, so a removal was forgotten
+        (501010, 3),  # a copy was given from a base older than what had been joined, without end
+        (501344, 5),  # a barrier was level while a copy was joined
+        (501005, 5),  # a lag was that of records which a peer passed on
+        (503345, 5),  # what a copy had brought was stable already, and was never forgotten
+        (609676, 3),  # acknowledgements for a create that never came outlived their lanes
+        (611970, 2),  # a lane was to end when nothing could be written, and never after
+        (613968, 2),  # the last entry of a lane came already removed, so it never ended
+    ],
+)
+def test_worlds_that_have_shown_a_fault(seed: int, regions: int) -> None:
+    found = attempt(Plan(seed, regions, 240))
+    assert found is None, str(found)
+
+
 @pytest.mark.slow
 def test_worlds_by_chance() -> None:
     until_s = time.monotonic() + SECONDS
