@@ -31,7 +31,7 @@ from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoad
 from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.taker import KeyTaker
 from headrace.storage.entry import NO_EXPIRY
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Keyspaces
 
 COMMANDS_AT_ONCE: Final = 1000
 
@@ -114,7 +114,7 @@ class CommandCheck:
 class SoundDecoder(Decoder):
     """Checks every entry of a snapshot from outside, and puts its keys into databases."""
 
-    def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
+    def __init__(self, databases: Keyspaces, now_ms: int, drop_before_ms: int) -> None:
         super().__init__(databases, now_ms, drop_before_ms)
         self.places_itself = True
 

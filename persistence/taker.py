@@ -14,7 +14,7 @@ from mypy_extensions import mypyc_attr
 from headrace.persistence.log import REPLICATION_ID
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import FrozenKey
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Keyspaces
 
 
 class Encoder:
@@ -81,7 +81,7 @@ class KeyTaker:
 class IntoDatabases(KeyTaker):
     """Puts keys into databases."""
 
-    def __init__(self, databases: list[Keyspace]) -> None:
+    def __init__(self, databases: Keyspaces) -> None:
         super().__init__(len(databases))
         self.into: Final = databases
 
@@ -101,7 +101,7 @@ class LiveKeys(IntoDatabases):
         expired: how many keys were left out.
     """
 
-    def __init__(self, databases: list[Keyspace], now_ms: int, replaces: bool = False) -> None:
+    def __init__(self, databases: Keyspaces, now_ms: int, replaces: bool = False) -> None:
         super().__init__(databases)
         self.notes: dict[bytes, bytes] = {}
         self.expired = 0

@@ -24,7 +24,7 @@ from headrace.server.role import Role
 from headrace.storage.collection import SmallLimits
 from headrace.storage.freezing import Freezing
 from headrace.storage.key_table import KeyTable
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Databases, Keyspace
 from headrace.storage.list.piece import NodeLimits as ListLimits
 from headrace.storage.sharing import Member, new_member
 from headrace.storage.stream.appending import NodeLimits
@@ -60,9 +60,7 @@ class Data:
         self.unused: Final[list[Freeable]] = []
         self.freed = 0
         self.expiring: Final = Expiring()
-        self.dbs: Final[list[Keyspace]] = [
-            Keyspace(index, self.expired, self.unused, self.expiring) for index in range(databases)
-        ]
+        self.dbs: Final = Databases(databases, self.expired, self.unused, self.expiring)
         self.node_limits = node_limits
         self.sorted_set_limits = SmallLimits(128, 64)
         self.list_limits = ListLimits(-2)
@@ -87,7 +85,8 @@ class Data:
 
     def keyspaces(self) -> list[Keyspace]:
         """Return all tables of keys: the databases and, with regions, the tombstones."""
-        return self.dbs if self.region is None else [*self.dbs, self.tombstones]
+        made = [*self.dbs]
+        return made if self.region is None else [*made, self.tombstones]
 
     def freeze(self, freezing: Freezing | None) -> None:
         """Note the state that a snapshot takes from now on; None: it is done."""

@@ -59,7 +59,7 @@ from headrace.server.dispatch.serving import serve_ready
 from headrace.server.state import Evicting, Server
 from headrace.storage.key_page import Usage
 from headrace.storage.key_table import NO_EXPIRY, NO_SLOT
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Keyspace, Keyspaces
 from headrace.storage.value import Value
 
 COUNTER_MAX: Final = 255
@@ -132,7 +132,7 @@ class LastWrites(Usage):
 class WriteClock(Listener):
     """Notes when keys change in place, as most values do."""
 
-    def __init__(self, databases: list[Keyspace], clock: Clock) -> None:
+    def __init__(self, databases: Keyspaces, clock: Clock) -> None:
         self._databases: Final = databases
         self._clock: Final = clock
 
@@ -268,7 +268,7 @@ class Pool:
 
     def _walk(self, lasting: bool) -> Choice | None:
         """Return the next key that can go, where these are so few that chance finds none."""
-        dbs = self._server.data.dbs
+        dbs = [*self._server.data.dbs]
         total = sum([len(db) for db in dbs])
         for _ in range(min(_WALKED, total + len(dbs))):
             db = dbs[self._walk_db % len(dbs)]
@@ -288,7 +288,7 @@ class Pool:
         return None
 
 
-def _soonest(dbs: list[Keyspace], lasting: bool) -> Choice | None:
+def _soonest(dbs: Keyspaces, lasting: bool) -> Choice | None:
     found: Choice | None = None
     found_ms: i64 = 0
     for db in dbs:

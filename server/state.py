@@ -249,7 +249,7 @@ class Server:
         self.data: Final = Data(databases, limits)
         if config.aa_region_id:
             self.data.become_region(config.aa_region_id, config.aa_database)
-        self.blocking: Final = Blocking(databases)
+        self.blocking: Final = Blocking()
         self.clients: Final = Clients(self.blocking)
         self.role: Final = Role()
         self.account: Final = Account(self.data, self.clients, self.clock, self.role)

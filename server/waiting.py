@@ -226,18 +226,20 @@ SMALL_HEAP: Final = 64
 SPARE_ALARMS: Final = 64
 
 
+_NO_QUEUES: Final[dict[bytes, Queue]] = {}
+
+
 class Blocking:
     """All blocked clients, by key.
 
     Attributes:
-        queues: of each database, by key.
         key_count: keys with waiting clients; needed_key_count: those whose clients need the key.
         client_count: clients that wait; deadline_count: those of them that have a deadline.
         ready: the keys to look at after the current command.
     """
 
-    def __init__(self, databases: int) -> None:
-        self.queues: Final[list[dict[bytes, Queue]]] = [{} for _ in range(databases)]
+    def __init__(self) -> None:
+        self._queues: Final[dict[int, dict[bytes, Queue]]] = {}
         self.key_count = 0
         self.needed_key_count = 0
         self.client_count = 0
@@ -250,6 +252,10 @@ class Blocking:
         self._alarms_bound = SPARE_ALARMS  # their greatest length before stale ones are removed
 
     # Waiting clients
+
+    def queues(self, db: int) -> dict[bytes, Queue]:
+        """Return who waits in a database, by key; not to be changed."""
+        return self._queues.get(db, _NO_QUEUES)
 
     def park(self, client: Sleeper, db_index: int, parked: Parked) -> Waiter:
         """Let a client of a database wait."""
@@ -289,14 +295,14 @@ class Blocking:
 
     def line(self, db_index: int, key: bytes, name: bytes) -> Line | None:
         """Return the line of this name at a key, if any client stands in it."""
-        queue = self.queues[db_index].get(key)
+        queue = self.queues(db_index).get(key)
         return None if queue is None else queue.lines.get(name)
 
     def _stand(self, waiter: Waiter) -> None:
         interest = waiter.parked.interest
         if interest is None:
             return
-        queues = self.queues[waiter.db_index]
+        queues = self._queues.setdefault(waiter.db_index, {})
         for number, key in enumerate(waiter.parked.keys):
             queue = queues.get(key)
             if queue is None:
@@ -332,20 +338,20 @@ class Blocking:
             if not queue.key_needed_by:
                 self.needed_key_count -= 1
         if not queue.lines:
-            del self.queues[queue.db_index][queue.key]
+            del self._queues[queue.db_index][queue.key]
             self.key_count -= 1
 
     # Keys that are ready
 
     def key_ready(self, db: int, key: bytes) -> None:
         """Note that the clients that wait for ``key`` may be served, if there are any."""
-        queue = self.queues[db].get(key)
+        queue = self.queues(db).get(key)
         if queue is not None:
             self._note_ready(queue)
 
     def database_ready(self, db: int) -> None:
         """As ``key_ready``, for all keys of a database that was emptied or swapped."""
-        for queue in self.queues[db].values():
+        for queue in self.queues(db).values():
             self._note_ready(queue)
 
     def _note_ready(self, queue: Queue) -> None:

@@ -106,6 +106,10 @@ class Barrier:
         """Take a key, because it or its value is about to change."""
         raise NotImplementedError
 
+    def include(self, db: object) -> None:
+        """Guard a keyspace that has just been made, and has no keys."""
+        raise NotImplementedError
+
     def put_aside(self, emptied: Emptied) -> None:
         """Take the keys of a database that has been emptied."""
         raise NotImplementedError

@@ -68,7 +68,7 @@ class Freezing(Barrier):
         self.total = 0
         self.taken = 0
         self.failure: Exception | None = None
-        self._databases: Final = databases
+        self._databases: Final = [*databases]
         self._walks: Final[list[_Walk]] = []
         self._kept: Final[deque[FrozenKey]] = deque()
         self._emptied: list[Emptied] = []
@@ -82,6 +82,11 @@ class Freezing(Barrier):
                 self._walks.append(_Walk(db.table, db.index))
                 self.total += len(db)
         self._walks.reverse()  # the next one is the last
+
+    def include(self, db: object) -> None:
+        assert isinstance(db, Keyspace)
+        db.freeze(self)
+        self._databases.append(db)
 
     def keep(self, table: KeyTable, slot: int, db: int) -> None:
         """Take a key now, if it is still to be taken, because it is about to change."""

@@ -88,6 +88,20 @@ class Keyspace:
         self.frozen_as = index
         self.epoch: i64 = 0
 
+    def follow(self, other: Keyspace) -> None:
+        """Do with keys, of which there are none so far, what another database does."""
+        self.expire_enabled = other.expire_enabled
+        self.expire_held = other.expire_held
+        self.keeps_expired = other.keeps_expired
+        self.hides = other.hides
+        self.notes_own = other.notes_own
+        self.epoch = other.epoch
+        if other.freezing is not None:
+            other.freezing.include(self)
+        if other.sized:
+            self.keep_sizes(True)
+        self.remember(other.usage)
+
     def freeze(self, freezing: Barrier | None) -> None:
         """Let ``freezing`` take keys before they change; None: nothing takes them any more."""
         self.freezing = freezing
@@ -426,3 +440,49 @@ class Keyspace:
             self.expired_values[key] = value
         elif isinstance(value, Value) and value.effort():
             self.unused.append(value)
+
+
+class Databases:
+    """The databases of a server, each of which is made when it is first used.
+
+    It has the length of all, and is iterated over those that were made, in their order. The first
+    one always is.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        expired: list[tuple[int, bytes]],
+        unused: list[Freeable],
+        expiring: Expiring,
+    ) -> None:
+        self._count: Final = count
+        self._expired: Final = expired
+        self._unused: Final = unused
+        self._expiring: Final = expiring
+        self._by_index: Final[dict[int, Keyspace]] = {}
+        self._made: list[Keyspace] = []  # replaced and never changed, because it is iterated over
+        self._make(0)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Keyspace]:
+        return iter(self._made)
+
+    def __getitem__(self, index: int) -> Keyspace:
+        db = self._by_index.get(index)
+        return self._make(index) if db is None else db
+
+    def _make(self, index: int) -> Keyspace:
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        db = Keyspace(index, self._expired, self._unused, self._expiring)
+        if self._made:
+            db.follow(self._made[0])
+        self._by_index[index] = db
+        self._made = [self._by_index[number] for number in sorted(self._by_index)]
+        return db
+
+
+Keyspaces = Databases | list[Keyspace]

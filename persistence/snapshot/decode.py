@@ -11,7 +11,7 @@ from headrace.persistence.forms.records import Malformed
 from headrace.persistence.forms.table import RecordDecoder, form_of, member_form
 from headrace.persistence.log import StreamPlace
 from headrace.persistence.snapshot.file import FrameReader
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Keyspace, Keyspaces
 from headrace.storage.sharing import REGION_MAX, Member, new_member
 
 KEEP_ALL: Final = -1
@@ -40,7 +40,7 @@ class Decoder(RecordDecoder):
         stream_place: where this is in the stream of replication; None where that is not said.
     """
 
-    def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
+    def __init__(self, databases: Keyspaces, now_ms: int, drop_before_ms: int) -> None:
         super().__init__(now_ms)
         self.version = b""
         self.created_ms = 0

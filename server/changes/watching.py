@@ -15,7 +15,7 @@ from headrace.compat.event_classes import (
 from headrace.server.changes.changes import Change, Changes, Listener
 from headrace.server.clients.clients import PubSub
 from headrace.server.clients.session import Session
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Keyspace, Keyspaces
 
 _OF_PARTS: Final = (
     NOTIFY_SUBKEYSPACE | NOTIFY_SUBKEYEVENT | NOTIFY_SUBKEYSPACE_ITEM | NOTIFY_SUBKEYSPACE_EVENT
@@ -71,7 +71,7 @@ class KeyEvents(Listener):
 class Watches(Listener):
     """The keys that sessions watch; they listen while there are any."""
 
-    def __init__(self, changes: Changes, databases: list[Keyspace]) -> None:
+    def __init__(self, changes: Changes, databases: Keyspaces) -> None:
         self._changes: Final = changes
         self._databases: Final = databases
         self._watchers: Final[dict[tuple[int, bytes], dict[Session, None]]] = {}

@@ -163,7 +163,7 @@ class Call:
     def needs_no_events_of(self, key: bytes) -> bool:
         """Return whether ``needs_no_events`` holds, and no client waits for this key."""
         waiting = self.server.blocking
-        return self.needs_no_events() and key not in waiting.queues[self.db.index]
+        return self.needs_no_events() and key not in waiting.queues(self.db.index)
 
     def needs_no_events_of_any(self) -> bool:
         """Return ``needs_no_events`` if no client waits, ``db`` hides nothing, outside regions."""

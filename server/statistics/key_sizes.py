@@ -12,7 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from headrace.storage.faces import face
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Keyspaces
 
 AT_ONCE: Final = 20_000  # keys that are looked at on request
 STEP_KEYS: Final = 500
@@ -51,7 +51,7 @@ def _count(by_type: dict[bytes, list[int]], name: bytes, size: int) -> None:
 
 
 class _Round:
-    def __init__(self, dbs: list[Keyspace], with_memory: bool) -> None:
+    def __init__(self, dbs: Keyspaces, with_memory: bool) -> None:
         self.found: Final = [Sizes(db.index) for db in dbs]
         self._dbs: Final = dbs
         self._with_memory: Final = with_memory
@@ -81,7 +81,7 @@ class KeySizes:
         self._shown: list[Sizes] = []
         self._round: _Round | None = None
 
-    def ask(self, dbs: list[Keyspace], with_memory: bool) -> list[Sizes]:
+    def ask(self, dbs: Keyspaces, with_memory: bool) -> list[Sizes]:
         """Return the sizes, in memory too if asked; of many keys, those of the last round."""
         if sum([len(db) for db in dbs]) <= AT_ONCE:
             whole = _Round(dbs, with_memory)

@@ -166,3 +166,14 @@ def test_what_cannot_start_says_why(tmp_path: Path) -> None:
     program.chmod(0o755)
     with pytest.raises(ServerError, match="does not start"):
         HeadraceServer(executable=program, start_s=0.5)
+
+
+def test_an_unused_database_costs_nothing() -> None:
+    def empty_kib(databases: int) -> int:
+        with HeadraceServer(databases=databases) as server:
+            server.client(db=databases - 1).set("k", "v")
+            assert list(server.client().info("keyspace")) == [f"db{databases - 1}"]
+            status = Path(f"/proc/{server.pid}/status").read_text()
+            return int(status.partition("VmRSS:")[2].split()[0])
+
+    assert empty_kib(100_000) - empty_kib(16) < 4096

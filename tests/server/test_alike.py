@@ -167,7 +167,7 @@ class Side:
     def streams(self) -> list[object]:
         """All there is of the streams, what has a time left out."""
         found: list[object] = []
-        for db in self.server.data.dbs[:2]:
+        for db in (self.server.data.dbs[0], self.server.data.dbs[1]):
             for key in KEYS[:2]:
                 if key not in db:
                     continue
@@ -180,7 +180,11 @@ class Side:
 
     def strings(self) -> list[object]:
         """All strings with their deadlines."""
-        entries = [entry for db in self.server.data.dbs[:2] for entry in db.every()]
+        entries = [
+            entry
+            for db in (self.server.data.dbs[0], self.server.data.dbs[1])
+            for entry in db.every()
+        ]
         return [(entry.key, string_bytes(entry.value), entry.expire_ms) for entry in entries]
 
     @staticmethod

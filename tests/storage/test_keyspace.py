@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from headrace.storage.entry import NO_EXPIRY, Emptied
+from headrace.storage.freezing import Freezing
 from headrace.storage.key_table import NO_SLOT
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Databases, Keyspace
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Expiring, Freeable
 
@@ -226,3 +228,26 @@ def test_a_hidden_key_goes_before_another_one_takes_its_name() -> None:
     assert db.expired == [(0, b"gone")]
     assert db.names() == [b"alive"]
     check(db)
+
+
+def test_a_database_is_made_when_it_is_used() -> None:
+    dbs = Databases(100_000, [], [], Expiring())
+    assert len(dbs) == 100_000
+    assert [db.index for db in dbs] == [0]
+    dbs[0].hold_expiry(True)
+    dbs[0].keep_sizes(True)
+    freezing = Freezing([*dbs], 7)
+    dbs[4711].put(b"k", b"v", 0)
+    dbs[9].put(b"k", b"v", 0)
+    assert [db.index for db in dbs] == [0, 9, 4711]
+    assert dbs[4711] is dbs[4711]
+    assert dbs[4711].expire_held
+    assert dbs[4711].sized
+    dbs[0].put(b"new", b"v", 0)
+    dbs[0].swap(dbs[9])
+    assert freezing.next_keys(100) == []  # all of it came after the start
+    freezing.end([])
+    assert all(db.freezing is None for db in dbs)
+    for index in (-1, 100_000):
+        with pytest.raises(IndexError):
+            dbs[index]

@@ -46,7 +46,7 @@ from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.timed import TimedTable
-from headrace.storage.keyspace import Keyspace
+from headrace.storage.keyspace import Databases
 from headrace.storage.list.list import List
 from headrace.storage.list.piece import PLAIN_THRESHOLD
 from headrace.storage.list.row import Row
@@ -74,7 +74,7 @@ def value_digest(entry: Entry | None) -> bytes:
     return digest.hexadecimal()
 
 
-def data_digest(databases: list[Keyspace]) -> bytes:
+def data_digest(databases: Databases) -> bytes:
     """Return the digest of all data."""
     total = Digest()
     for db in databases:
