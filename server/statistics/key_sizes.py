@@ -53,7 +53,7 @@ def _count(by_type: dict[bytes, list[int]], name: bytes, size: int) -> None:
 class _Round:
     def __init__(self, dbs: Keyspaces, with_memory: bool) -> None:
         self.found: Final = [Sizes(db.index) for db in dbs]
-        self._dbs: Final = dbs
+        self._dbs: Final = [*dbs]
         self._with_memory: Final = with_memory
         self._at = 0  # the database
         self._slot: i64 = 0  # within it, the next key
