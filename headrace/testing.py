@@ -92,12 +92,11 @@ class HeadraceServer:
         self._start_s: Final = start_s
         self._command: Final = _command(executable)
         self._options: Final = _options({**USUAL, **_dashed(parameters)})
-        self._wants_port: Final = port
+        self._password: Final = _text(parameters.get("requirepass", ""))
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline = -1
         self._control: _Control | None = None
         self._owner: Final = os.getpid()
-        _ALIVE.add(self)
         try:
             self.start()
         except BaseException:
@@ -110,6 +109,10 @@ class HeadraceServer:
         """Start it again after ``stop`` or ``kill``, at the same port."""
         if self.is_running:
             return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _ALIVE.add(self)
+        self._hang_up()
+        self._drop_lifeline()
         for tried in range(PORTS_TRIED):
             port = self.port or _free_port()
             self._spawn(port)
@@ -184,18 +187,21 @@ class HeadraceServer:
     @property
     def url(self) -> str:
         """Return its address; ``/4711`` behind it is another database."""
-        return f"redis://{self.host}:{self.port}"
+        login = f":{self._password}@" if self._password else ""
+        return f"redis://{login}{self.host}:{self.port}"
 
     def client(self, **options: Any) -> redis.Redis:
         """Return a client of redis-py."""
         import redis
 
+        options.setdefault("password", self._password or None)
         return redis.Redis(host=self.host, port=self.port, **options)
 
     def async_client(self, **options: Any) -> redis.asyncio.Redis:
         """Return a client of redis.asyncio."""
         import redis.asyncio
 
+        options.setdefault("password", self._password or None)
         return redis.asyncio.Redis(host=self.host, port=self.port, **options)
 
     def call(self, *words: Value) -> Any:
@@ -205,7 +211,7 @@ class HeadraceServer:
             ServerError: the server refuses it.
         """
         if self._control is None:
-            self._control = _Control(self.unix_socket)
+            self._control = _Control(self.unix_socket, self._password)
         return self._control.call(words)
 
     def clean(self) -> None:
@@ -220,8 +226,8 @@ class HeadraceServer:
         reader, self._lifeline = os.pipe()
         about = f"{reader}:{self.folder}" if self._owns_folder else str(reader)
         variables = {**os.environ, "HEADRACE_LIFELINE": about, **_search_path()}
-        try:
-            with open(self.folder / "headrace.log", "ab") as log:
+        with open(self.folder / "headrace.log", "ab") as log:
+            try:
                 self._process = subprocess.Popen(
                     words,
                     cwd=self.folder,  # no module of the tests is taken for one of the server
@@ -232,10 +238,10 @@ class HeadraceServer:
                     pass_fds=[reader],
                     start_new_session=True,  # Ctrl-C ends the tests first
                 )
-        except OSError as error:
-            raise ServerError(f"{words[0]} cannot be run: {error.strerror}") from None
-        finally:
-            os.close(reader)
+            except OSError as error:
+                raise ServerError(f"{words[0]} cannot be run: {error.strerror}") from None
+            finally:
+                os.close(reader)
 
     def _is_ready(self) -> bool:
         """Wait until it serves; False when it has ended, or takes too long."""
@@ -263,6 +269,9 @@ class HeadraceServer:
                 process.kill()
                 process.wait()
             self._process = None
+        self._drop_lifeline()
+
+    def _drop_lifeline(self) -> None:
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
@@ -326,7 +335,7 @@ def _free_port() -> int:
 class _Control:
     """A connection over the Unix socket."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, password: str) -> None:
         self._socket: Final = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(path)
@@ -334,6 +343,8 @@ class _Control:
             self._socket.close()
             raise
         self._reader: Final = hiredis.Reader()
+        if password:
+            self.call(("AUTH", password))
 
     def call(self, words: Sequence[Value]) -> Any:
         texts: list[Any] = [word if isinstance(word, bytes) else str(word) for word in words]

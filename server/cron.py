@@ -22,7 +22,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.server import gate
-from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, REPLICA, Session
+from headrace.server.clients.session import (
+    AT_WORK,
+    BLOCKED,
+    DELAYED,
+    MONITORING,
+    PAUSED,
+    REPLICA,
+    Session,
+)
 from headrace.server.clock import STEP_MS
 from headrace.server.commands.hashes.deadlines import sweep_fields
 from headrace.server.commands.streams.groups import (
@@ -332,13 +340,16 @@ def begin_job(durability: Durability, now_s: int) -> None:
         durability.saving.begin()
 
 
+_NEVER_IDLE: Final = BLOCKED | PAUSED | DELAYED | MONITORING | AT_WORK | REPLICA
+
+
 def look_at_client(server: Server, session: Session, now_ms: int) -> None:
     """Close a client that is idle too long or does not read; note the size of its buffers."""
     timeout_s = server.config.timeout
     if (
         timeout_s
         and now_ms - session.active_ms > timeout_s * 1000
-        and not session.special & (BLOCKED | PAUSED | MONITORING | AT_WORK | REPLICA)
+        and not session.special & _NEVER_IDLE
         and not session.channels
         and not session.patterns
         and not session.shard_channels

@@ -7,23 +7,24 @@ are none, the gate has no reason for them, and requests do not pay.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from random import Random
 from typing import Final
 
 from headrace.compat.glob import matches
-from headrace.protocol.replies import NO_REPLY
 from headrace.server.clients.session import (
     CLOSING,
+    DELAYED,
     FROM_MASTER,
     IN_SCRIPT,
     LOST,
     LOST_AND_SILENT,
+    MET,
     OF_REGION,
     REPLAY,
     REPLICA,
     Session,
 )
-from headrace.server.waiting import Parked
 
 DELAY: Final = b"delay"
 ERROR: Final = b"error"
@@ -87,7 +88,7 @@ class Faults:
     def __init__(self) -> None:
         self.by_id: Final[dict[int, Fault]] = {}
         self.last_id = 0
-        self._delayed: list[Session] = []  # whose next request has met a fault already
+        self._delayed: list[tuple[int, int, Session]] = []  # until when, by ``monotonic_ms``
 
     def add(self, fault: Fault) -> int:
         """Add one; return its ID."""
@@ -102,8 +103,8 @@ class Faults:
         """
         if session.special & _NO_CLIENT or name == b"debug":
             return None
-        if session in self._delayed:
-            self._delayed.remove(session)
+        if session.special & MET:
+            session.special &= ~MET
             return None
         for fault in self.by_id.values():
             if fault.fires(session, name, keys):
@@ -119,12 +120,19 @@ class Faults:
             return None
         if fault.action == CLOSE_BEFORE:
             session.special |= CLOSING
-        elif fault.action == DELAY:
-            self._delayed = [each for each in self._delayed if not each.closed]
-            self._delayed.append(session)
         return fault
 
+    def delay(self, session: Session, until_ms: int) -> None:
+        """Hold back the requests of a session, by ``monotonic_ms``."""
+        session.special |= DELAYED
+        heappush(self._delayed, (until_ms, session.id, session))
 
-def delayed(fault: Fault, argv: list[bytes], now_ms: int) -> Parked:
-    """Return the wait of a request that is offered again when its delay is over."""
-    return Parked([], now_ms + fault.delay_ms, argv, NO_REPLY, None)
+    def resume(self, now_ms: int) -> int:
+        """Let requests run whose delay is over; return when the next one is, 0 if there is none."""
+        while self._delayed and self._delayed[0][0] <= now_ms:
+            _, _, session = heappop(self._delayed)
+            session.special &= ~DELAYED
+            if self.by_id:
+                session.special |= MET
+            session.peer.resume_soon()
+        return self._delayed[0][0] if self._delayed else 0

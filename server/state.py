@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.protocol.replies import NO_REPLY, ErrorReply
+from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.log import DenialLog
 from headrace.server.acl.users import Users
 from headrace.server.changes.changes import Changes, Turn
@@ -345,9 +345,6 @@ class Server:
         """End the wait of a request that is not run again, and count its call now."""
         row = session.last_row
         if session.waiter is None or row is None:
-            return
-        if reply is NO_REPLY:  # it was only delayed
-            self.clients.unpark(session, reply)
             return
         row.calls += 1
         if self.statistics.track_latency:

@@ -21,16 +21,18 @@ def move(dispatcher: Dispatcher, cron: Cron, clock: VirtualClock, to_ns: int) ->
     runs = not clock.frozen_ns
     clock.freeze()
     server.gate.finish_work()
-    while True:
-        due_ms = _do_due(dispatcher)
-        if due_ms * MS > to_ns:
-            break
-        clock.go_to(due_ms * MS)
-    clock.go_to(to_ns)
-    _do_due(dispatcher)
-    cron.catch_up()
-    if runs:
-        clock.run()
+    try:
+        while True:
+            due_ms = _do_due(dispatcher)
+            if due_ms * MS > to_ns:
+                break
+            clock.go_to(due_ms * MS)
+        clock.go_to(to_ns)
+        _do_due(dispatcher)
+        cron.catch_up()
+    finally:
+        if runs:
+            clock.run()
 
 
 def _do_due(dispatcher: Dispatcher) -> int:

@@ -17,6 +17,7 @@ from headrace.server.clients.clients import held_by, size_of
 from headrace.server.clients.session import (
     BLOCKED,
     CLOSING,
+    DELAYED,
     FROM_MASTER,
     MONITORING,
     NO_EVICT,
@@ -91,7 +92,7 @@ def flags_of(session: Session) -> bytes:
         flags += b"P"
     if session.transaction is not None:
         flags += b"x"
-    if special & (BLOCKED | PAUSED):
+    if special & (BLOCKED | PAUSED | DELAYED):
         flags += b"b"
     tracking = tracking_of(session)
     if tracking is not None:

@@ -69,10 +69,12 @@ FROM_MASTER: Final = 1 << 21  # it stands for the master, whose commands run her
 LOST: Final = 1 << 22  # the reply to the current request is lost, and the connection ends
 LOST_AND_SILENT: Final = 1 << 23  # the reply is lost, and the connection stays, and is silent
 SILENT: Final = 1 << 24  # nothing more is run or answered
+DELAYED: Final = 1 << 25  # held back by a fault
+MET: Final = 1 << 26  # its next request has met a fault already
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # Bits that prevent a session's next request from being run.
-HOLD: Final = BLOCKED | PAUSED | CLOSING | AT_WORK | SILENT
+HOLD: Final = BLOCKED | PAUSED | CLOSING | AT_WORK | SILENT | DELAYED
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -269,6 +271,8 @@ class Session(Sleeper):
                 self.lose()
         elif not special & (REPLY_OFF | REPLY_SKIP) or isinstance(reply, Replies):
             self.answered_bytes += write_reply(out, reply, self.resp3)
+        if self.special & SILENT:
+            return
         for message in messages:
             self.answered_bytes += len(message)
             out.append(message)

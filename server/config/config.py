@@ -306,7 +306,7 @@ class Config:
             if value != current or row.flags & RELOADS:
                 self.store(row, value)
                 changed.append((name, row))
-                self._started.setdefault(name, current)
+                self._started.setdefault(row.wire, current)
         found = self.contradiction()
         if found is not None:
             self._restore(backup)

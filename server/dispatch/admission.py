@@ -18,6 +18,7 @@ from headrace.server.clients.session import (
     CLOSING,
     IN_MULTI,
     LIMITED,
+    MET,
     MONITORING,
     NEEDS_AUTH,
     OF_REGION,
@@ -33,8 +34,7 @@ from headrace.server.dispatch.invoke import MOST_ALIKE
 from headrace.server.dispatch.key_specs import crosses_slots, key_positions, key_uses
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import Command
-from headrace.server.dispatch.serving import park
-from headrace.server.faults import DELAY, ERROR, delayed
+from headrace.server.faults import DELAY, ERROR
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -203,30 +203,29 @@ def admit(
         line = _without_data(server, row, flags)
         if line:
             return refuse(server, session, row, argv, line)
-    if server.gate.reasons & (gate.PAUSED_ALL | gate.PAUSED_WRITES | gate.FAULTY):
-        verdict = _paused_or_faulty(server, session, row, argv, flags)
-        if verdict is not None:
-            return verdict
-    if special & IN_MULTI and is_queued(row):
-        line = _forbidden(server, session, row, argv)
-        if line:
-            return refuse(server, session, row, argv, line)
-        _queue(server, session, row, argv)
-        _bound_queue(server, session)
-        return QUEUED
-    return HELD if _gives_way(dispatcher, session, row, argv) else None
-
-
-def _paused_or_faulty(
-    server: Server, session: Session, row: Command, argv: list[bytes], flags: int
-) -> object | None:
-    """Return ``HELD`` or a reply where CLIENT PAUSE or a fault keeps a request; None: it runs."""
     reasons = server.gate.reasons
     if reasons & gate.PAUSED_ALL or (reasons & gate.PAUSED_WRITES and flags & _CHANGES):
         session.special |= PAUSED
         return HELD
-    if not reasons & gate.FAULTY:
-        return None
+    queued = bool(special & IN_MULTI) and is_queued(row)
+    if not queued and _gives_way(dispatcher, session, row, argv):
+        return HELD
+    verdict = _met_fault(server, session, row, argv) if reasons & gate.FAULTY else None
+    return _queued(server, session, row, argv) if queued and verdict is None else verdict
+
+
+def _queued(server: Server, session: Session, row: Command, argv: list[bytes]) -> object:
+    """Queue a request, unless this client may not; return the reply."""
+    line = _forbidden(server, session, row, argv)
+    if line:
+        return refuse(server, session, row, argv, line)
+    _queue(server, session, row, argv)
+    _bound_queue(server, session)
+    return QUEUED
+
+
+def _met_fault(server: Server, session: Session, row: Command, argv: list[bytes]) -> object | None:
+    """Return ``HELD`` or a reply where a fault keeps a request from being run; None: it runs."""
     keys = [argv[at] for at in key_positions(row, argv)]
     fault = server.faults.meet(session, row.name, keys)
     if fault is None:
@@ -234,8 +233,9 @@ def _paused_or_faulty(
     if fault.action == ERROR:
         return refuse(server, session, row, argv, fault.line)
     if fault.action == DELAY:
-        now_ms = server.clock.now_ns // 1_000_000
-        park(server, session, delayed(fault, argv, now_ms), now_ms)
+        until_ms = server.clock.monotonic_ms() + fault.delay_ms
+        server.faults.delay(session, until_ms)
+        server.host.wake_at(until_ms)
         return HELD
     return NO_REPLY
 
@@ -287,6 +287,7 @@ def refuse(
     """Return the reply to a request that is not run; it fails a transaction, or ends it at EXEC."""
     if row is not None:
         row.rejected_calls += 1
+    session.special &= ~MET
     session.commands -= 1  # it is counted with its batch
     transaction = session.transaction
     if transaction is not None:

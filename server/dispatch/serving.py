@@ -186,6 +186,13 @@ def _set_alarms(server: Server, lines: list[Line]) -> None:
 
 
 def time_out_waiters(server: Server) -> int:
+    """Do what is due for clients that wait or are held back; return when to look next, or 0."""
+    next_ms = _time_out(server)
+    delayed_ms = server.faults.resume(server.clock.monotonic_ms())
+    return min(next_ms, delayed_ms) if next_ms and delayed_ms else next_ms or delayed_ms
+
+
+def _time_out(server: Server) -> int:
     """Answer those that waited long enough, end a pause; return when to look next, or 0.
 
     All moments are of ``monotonic_ms``, except those at which something may be claimed: how long it

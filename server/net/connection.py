@@ -30,12 +30,14 @@ from headrace.server.clients.session import (
     AT_WORK,
     BLOCKED,
     CLOSING,
+    DELAYED,
     HOLD,
     LONG,
     NEEDS_AUTH,
     NOBODY,
     OF_REGION,
     PAUSED,
+    SILENT,
     Peer,
     Session,
     describe_endpoints,
@@ -498,12 +500,12 @@ class Connection(Peer):
         session = self.session
         if session.special & BLOCKED:
             self._server.blocking.unpark(session)
-        elif (
+        elif not session.special & SILENT and (
             self._queue
             or self._is_full()
             or self._pausing
             or self._resuming
-            or session.special & (PAUSED | AT_WORK)
+            or session.special & (PAUSED | AT_WORK | DELAYED)
         ):
             return
         session.special |= CLOSING

@@ -28,9 +28,8 @@ from headrace.testing import HeadraceServer
 LATE_S: Final = 5.0  # so much later the other server may answer
 TOLERANCE: Final = 2000  # milliseconds, or seconds
 SHOWN: Final = 300  # characters of a reply
-UNORDERED: Final = frozenset(
-    b"smembers hgetall hkeys hvals keys sinter sunion sdiff pubsub config".split()
-)
+UNORDERED: Final = frozenset(b"smembers hkeys hvals keys sinter sunion sdiff pubsub".split())
+PAIRED: Final = frozenset(b"hgetall config".split())
 TIMED: Final = frozenset(
     b"ttl pttl expiretime pexpiretime httl hpttl hexpiretime hpexpiretime xpending xinfo object "
     b"lastsave".split()
@@ -40,7 +39,9 @@ NOT_COMPARED: Final = frozenset(
     b"hscan zscan memory debug slowlog latency monitor acl role module dump shutdown".split()
 )
 MAKES_IDS: Final = frozenset(b"xadd xautoclaim xreadgroup xread xrange xrevrange".split())
-PUSHED_REPLIES: Final = frozenset(b"subscribe psubscribe ssubscribe".split())
+SUBSCRIBING: Final = frozenset(
+    b"subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe".split()
+)
 
 
 class Address:
@@ -48,7 +49,7 @@ class Address:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "redis" or not parts.hostname:
+        if parts.scheme != "redis" or not parts.hostname or parts.path not in ("", "/", "/0"):
             raise ValueError(f"{url} is not redis://host:port")
         self.host: Final = parts.hostname
         self.port: Final = parts.port or 6379
@@ -156,9 +157,11 @@ class Session:
                 raw, reply = await ours.next()
                 words = [b"a message"]
                 pushed = isinstance(reply, hiredis.PushNotification)
-                if not pushed and self._asked:
+                first = reply[0] if isinstance(reply, list) and reply else None
+                confirms = isinstance(first, bytes) and first in SUBSCRIBING
+                if self._asked and (confirms or not pushed):
                     words = self._asked.popleft()
-                    if words[0].lower() in PUSHED_REPLIES and len(words) > 2:
+                    if words[0].lower() in SUBSCRIBING and len(words) > 2:
                         self._asked.appendleft([words[0], *words[2:]])
                 try:
                     _, other = await asyncio.wait_for(theirs.next(), LATE_S)
@@ -200,6 +203,8 @@ class Session:
         if isinstance(ours, bytes) and isinstance(theirs, bytes):
             if _is_id(ours) and _is_id(theirs):
                 self._ids.setdefault(ours, theirs)
+        elif isinstance(ours, dict) and isinstance(theirs, dict):
+            self._learn([*ours.values()], [*theirs.values()])
         elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
             for one, other in zip(ours, theirs, strict=True):
                 self._learn(one, other)
@@ -208,10 +213,18 @@ class Session:
         if isinstance(ours, list) and isinstance(theirs, list):
             if len(ours) != len(theirs):
                 return False
+            if name in PAIRED and len(ours) % 2 == 0:
+                return _pairs(ours) == _pairs(theirs)
             if name in UNORDERED:
                 return sorted(map(repr, ours)) == sorted(map(repr, theirs))
             pairs = zip(ours, theirs, strict=True)
             return all(self._are_alike(name, one, other) for one, other in pairs)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            if name in UNORDERED | PAIRED:
+                return ours == theirs
+            return self._are_alike(name, [*ours.items()], [*theirs.items()])
+        if isinstance(ours, tuple) and isinstance(theirs, tuple):
+            return self._are_alike(name, [*ours], [*theirs])
         if isinstance(ours, hiredis.ReplyError) and isinstance(theirs, hiredis.ReplyError):
             return str(ours) == str(theirs)
         if isinstance(ours, bytes) and self._ids.get(ours, ours) == theirs:
@@ -219,6 +232,10 @@ class Session:
         if isinstance(ours, int) and isinstance(theirs, int) and name in TIMED:
             return abs(ours - theirs) <= TOLERANCE and (ours < 0) == (theirs < 0)
         return type(ours) is type(theirs) and ours == theirs
+
+
+def _pairs(flat: list[Any]) -> list[str]:
+    return sorted(repr(pair) for pair in zip(flat[::2], flat[1::2], strict=True))
 
 
 def _is_id(text: bytes) -> bool:
@@ -247,15 +264,15 @@ class Proxy:
         """Return why the other server cannot be compared; empty if it can."""
         try:
             side = await _connected(self._theirs)
-            side.writer.write(_packed(["DBSIZE"]))
-            _, size = await side.next()
+            side.writer.write(_packed(["INFO", "keyspace"]))
+            _, found = await side.next()
             side.writer.close()
         except (OSError, EOFError) as error:
             reason = str(error) or "it has closed the connection"
             return f"The other server does not answer: {reason}"
-        if isinstance(size, hiredis.ReplyError):
-            return f"The other server refuses to be compared: {size}"
-        return f"The other server has {size} keys: it has to be empty" if size else ""
+        if not isinstance(found, bytes):
+            return f"The other server refuses to be compared: {found}"
+        return "The other server has keys: it has to be empty" if b"keys=" in found else ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client."""

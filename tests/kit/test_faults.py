@@ -100,8 +100,10 @@ def test_a_late_request_holds_up_its_own_client_alone(server: HeadraceServer) ->
     pipe.get("a").set("a", 1).get("a")
     thread = threading.Thread(target=lambda: done.append(pipe.execute()))
     thread.start()
-    wait_until(lambda: quick.info("clients")["blocked_clients"] == 1)
+    wait_until(lambda: any("b" in each["flags"] for each in quick.client_list()))
     quick.set("a", 0)
+    [held] = [each["id"] for each in quick.client_list() if each["name"] == "slow-one"]
+    assert quick.client_unblock(int(held), error=True) is False
     assert not done
     server.clock.shift(60)
     thread.join(10)
@@ -178,6 +180,7 @@ def test_transactions_scripts_and_containers(server: HeadraceServer) -> None:
         (("ADD", "COMMAND", "GET", "PERCENT", "101", "ACTION", "silence"), "from 0 to 100"),
         (("ADD", "COMMAND", "GET", "TIMES", "0", "ACTION", "silence"), "TIMES is a number from 1"),
         (("ADD", "COMMAND", "GET", "ACTION", "explode"), "ACTION is delay ms, error text"),
+        (("ADD", "COMMAND", "GET"), "ACTION is delay ms, error text"),
         (("ADD", "COMMAND", "GET", "ACTION", "delay"), "ACTION is delay ms, error text"),
         (("ADD", "COMMAND", "GET", "ACTION", "delay", "-1"), "the delay is a number from 0"),
         (("ADD", "COMMAND", "GET", "ACTION", "error", "a\r\nb"), "an error is one line"),
@@ -195,13 +198,34 @@ def test_what_is_refused(server: HeadraceServer, words: tuple[str, ...], error: 
     assert server.call("PING") == b"PONG"
 
 
-def test_who_has_no_patience_leaves(server: HeadraceServer) -> None:
-    """Clients that are held up or silent leave, and nothing of them stays."""
-    server.faults.delay("GET", 3_600_000)
+def test_a_late_request_is_run_though_its_client_has_left(server: HeadraceServer) -> None:
+    server.clock.freeze()
+    server.faults.delay("INCR", 60_000, times=1)
+    with pytest.raises(redis.TimeoutError):
+        lone(server, socket_timeout=0.05).execute_command("INCR", "k")
+    client = lone(server)
+    assert client.get("k") is None
+    server.clock.shift(60)
+    wait_until(lambda: client.get("k") == "1")
+    wait_until(lambda: client.info("clients")["connected_clients"] <= 2)
+
+
+def test_who_meets_silence_leaves(server: HeadraceServer) -> None:
     server.faults.silence("INCR")
-    for name in ("GET", "INCR"):
-        with pytest.raises(redis.TimeoutError):
-            lone(server, socket_timeout=0.05).execute_command(name, "k")
+    pipe = lone(server, socket_timeout=0.05).pipeline(transaction=False)
+    pipe.execute_command("INCR", "k").execute_command("SET", "k", "never")
+    with pytest.raises(redis.TimeoutError):
+        pipe.execute()
     client = lone(server)
     wait_until(lambda: client.info("clients")["connected_clients"] <= 2)
-    assert client.info("clients")["blocked_clients"] == 0
+    assert client.get("k") == "1"
+
+
+def test_a_late_reply_may_be_unwanted(server: HeadraceServer) -> None:
+    server.faults.delay("SET", 20)
+    client = lone(server)
+    connection = client.connection_pool.get_connection()
+    connection.send_packed_command(
+        connection.pack_commands([("CLIENT", "REPLY", "SKIP"), ("SET", "k", "v"), ("GET", "k")])
+    )
+    assert connection.read_response() == "v"

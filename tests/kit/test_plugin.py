@@ -148,6 +148,19 @@ def test_factories_and_options(suite: pytest.Pytester) -> None:
     run(suite).stdout.fnmatch_lines(["*/nonexistent/from-ini cannot be run*"])
 
 
+def test_a_test_that_takes_all_rights_ends_alone(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        """
+        def test_one(headracedb):
+            headracedb.execute_command("ACL", "SETUSER", "default", "-@all")
+
+        def test_other(headracedb):
+            assert headracedb.set("k", "v")
+        """
+    )
+    run(suite).assert_outcomes(passed=2)
+
+
 def test_the_log_is_in_the_report_of_a_failure(suite: pytest.Pytester) -> None:
     suite.makepyfile("def test_it(headrace_proc):\n    assert False")
     result = run(suite)

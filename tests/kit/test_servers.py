@@ -60,6 +60,24 @@ def test_parameters(tmp_path: Path) -> None:
         assert server.call("GET", "k") == b"v"
 
 
+def test_a_password() -> None:
+    with HeadraceServer(requirepass="secret") as server:
+        assert server.client().ping()
+        assert redis.from_url(server.url).ping()
+        server.clean()
+        with pytest.raises(redis.AuthenticationError):
+            server.client(password=None).ping()
+
+
+def test_it_can_be_started_again() -> None:
+    server = HeadraceServer()
+    server.stop()
+    server.start()
+    assert server.call("PING") == b"PONG"
+    server.stop()
+    assert not server.folder.exists()
+
+
 def test_restarts_keep_the_port_and_what_is_in_the_files() -> None:
     with HeadraceServer(appendonly=True, appendfsync="always") as server:
         port, pid = server.port, server.pid
@@ -81,6 +99,9 @@ def test_a_clean_server_is_as_it_was_started() -> None:
         client.acl_setuser("alice", enabled=True)
         client.execute_command("ACL", "SETUSER", "bob", "off")
         client.config_set("maxmemory", "60mb")
+        client.config_set("slave-read-only", "no")
+        client.config_set("replica-read-only", "yes")
+        client.execute_command("HOTKEYS", "START", "METRICS", 1, "CPU")
         client.config_set("slowlog-log-slower-than", 0)
         client.client_setname("mine")
         client.execute_command("CLIENT", "PAUSE", 100_000, "WRITE")
@@ -102,6 +123,8 @@ def test_a_clean_server_is_as_it_was_started() -> None:
             "maxmemory": str(50 << 20),
             "slowlog-log-slower-than": "10000",
         }
+        assert fresh.config_get("replica-read-only") == {"replica-read-only": "yes"}
+        assert fresh.execute_command("HOTKEYS", "GET") is None
         assert fresh.slowlog_get() == []
         assert fresh.pubsub_channels() == []
         assert fresh.client_getname() is None

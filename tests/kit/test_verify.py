@@ -108,7 +108,7 @@ def test_what_cannot_be_compared(other: HeadraceServer) -> None:
     done = verify(other.url, "--commands", "-")
     assert (done.returncode, done.stderr) == (
         2,
-        "The other server has 1 keys: it has to be empty\n",
+        "The other server has keys: it has to be empty\n",
     )
     other.stop()
     done = verify(other.url, "--commands", "-")

@@ -16,12 +16,13 @@ from headrace.server import gate
 from headrace.server.acl.rules import UsersError
 from headrace.server.clients.session import IN_MULTI, NO_EVICT, NO_TOUCH, REPLICA, Session
 from headrace.server.clock import VirtualClock
-from headrace.server.dispatch.admission import find_row
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import unpause
-from headrace.server.dispatch.invoke import invoke
+from headrace.server.dispatch.invoke import invoke, stop_measuring
+from headrace.server.dispatch.rows import ORIGINALS
 from headrace.server.loading.starting import load_users
 from headrace.server.state import Server
+from headrace.storage.list.piece import PLAIN_THRESHOLD
 
 # What other commands clean, as they do when a client asks.
 _ALWAYS: Final = (
@@ -35,27 +36,34 @@ _OF_SCRIPTS: Final = ([b"FUNCTION", b"FLUSH"], [b"SCRIPT", b"FLUSH"])
 
 
 def clean_tool(call: Call) -> object:
-    """Reply: OK. Raises: in a transaction, in a region or a replica, or while replicas follow."""
+    """Reply: OK. Raises: in a transaction, in a region, in a replica, or while data is loaded."""
     server = call.server
     session = call.session
     if session.special & IN_MULTI:
         raise CommandError(errors.NOT_IN_MULTI)
     if server.data.region is not None or server.gate.reasons & (gate.FOLLOWS | gate.LOADING_DATA):
         raise CommandError(errors.NOT_CLEANED)
+    mine = (session, call.db, call.row, call.argv)  # others use the call meanwhile
     server.faults.by_id.clear()
     server.gate.set(gate.FAULTY, False)
     _disconnect_others(server, session)
     _forget(server, session)
-    server.config.undo()
-    _clean_data(call)
-    _clean_users(server)
+    if isinstance(server.clock, VirtualClock):
+        server.clock.reset()
+        server.host.clock_changed()
+        call.session, call.db, call.row, call.argv = mine
     server.data.active_expire = True
     server.data.shows_expired = False
     server.data.enable_expiry(True)
     server.cron_paused = False
-    if isinstance(server.clock, VirtualClock):
-        server.clock.reset()
-        server.host.clock_changed()
+    PLAIN_THRESHOLD.string_bytes = 0
+    if server.statistics.hot_keys is not None:
+        stop_measuring(server)
+        server.statistics.hot_keys = None
+    server.config.undo()
+    _clean_data(call)
+    _clean_users(server)
+    server.unsaved.clear()
     return OK
 
 
@@ -83,11 +91,12 @@ def _clean_data(call: Call) -> None:
     if scripting is not None:
         scripting.allows_all = False
         requests += _OF_SCRIPTS
-    row, argv = call.row, call.argv
+    mine = (call.row, call.argv)
     for request in requests:
         call.argv = request
-        invoke(call, find_row({}, request), request)
-    call.row, call.argv = row, argv
+        row = ORIGINALS[request[0].lower()]
+        invoke(call, row.subcommands.get(request[1].lower(), row), request)
+    call.row, call.argv = mine
 
 
 def _clean_users(server: Server) -> None:

@@ -39,6 +39,7 @@ def clock_tool(call: Call) -> object:
         return _shown(clock)
     _refuse(call)
     was_moved = is_moved(clock)
+    mine = (call.session, call.db, call.row, call.argv)  # others use the call meanwhile
     if word == b"resume":
         clock.run()
     elif word == b"reset":
@@ -49,8 +50,10 @@ def clock_tool(call: Call) -> object:
         to_ns = _target_ns(clock, word, argv[3])
         if word == b"freeze":
             clock.freeze()
-        _move(call, to_ns)
+        call.session.active_ms = to_ns // MS  # it is not idle
+        server.host.move_clock(to_ns)
     server.host.clock_changed()
+    call.session, call.db, call.row, call.argv = mine
     level = logging.DEBUG if was_moved and is_moved(clock) else logging.WARNING
     log.log(level, "DEBUG CLOCK: the time is %s, %+.3f seconds ahead", *_shown_briefly(clock))
     return server.clock.refresh()
@@ -106,11 +109,3 @@ def _target_ns(clock: VirtualClock, word: bytes, text: bytes) -> int:
     if to_ns > LATEST_MS * MS:
         raise CommandError(errors.CLOCK_TOO_FAR)
     return to_ns
-
-
-def _move(call: Call, to_ns: int) -> None:
-    """Move the clock; requests of others that run meanwhile use the same ``call``."""
-    session, db, row, argv = call.session, call.db, call.row, call.argv
-    session.active_ms = to_ns // MS  # it is not idle
-    call.server.host.move_clock(to_ns)
-    call.session, call.db, call.row, call.argv = session, db, row, argv

@@ -62,7 +62,7 @@ def _add(call: Call) -> int:
     if b"command" not in options:
         raise _wrong(b"COMMAND is missing, * is any")
     action = words[1].lower() if len(words) > 1 else b""
-    if len(words) - 1 != _WORDS_OF.get(action, -1):
+    if len(words) - 1 != _WORDS_OF.get(action):
         raise _wrong(b"ACTION is delay ms, error text, close-before, close-after or silence")
     fault = Fault(_command(options[b"command"]), action)
     fault.sow(int.from_bytes(os.urandom(4), "big"))
