@@ -21,7 +21,7 @@ from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_
 from headrace.server.clients.session import Session
 from headrace.server.clock import VirtualClock
 from headrace.server.config.config import Config
-from headrace.server.cron import Cron
+from headrace.server.cron import Cron, move_clock
 from headrace.server.dispatch.dispatcher import HELD_BY_END, Dispatcher, hold_writes, release_writes
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.durability.durability import Durability, discard_unfinished, ready_to_end
@@ -31,9 +31,14 @@ from headrace.server.net.connection import Connection
 from headrace.server.net.encryption import Encryption
 from headrace.server.net.listeners import Listeners
 from headrace.server.net.past_loop import BusyPoll
-from headrace.server.process.lifeline import Lifeline
 from headrace.server.process.signals import Signals
-from headrace.server.process.system import SpareFiles, Supervision, remove_pid_file, write_pid_file
+from headrace.server.process.system import (
+    Lifeline,
+    SpareFiles,
+    Supervision,
+    remove_pid_file,
+    write_pid_file,
+)
 from headrace.server.role import Failover, Following, Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import (
@@ -158,11 +163,9 @@ class App(Host):
         self._timer = loop.call_later(delay_s, self._time_out_waiters)
 
     def move_clock(self, to_ns: int) -> None:
-        from headrace.server.virtual_time import move  # here, because few servers are tested with
-
         clock = self.server.clock
         assert isinstance(clock, VirtualClock)
-        move(self.dispatcher, self._cron, clock, to_ns)
+        move_clock(self.dispatcher, self._cron, clock, to_ns)
 
     def clock_changed(self) -> None:
         self._cron.tick()

@@ -6,6 +6,9 @@ looked at, so that each has its turn about once a second. If a tick has not got 
 values and iids, the work goes on between ticks: a millisecond for each kind, half of one for keys
 to be folded, then two for the clients.
 
+Where a test moves the clock (``move_clock``), all that becomes due on the way is done at once, in
+the order of time.
+
 **Steps of the time of day.** The idle time of a client or of a pending entry is the difference of
 two times of day. It is off by as much as the clock was set between them, so each tick compares the
 time of day with a clock that is never set. Where it went forward or back by a second or more at
@@ -31,7 +34,7 @@ from headrace.server.clients.session import (
     REPLICA,
     Session,
 )
-from headrace.server.clock import STEP_MS
+from headrace.server.clock import MS, STEP_MS, VirtualClock
 from headrace.server.commands.hashes.deadlines import sweep_fields
 from headrace.server.commands.streams.groups import (
     Sweep,
@@ -42,11 +45,12 @@ from headrace.server.commands.streams.groups import (
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own, stop_if_over
-from headrace.server.dispatch.serving import serve_ready
+from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.durability.durability import Durability
 from headrace.server.info.command_stats import calls_of_all
 from headrace.server.state import Server
 from headrace.server.statistics.memory import SpareMemory
+from headrace.storage.key_page import NEVER_MS
 
 log: Final = logging.getLogger("headrace")
 
@@ -487,3 +491,49 @@ def flush_expired(dispatcher: Dispatcher) -> None:
         finish_own(server)
         if server.blocking.ready:
             serve_ready(dispatcher)
+
+
+FAR_MS: Final = 1 << 53  # later than any time that can be asked for
+_NO_LIMIT_NS: Final = 1 << 60  # for work while the clock stands, which spends nothing
+
+
+def move_clock(dispatcher: Dispatcher, cron: Cron, clock: VirtualClock, to_ns: int) -> None:
+    """Go to a time of day that is not before the present one; do what becomes due until then."""
+    server = dispatcher.server
+    runs = not clock.frozen_ns
+    clock.freeze()
+    server.gate.finish_work()
+    try:
+        while True:
+            due_ms = _do_due(dispatcher)
+            if due_ms * MS > to_ns:
+                break
+            clock.go_to(due_ms * MS)
+        clock.go_to(to_ns)
+        _do_due(dispatcher)
+        cron.catch_up()
+    finally:
+        if runs:
+            clock.run()
+
+
+def _do_due(dispatcher: Dispatcher) -> int:
+    """Do what is due now; return the time of day, in ms, when something is due next."""
+    server = dispatcher.server
+    now_ms = server.clock.now_ns // MS
+    found = [FAR_MS]
+    next_ms = time_out_waiters(server)
+    if server.blocking.ready:
+        serve_ready(dispatcher)
+    if next_ms:
+        found.append(next_ms + now_ms - server.clock.monotonic_ms())
+    data = server.data
+    held_back = server.gate.reasons & NO_EXPIRY_BY_ITSELF & ~gate.LENGTHY_AT_WORK
+    if data.active_expire and not data.expiry_held and not held_back:
+        expire_keys(dispatcher, _NO_LIMIT_NS)
+        for db in data.dbs:
+            if db.table.due_ms != NEVER_MS:
+                found.append(int(db.table.due_ms) + 1)
+            if db.parts.count():
+                found.append(int(db.parts.next_ms()) + 1)
+    return min([each for each in found if each > now_ms])

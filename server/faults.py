@@ -7,8 +7,8 @@ are none, the gate has no reason for them, and requests do not pay.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
-from random import Random
 from typing import Final
 
 from headrace.compat.glob import matches
@@ -35,6 +35,10 @@ ANY: Final = b"*"
 _NO_CLIENT: Final = FROM_MASTER | IN_SCRIPT | OF_REGION | REPLAY | REPLICA
 
 
+def _no_chance() -> float:
+    return 0.0
+
+
 class Fault:
     """One fault.
 
@@ -43,6 +47,7 @@ class Fault:
             or ``ANY``.
         key, client: glob patterns of one of the request's keys, and of the client's name.
         percent: of the requests that fit; times: how often it fires, 0 is without end.
+        chance: returns a number from 0 to 1 that chooses among them, which ``seed`` decides.
         action: one of the names above, with ``delay_ms``, or the ``line`` of an error.
         fired: how often it has.
     """
@@ -55,15 +60,10 @@ class Fault:
         self.percent = 100.0
         self.times = 0
         self.seed = 0
+        self.chance: Callable[[], float] = _no_chance
         self.delay_ms = 0
         self.line = b""
         self.fired = 0
-        self._chance = Random(0)
-
-    def sow(self, seed: int) -> None:
-        """Let ``seed`` decide which requests it fires at."""
-        self.seed = seed
-        self._chance = Random(seed)
 
     def fires(self, session: Session, name: bytes, keys: list[bytes]) -> bool:
         """Return whether it acts on a request of a command, and count it then."""
@@ -73,7 +73,7 @@ class Fault:
             return False
         if self.key != ANY and not any(matches(self.key, key) for key in keys):
             return False
-        if self.percent < 100 and self._chance.random() * 100 >= self.percent:
+        if self.percent < 100 and self.chance() * 100 >= self.percent:
             return False
         self.fired += 1
         return True

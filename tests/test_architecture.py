@@ -18,7 +18,10 @@ ARROWS: dict[str, set[str]] = {
     "compat": {"protocol", "storage", "persistence"},
     "server": {"protocol", "storage", "persistence", "compat"},
     "regions": {"protocol", "storage", "persistence", "compat", "server"},
-    "headrace": {"server"},  # the name that all of them have in front where they are installed
+    "headrace": {
+        "protocol",
+        "server",
+    },  # the name that all of them have in front where they are installed
     "pyspark_headrace": set(),  # a client like any other: it speaks RESP
     "pytest_headrace": {"headrace"},
 }

@@ -57,7 +57,7 @@ ROOMS: dict[str, list[str]] = {
         *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
         *("loading", "following", "info", "active_active", "wing"),
         *("commands",),
-        *("cron", "virtual_time", "net", "tools", "succession", "app", "start", "cli"),
+        *("cron", "net", "tools", "succession", "app", "start", "cli"),
     ],
     "server.commands": [
         *("documentation", "shared_keys", "shared"),
@@ -101,6 +101,7 @@ KNOW_A_TYPE = {
     "headrace.server.state": "how large the nodes of streams may become",
     "headrace.server.commands.typed_keys": "how a command finds a value of its type",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
+    "headrace.server.commands.server.debug_testing": "how lists are cut at the start",
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
     "headrace.regions.files.region_form": "what lies in the tombstones of a region",
     "headrace.regions.wing": "all that regions register",

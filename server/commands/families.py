@@ -11,7 +11,11 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import MODULES, Command, Handler, TableError, every_row
 
 # Modules that are imported when one of their commands is called, because few servers need them.
-LATE: Final = ("headrace.server.commands.server.cluster", "headrace.server.commands.server.hotkeys")
+LATE: Final = (
+    "headrace.server.commands.server.cluster",
+    "headrace.server.commands.server.debug",
+    "headrace.server.commands.server.hotkeys",
+)
 
 
 class Late:

@@ -319,3 +319,35 @@ class SpareFiles:
         held, self._held = self._held, []
         for descriptor in held:
             os.close(descriptor)
+
+
+LIFELINE: Final = "HEADRACE_LIFELINE"
+
+
+class Lifeline:
+    """Ends the server with the process that started it, even if that is killed: for tests.
+
+    ``HEADRACE_LIFELINE`` is ``DESCRIPTOR`` or ``DESCRIPTOR:FOLDER``. Whoever started the server
+    holds the other end of that pipe. When it is closed the server ends at once with nothing saved,
+    and deletes the folder, if that is the one of its data. A process that it starts has no pipe.
+    """
+
+    def __init__(self) -> None:
+        number, _, self._folder = os.environ.pop(LIFELINE, "").partition(":")
+        self._fd: Final = int(number) if number.isdigit() else -1
+        if self._fd >= 0:
+            os.set_inheritable(self._fd, False)
+
+    def begin(self, loop: AbstractEventLoop) -> None:
+        """Watch it."""
+        if self._fd >= 0:
+            loop.add_reader(self._fd, self._look)
+
+    def _look(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(self._fd, 1):
+                if self._folder and os.path.realpath(self._folder) == os.path.realpath("."):
+                    import shutil  # few servers are started by a test
+
+                    shutil.rmtree(self._folder, ignore_errors=True)
+                os._exit(0)

@@ -200,7 +200,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from headrace.server.tools.verify import verify
+    from headrace.verify import verify
 
     try:
         return verify(

@@ -28,6 +28,7 @@ LATE = {
     "headrace.compat.doc_notation": "it is documentation",
     "headrace.compat.regex": "few ask ARGREP for regular expressions",
     "headrace.server.commands.server.cluster": "most servers are of no cluster",
+    "headrace.server.commands.server.debug": "few servers allow DEBUG",
     "headrace.server.commands.server.hotkeys": "few servers are asked for HOTKEYS",
     "headrace.server.config.docs": "it is documentation",
     "headrace.server.tools.cli": "another program, in a way",

@@ -34,9 +34,13 @@ from headrace.protocol.replies import (
     Verbatim,
 )
 from headrace.server.clients.session import allowed_by
-from headrace.server.commands.server.debug_clean import clean_tool
-from headrace.server.commands.server.debug_clock import CLOCKS, clock_tool
-from headrace.server.commands.server.debug_faults import FAULTS, fault_tool
+from headrace.server.commands.server.debug_testing import (
+    CLOCKS,
+    FAULTS,
+    clean_tool,
+    clock_tool,
+    fault_tool,
+)
 from headrace.server.config.files import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.eviction import last_ms
