@@ -217,6 +217,13 @@ def test_replicas_and_a_moved_clock_refuse_each_other(server: HeadraceServer, cl
         assert refused(other, "SHIFT", "1").startswith("ERR the clock of a region, a replica")
 
 
+def test_a_region_keeps_its_clock_and_its_data() -> None:
+    with HeadraceServer(appendonly=True, aa_region_id=1) as server:
+        assert refused(server, "SHIFT", "1").startswith("ERR the clock of a region")
+        with pytest.raises(ServerError, match="cannot be cleaned"):
+            server.clean()
+
+
 def test_what_expired_is_in_the_file() -> None:
     with HeadraceServer(appendonly=True) as server:
         server.call("SET", "k", "v", "PX", 1000)
