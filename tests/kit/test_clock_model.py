@@ -47,8 +47,9 @@ class Machine:
     def __init__(self, server: HeadraceServer, chance: Random) -> None:
         self.call: Any = server.call
         self.chance = chance
-        self.client: Any = server.client(decode_responses=True)  # who drops it hangs up
-        self.events = self.client.pubsub()
+        client: Any = server.client(decode_responses=True)
+        self.client = client  # who drops it hangs up
+        self.events = client.pubsub()
         self.events.psubscribe("__keyevent@0__:*expired")
         assert self.events.get_message(timeout=10)["type"] == "psubscribe"
         self.model = Model(server.call("DEBUG", "CLOCK", "FREEZE"))
