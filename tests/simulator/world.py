@@ -34,7 +34,7 @@ MOST_HEALING_MS: Final = 300_000
 HEALING_STEP_MS: Final = 50
 REPAIR_MS: Final = 61_000  # that a disk is away: epochs are counted in minutes
 BEAT_MS: Final = 1000
-MOST_DELAY_MS: Final = 20_000  # of a link both ways, and of a peer's disk before that
+MOST_DELAY_MS: Final = 1000  # of a link, both ways
 MOST_FORGETTING_MS: Final = 60_000
 FORGETTING_STEP_MS: Final = 250
 
@@ -224,7 +224,12 @@ class World:
                     continue
                 if peer.level_ms == peer.since_ms:
                     continue
-                most_ms = self.time.now_ms - peer.level_ms + MOST_DELAY_MS
+                level_ms = peer.level_ms
+                other = self.regions.get(peer.region)
+                if other is not None and peer.puller is not None and peer.puller.lag_since_ms:
+                    written_ms = peer.puller.lag_since_ms - other.skew_ms
+                    level_ms = min(level_ms, written_ms)  # it waited for the peer's disk
+                most_ms = self.time.now_ms - level_ms + MOST_DELAY_MS
                 lag_ms = region.regions.lag_ms(peer)
                 if lag_ms > most_ms:
                     raise Violated(
