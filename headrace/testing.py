@@ -416,7 +416,7 @@ def _pairs(flat: list[Any]) -> list[tuple[Any, Any]]:
 
 
 class Faults:
-    """What a server does wrong on demand; see DEBUG FAULT.
+    """Makes a server fail on demand; see DEBUG FAULT.
 
     Each method adds a fault and returns its ID. ``command`` is a name such as ``XADD``, or ``*``.
     Options: ``key`` and ``client`` are glob patterns of a key and of the client's name; it fires

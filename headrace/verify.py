@@ -44,7 +44,7 @@ SUBSCRIBING: Final = frozenset(
 
 
 class Address:
-    """Where the other server is, from a URL such as ``redis://user:password@host:6379``."""
+    """Reads where the other server is from a URL such as ``redis://user:password@host:6379``."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -57,7 +57,7 @@ class Address:
 
 
 class Verdict:
-    """What was compared, and the first difference."""
+    """Holds what was compared, and the first difference."""
 
     def __init__(self) -> None:
         self.compared = 0

@@ -7,8 +7,8 @@ it. Groups are compared by the numbers that either state knows: what is known, a
 gone.
 
 Joining gives the same as exchanging the records. It is commutative and idempotent. Places,
-consumers and pending entries stay what they are here, but for what the other side knows to be
-acknowledged.
+consumers and pending entries stay what they are here, except that what the other side knows to be
+acknowledged is acknowledged here too.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ began to be given entries of the lane, because this region knows nothing about e
 Entries that go with their consumer were given and not acknowledged, so the prefix begins above them
 (``release``).
 
-All this is local, but for the intervals. It hangs on one create of the group; if that dies and
+All this is local, except the intervals. It hangs on one create of the group; if that dies and
 another one lives, it begins anew.
 """
 

@@ -65,7 +65,7 @@ def empty_buffer() -> BytesWriter:
 
 
 def other_buffer() -> BytesWriter:
-    """Return another one, for what is put together at the same time."""
+    """Return a second one, because two records may be put together at the same time."""
     return _second.empty()
 
 

@@ -609,7 +609,7 @@ class ReadOptions:
 
 
 class _LastReading:
-    """The last options read, because readers send the same ones, but for group and consumer."""
+    """The last options read, except group and consumer, because readers send the same ones."""
 
     def __init__(self, for_group: bool, in_region: bool = False) -> None:
         self.options = ReadOptions(for_group, in_region)
