@@ -27,15 +27,13 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map
-from headrace.server import gate
 from headrace.server.acl.rules import UsersError
 from headrace.server.clients.session import IN_MULTI, NO_EVICT, NO_TOUCH, REPLICA, Session
 from headrace.server.clock import MS, VirtualClock, is_moved
-from headrace.server.dispatch import rows
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import unpause
 from headrace.server.dispatch.invoke import invoke, stop_measuring
-from headrace.server.dispatch.rows import ORIGINALS
+from headrace.server.dispatch.rows import ORIGINALS, TABLE
 from headrace.server.faults import (
     ANY,
     CLOSE_AFTER,
@@ -45,10 +43,30 @@ from headrace.server.faults import (
     SILENCE,
     Fault,
 )
-from headrace.server.gate import FOLLOWS, LOADING_DATA
+from headrace.server.gate import FAULTY, FOLLOWS, LOADING_DATA
 from headrace.server.loading.starting import load_users
 from headrace.server.state import Server
 from headrace.storage.list.piece import PLAIN_THRESHOLD
+
+log: Final = logging.getLogger("headrace")
+
+CLOCKS: Final = "FREEZE [ms] | SHIFT ms | MOVE-TO ms | RESUME | RESET | GET"
+LATEST_MS: Final = 1 << 47  # some 4,400 years: streams, deadlines and clients all know that far
+_WIDTHS: Final = {
+    b"freeze": (3, 4),
+    b"shift": (4,),
+    b"move-to": (4,),
+    b"resume": (3,),
+    b"reset": (3,),
+    b"get": (3,),
+}
+
+FAULTS: Final = (
+    "ADD COMMAND name [KEY pattern] [CLIENT name-pattern] [PERCENT p] [TIMES n] [SEED s] ACTION "
+    "delay ms | error text | close-before | close-after | silence; or LIST, or CLEAR [id]"
+)
+LONGEST_DELAY_MS: Final = 1 << 40
+_WORDS_OF: Final = {DELAY: 2, ERROR: 2, CLOSE_BEFORE: 1, CLOSE_AFTER: 1, SILENCE: 1}
 
 # What other commands clean, as they do when a client asks.
 _ALWAYS: Final = (
@@ -67,11 +85,11 @@ def clean_tool(call: Call) -> object:
     session = call.session
     if session.special & IN_MULTI:
         raise CommandError(errors.NOT_IN_MULTI)
-    if server.data.region is not None or server.gate.reasons & (gate.FOLLOWS | gate.LOADING_DATA):
+    if server.data.region is not None or server.gate.reasons & (FOLLOWS | LOADING_DATA):
         raise CommandError(errors.NOT_CLEANED)
     mine = (session, call.db, call.row, call.argv)  # others use the call meanwhile
     server.faults.by_id.clear()
-    server.gate.set(gate.FAULTY, False)
+    server.gate.set(FAULTY, False)
     _disconnect_others(server, session)
     _forget(server, session)
     if isinstance(server.clock, VirtualClock):
@@ -135,12 +153,6 @@ def _clean_users(server: Server) -> None:
         raise CommandError(errors.USERS_NOT_READ % str(error).encode()) from None
 
 
-log: Final = logging.getLogger("headrace")
-
-CLOCKS: Final = "FREEZE [ms] | SHIFT ms | MOVE-TO ms | RESUME | RESET | GET"
-LATEST_MS: Final = 1 << 47  # some 4,400 years: streams, deadlines and clients all know that far
-
-
 def clock_tool(call: Call) -> object:
     """Freeze, move, resume or show the clock. Reply: the time in ms; of GET, a map."""
     server = call.server
@@ -174,16 +186,6 @@ def clock_tool(call: Call) -> object:
     level = logging.DEBUG if was_moved and is_moved(clock) else logging.WARNING
     log.log(level, "DEBUG CLOCK: the time is %s, %+.3f seconds ahead", *_shown_briefly(clock))
     return server.clock.refresh()
-
-
-_WIDTHS: Final = {
-    b"freeze": (3, 4),
-    b"shift": (4,),
-    b"move-to": (4,),
-    b"resume": (3,),
-    b"reset": (3,),
-    b"get": (3,),
-}
 
 
 def _shown(clock: VirtualClock) -> Map:
@@ -228,14 +230,6 @@ def _target_ns(clock: VirtualClock, word: bytes, text: bytes) -> int:
     return to_ns
 
 
-FAULTS: Final = (
-    "ADD COMMAND name [KEY pattern] [CLIENT name-pattern] [PERCENT p] [TIMES n] [SEED s] ACTION "
-    "delay ms | error text | close-before | close-after | silence; or LIST, or CLEAR [id]"
-)
-LONGEST_DELAY_MS: Final = 1 << 40
-_WORDS_OF: Final = {DELAY: 2, ERROR: 2, CLOSE_BEFORE: 1, CLOSE_AFTER: 1, SILENCE: 1}
-
-
 def fault_tool(call: Call) -> object:
     """Add, list or clear faults. Reply: the ID of the fault; a list of maps; how many have gone."""
     word = call.argv[2].lower()
@@ -274,7 +268,7 @@ def _add(call: Call) -> int:
     elif action == ERROR:
         fault.line = _line(words[2])
     faults = call.server.faults
-    call.server.gate.set(gate.FAULTY, True)
+    call.server.gate.set(FAULTY, True)
     return faults.add(fault)
 
 
@@ -282,7 +276,7 @@ def _command(name: bytes) -> bytes:
     """Return the name of a command as its row has it; ``config|get`` is a subcommand."""
     name = name.lower()
     container, _, subcommand = name.partition(b"|")
-    row = rows.TABLE.get(container)
+    row = TABLE.get(container)
     if name == ANY or (row is not None and (not subcommand or subcommand in row.subcommands)):
         return name
     raise _wrong(b"there is no command '%b'" % name)
@@ -380,5 +374,5 @@ def _clear(call: Call) -> int:
         gone = 1
     else:
         by_id.clear()
-    call.server.gate.set(gate.FAULTY, bool(by_id))
+    call.server.gate.set(FAULTY, bool(by_id))
     return gone
