@@ -45,23 +45,24 @@ CATEGORIES: Final = (
     b"transaction",
     b"scripting",
 )
+CATEGORY_BITS: Final = {name: 1 << number for number, name in enumerate(CATEGORIES)}
 
 
 class CommandBook:
     """The names that rules may mention; a subcommand's has its container in it: ``config|get``."""
 
     def __init__(self) -> None:
-        self._categories: Final[dict[bytes, int]] = {}  # a bit for each, as CATEGORIES has them
+        self._categories: Final[dict[bytes, int]] = {}  # the CATEGORY_BITS of each
         self._children: Final[dict[bytes, list[bytes]]] = {}
         self._of_redis: set[bytes] = set()
 
-    def add(self, name: bytes, categories: list[bytes]) -> None:
-        """Add a command that is there."""
+    def add(self, name: bytes, categories: int) -> None:
+        """Add a command that is there; ``categories`` are some of ``CATEGORY_BITS``."""
         if name not in self._categories:
             parent, bar, _ = name.partition(b"|")
             if bar:
                 self._children.setdefault(parent, []).append(name)
-        self._categories[name] = sum([1 << CATEGORIES.index(each) for each in set(categories)])
+        self._categories[name] = categories
 
     def has(self, name: bytes) -> bool:
         """Return whether a command is there."""
@@ -87,7 +88,7 @@ class CommandBook:
 
     def of_category(self, category: bytes) -> list[bytes]:
         """Return the commands of a category, each before its own subcommands, by name."""
-        bit = 1 << CATEGORIES.index(category)
+        bit = CATEGORY_BITS[category]
         return sorted([name for name, those in self._categories.items() if those & bit])
 
     def _names_of_redis(self) -> set[bytes]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Final
 
 from headrace.server.commands.documentation import show_help
@@ -49,17 +49,13 @@ def bind() -> None:
 def function_of(row: Command) -> Handler | None:
     """Return the function that a row names, if there is one; its module is imported."""
     place, _, name = row.place.partition(":")
-    module = import_module(place)
+    module = sys.modules.get(place) or import_module(place)
+    found: dict[str, Handler] = vars(module)
     if name:
-        return _named(module, name)
+        return found.get(name)
     name = row.name.decode().replace("|", "_").replace("-", "_").replace(".", "_")
-    found = _named(module, name + "_") or _named(module, name)
-    return show_help if found is None and row.name.endswith(b"|help") else found
-
-
-def _named(module: ModuleType, name: str) -> Handler | None:
-    found: Handler | None = getattr(module, name, None)
-    return found
+    function = found.get(name + "_") or found.get(name)
+    return show_help if function is None and row.name.endswith(b"|help") else function
 
 
 bind()

@@ -39,7 +39,7 @@ from importlib import import_module
 from typing import Final
 
 from headrace.protocol.replies import PackedReplies
-from headrace.server.acl.rules import BOOK, CATEGORIES
+from headrace.server.acl.rules import BOOK, CATEGORY_BITS
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.statistics.statistics import CallCounters
@@ -315,25 +315,32 @@ def row_of(request: list[bytes]) -> Command | None:
     return row
 
 
-_CATEGORIES_OF_FLAG: Final = (
-    (WRITE, (b"write",)),
-    (READONLY, (b"read",)),
-    (ADMIN, (b"admin", b"dangerous")),
-    (PUBSUB, (b"pubsub",)),
-    (BLOCKING, (b"blocking",)),
+_FAST: Final = CATEGORY_BITS[b"fast"]
+_SLOW: Final = CATEGORY_BITS[b"slow"]
+_READ: Final = CATEGORY_BITS[b"read"]
+_BITS_OF_FLAG: Final = (
+    (WRITE, CATEGORY_BITS[b"write"]),
+    (READONLY, _READ),
+    (ADMIN, CATEGORY_BITS[b"admin"] | CATEGORY_BITS[b"dangerous"]),
+    (PUBSUB, CATEGORY_BITS[b"pubsub"]),
+    (BLOCKING, CATEGORY_BITS[b"blocking"]),
 )
 
 
 def acl_categories(row: Command) -> list[bytes]:
     """Return a command's ACL categories without ``@``: its own and those that its flags bring."""
-    categories = {name.encode() for name in row.acl}
-    for flag, names in _CATEGORIES_OF_FLAG:
+    found = _category_bits(row)
+    return [name for name, bit in CATEGORY_BITS.items() if found & bit]
+
+
+def _category_bits(row: Command) -> int:
+    found = _FAST if row.flags & FAST else _SLOW
+    for name in row.acl:
+        found |= CATEGORY_BITS[name.encode()]
+    for flag, bits in _BITS_OF_FLAG:
         if row.flags & flag:
-            categories.update(names)
-    if row.flags & SCRIPT_RUNNER:  # EVAL_RO says no more than EVAL does
-        categories.discard(b"read")
-    categories.add(b"fast" if row.flags & FAST else b"slow")
-    return [name for name in CATEGORIES if name in categories]
+            found |= bits
+    return found & ~_READ if row.flags & SCRIPT_RUNNER else found  # EVAL_RO says no more than EVAL
 
 
 _CHILDREN: Final[dict[bytes, dict[bytes, Command]]] = {}  # of every container, met or not
@@ -346,7 +353,7 @@ def every_row() -> list[Command]:
 
 def add_row(row: Command) -> None:
     """Put a row into the table, below its container where its name has one."""
-    BOOK.add(row.name, acl_categories(row))
+    BOOK.add(row.name, _category_bits(row))
     parent, _, child = row.name.partition(b"|")
     if child:
         _CHILDREN.setdefault(parent, {})[child] = row
@@ -413,7 +420,7 @@ def _read_entry(header: str, place: str, category: str) -> None:
     for word in words:
         if word.startswith("+"):
             tips.append(word[1:])
-        elif word.startswith("@"):
+        elif word == "@" or (word[:1] == "@" and word[1:].encode() in CATEGORY_BITS):
             acl.append(word[1:])
         elif word in FLAGS:
             flags |= FLAGS[word]

@@ -43,7 +43,7 @@ from types import FunctionType
 from typing import Final
 
 from librt.strings import BytesWriter, read_i64_le
-from librt.vecs import append, vec
+from librt.vecs import append, extend, vec
 from mypy_extensions import i64
 
 INDEX_BITS: Final = 14
@@ -442,7 +442,7 @@ _DENSE: Final = 0
 ESTIMATE: Final = 8
 _AGE: Final = 15  # the byte of the estimate with the bit that says that it is old
 _OLD: Final = 0x80
-_ZEROS: Final = vec[i64]([0] * REGISTERS)  # never written to: a part of it is a copy
+_FIRST_ZEROS: Final = 64  # registers that are made one by one: all others are copies
 
 
 def is_sketch(value: bytes | bytearray) -> bool:
@@ -523,7 +523,9 @@ class Union:
     """The union of sketches: ``registers`` has the highest counts; one of them was ``dense``."""
 
     def __init__(self) -> None:
-        self.registers = _ZEROS[0:REGISTERS]
+        self.registers = vec[i64]([0] * _FIRST_ZEROS)
+        while len(self.registers) < REGISTERS:
+            self.registers = extend(self.registers, self.registers)
         self.dense = False
 
     def take(self, sketch: bytes) -> None:
