@@ -38,8 +38,8 @@ async function eventually(condition, what) {
 }
 
 /** Whether a server listens there. */
-async function answers(host, port) {
-  const socket = net.connect(port, host);
+async function answers(place) {
+  const socket = net.connect(place);
   try {
     await once(socket, "connect");
     return true;
@@ -50,11 +50,10 @@ async function answers(host, port) {
   }
 }
 
-/** What of a server is there: an answer for each address, and its Unix socket. */
-const open = async (port) => [
-  ...(await Promise.all(hosts.map((host) => answers(host, port)))),
-  existsSync(socketOf(port)),
-];
+/** Where node-redis expects a server: at each address, and at a Unix socket. */
+const places = (port) => [...hosts.map((host) => ({ host, port })), { path: socketOf(port) }];
+
+const open = (port) => Promise.all(places(port).map(answers));
 
 function run(...words) {
   const server = spawn(program, words, { cwd: folder, stdio: "ignore" });
@@ -62,7 +61,7 @@ function run(...words) {
   return server;
 }
 
-/** node-redis: a file of configuration alone, and a wait for all addresses and the Unix socket. */
+/** node-redis: a file of configuration alone, and a wait for all of its places. */
 async function start(port, ...lines) {
   const file = path.join(folder, `${port}.conf`);
   const usual = [
@@ -88,6 +87,7 @@ async function stop(server) {
   server.kill("SIGTERM");
   assert.deepEqual(await ended, [0, null]);
   assert.ok(!(await open(server.port)).some(Boolean));
+  assert.ok(!existsSync(socketOf(server.port)));
 }
 
 /** A call of a client that has callbacks. */
@@ -99,7 +99,7 @@ const call = (client, name, ...words) =>
 async function plain() {
   const server = await start(one);
   assert.equal(statSync(socketOf(one)).mode & 0o777, 0o700);
-  for (const place of [...hosts.map((host) => ({ host, port: one })), { path: socketOf(one) }]) {
+  for (const place of places(one)) {
     const client = oldRedis.createClient(place);
     const value = JSON.stringify(place);
     await soon(client, "ready");
@@ -144,7 +144,7 @@ async function replica() {
       done(error, text);
     });
   await soon(client, "ready"); // both wait for the link with the master
-  assert.deepEqual([...seen], ["down", "up"]);
+  assert.match([...seen].join(), /^(down,)?up$/); // up at once where this machine is slow
   assert.equal(await call(client, "get", "k1998"), "v".repeat(500));
   client.end(true);
   const reader = new Redis(other);
@@ -174,7 +174,7 @@ async function renamed() {
 async function options() {
   const debug = ["--enable-debug-command", "yes", "--protected-mode", "no"];
   const server = run("--port", String(third), "--requirepass", PASSWORD, "--save", "", ...debug);
-  await eventually(() => answers("127.0.0.1", third), `a server at ${third}`);
+  await eventually(() => answers({ port: third }), `a server at ${third}`);
   const socket = { port: third };
   const client = await createClient({ RESP: 3, socket, password: PASSWORD }).connect();
   assert.equal(await client.sendCommand(["DEBUG", "SLEEP", "0"]), "OK");
