@@ -23,7 +23,7 @@ headracedb = factories.headracedb("headrace_proc")
 headracedb_async = factories.headracedb_async("headrace_proc")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def headrace_url(headrace_proc: HeadraceServer) -> str:
     """Return the address of the server."""
     return headrace_proc.url

@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import shlex
+import contextlib
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import redis
+from kit.conftest import HERE, run
 
 from headrace.testing import HeadraceServer
-from support import build, packages
-from support.build import ROOT
+from support import packages
+from support.process import claim_port
 from support.waiting import wait_until
 
-HERE = ROOT / "tests/kit"
-PATIENCE_S = 120
-
-
-@pytest.fixture(scope="session")
-def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program called redis-server that is the build under test."""
-    made = tmp_path_factory.mktemp("bin") / "redis-server"
-    main = "import sys; from headrace.server.cli import main; sys.exit(main())"
-    place = f"import sys; sys.argv[0] = {str(made)!r}; " + (
-        f"sys.path.insert(0, {str(ROOT)!r}); " if build.use_tree() else ""
-    )
-    made.write_text(f'#!/bin/sh\nexec {sys.executable} -P -c {shlex.quote(place + main)} "$@"\n')
-    made.chmod(0o755)
-    return made
-
-
-def run(words: list[str | Path], **environment: str) -> str:
-    done = subprocess.run(
-        words,
-        env={**os.environ, "PYTHONPATH": "", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+OWN_STARTS = ["plain", "password", "replica", "renamed", "options", "refused"]
 
 
 def test_the_version_by_name(executable: Path) -> None:
@@ -53,8 +24,7 @@ def test_the_version_by_name(executable: Path) -> None:
 
 
 @pytest.mark.once
-def test_pytest_redis(executable: Path, pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    python = packages.python_with(pytestconfig, HERE / "requirements.txt")
+def test_pytest_redis(executable: Path, python: Path, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "from pytest_redis import factories\n"
         "my_proc = factories.redis_proc(port=None)\n"
@@ -87,6 +57,34 @@ def test_redis_memory_server(executable: Path, pytestconfig: pytest.Config) -> N
         REDISMS_SYSTEM_BINARY=str(executable),
     )
     assert said.splitlines() == ["entries 1", "stopped true"]
+
+
+def own_starts(program: str | Path, config: pytest.Config, folder: Path) -> list[str]:
+    """What the script of that name tells of a program."""
+    modules = packages.node_modules(config, HERE / "node")
+    with contextlib.ExitStack() as claims:
+        ports = []
+        for _ in range(3):
+            port, claim = claim_port()
+            claims.enter_context(claim)
+            ports.append(str(port))
+        script = HERE / "node/own_starts.js"
+        return run(["node", script, program, folder, *ports], NODE_PATH=str(modules)).splitlines()
+
+
+@pytest.mark.once
+def test_as_the_suites_of_node_clients_start_one(
+    executable: Path, pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    assert own_starts(executable, pytestconfig, tmp_path) == OWN_STARTS
+
+
+@pytest.mark.once
+def test_a_real_server_is_started_so(
+    judge: str, pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    """What the script asks of ours is what the real ones do."""
+    assert own_starts(judge, pytestconfig, tmp_path) == OWN_STARTS
 
 
 def test_the_line_that_containers_are_waited_for() -> None:
