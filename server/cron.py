@@ -39,8 +39,10 @@ from headrace.server.commands.hashes.deadlines import sweep_fields
 from headrace.server.commands.streams.groups import (
     Sweep,
     find_group,
+    idlers_until,
     keys_of_streams,
     names_of_groups,
+    reclaim_due,
 )
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -504,8 +506,13 @@ def move_clock(dispatcher: Dispatcher, cron: Cron, clock: VirtualClock, to_ns: i
     clock.freeze()
     server.gate.finish_work()
     try:
+        idlers = idlers_until(server, to_ns // MS)
         while True:
             due_ms = _do_due(dispatcher)
+            if idlers:
+                reclaim_due(server, idlers)
+                finish_own(server)
+                due_ms = min(due_ms, idlers[-1].due_ms) if idlers else due_ms
             if due_ms * MS > to_ns:
                 break
             clock.go_to(due_ms * MS)

@@ -23,7 +23,7 @@ Source: t_stream.c, xgroupCommand; what differs from the public pages is decided
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.compat import errors, group_dialect
 from headrace.compat.errors import CommandError
@@ -536,6 +536,45 @@ def _reclaim(
             group.delete_consumer(name)
             record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
             server.changes.report(db.index, key, CONSUMER_DELETED, record, count=1, wakes=False)
+
+
+class Idler(NamedTuple):
+    """A consumer that holds nothing, and when it will have been idle for so long that it goes."""
+
+    due_ms: int
+    db: int
+    key: bytes
+    group: bytes
+    name: bytes
+
+
+def idlers_until(server: Server, until_ms: int) -> list[Idler]:
+    """Return those that will go up to a moment, the first one last. O(keys and consumers)."""
+    reclaim_ms = server.config.stream_consumer_reclaim_ms
+    if not reclaim_ms:
+        return []
+    found: list[Idler] = []
+    for db in server.data.dbs:
+        for entry in db.every():
+            if isinstance(entry.value, Stream):
+                for group in entry.value.groups.values():
+                    for each in group.consumers.values():
+                        due_ms = each.seen_ms + reclaim_ms
+                        if not each.pel.size and due_ms <= until_ms:
+                            found.append(Idler(due_ms, db.index, entry.key, group.name, each.name))
+    found.sort(reverse=True)
+    return found
+
+
+def reclaim_due(server: Server, idlers: list[Idler]) -> None:
+    """Remove those whose time has come, unless they were used meanwhile."""
+    now_ms = server.clock.now_ns // 1_000_000
+    while idlers and idlers[-1].due_ms <= now_ms:
+        each = idlers.pop()
+        db = server.data.dbs[each.db]
+        group = find_group(db, each.key, each.group)
+        if group is not None and not server.gate.reasons & _NO_WRITES:
+            _reclaim(server, db, each.key, group, [each.name], now_ms)
 
 
 class Sweep:
