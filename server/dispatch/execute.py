@@ -259,8 +259,7 @@ def run(
     call = _begin_call(server, dispatcher.call, session)
     handler = row.run_alike
     until = at
-    ahead_from = at  # the keys of the requests from here up to ``ahead`` were looked at ahead
-    ahead = at
+    ahead = at  # the keys of the requests up to here were looked at ahead
     looks_ahead = row.begins_with_key and end - at > 1 and call.db.table.is_scattered()
     out = session.out
     ready = server.blocking.ready
@@ -274,12 +273,8 @@ def run(
                     return at + count
                 if count == NONE_ALIKE:
                     handler = None
-        if looks_ahead:
-            if at >= ahead:
-                ahead_from = at
-                ahead = _look_ahead(call, requests, at, end)
-            if ahead > ahead_from + 1:
-                call.db.table.find_ahead(requests[at][1], at - ahead_from)
+        if looks_ahead and at >= ahead:
+            ahead = _look_ahead(call, requests, at, end)
         argv = requests[at]
         pieces = len(out)
         reply = invoke(call, row, argv)
