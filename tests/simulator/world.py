@@ -287,6 +287,7 @@ class World:
         for record in self.ledger.unproven:
             made_by = self.departures.gone.get(region_of(record.origin))
             made_by = made_by or self.regions[region_of(record.origin)]
+            self.checks.happened(made_by)  # it may have been asked after its turn
             if made_by.known.get(record.origin, 0) < record.number:
                 raise Violated(f"I9: {record} was sent before it was written")
         self.ledger.unproven.clear()
