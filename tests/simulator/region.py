@@ -236,6 +236,12 @@ class Region(Process):
         self.done = {}
         super().start()
 
+    def stop(self) -> None:
+        super().stop()
+        reader = self.shelf.reader
+        if reader is not None:  # an end in order writes down what has waited
+            self.shelf.follow(reader.path, reader.size())
+
     def publish(self) -> None:
         self.server.clock.refresh()
         publish_all(self.dispatcher)
