@@ -28,10 +28,10 @@ from typing import Final
 from headrace.compat.errors import CommandError
 from headrace.protocol.requests import request_bytes
 from headrace.server.clients.session import AT_WORK, PAUSED, Session
+from headrace.server.dispatch.call import LENGTHY_WORDS, Lengthy
 from headrace.server.dispatch.dispatcher import Dispatcher, Slicing
 from headrace.server.dispatch.invoke import count_call, crashed, failed, lap, measure, show_monitors
 from headrace.server.dispatch.key_specs import has_keys, key_positions
-from headrace.server.dispatch.lengthy import LENGTHY_WORDS, Lengthy
 from headrace.server.dispatch.rows import PUBSUB, SCRIPT_RUNNER, Command
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import KEYS_MEASURED, LENGTHY_AT_WORK, MONITORED

@@ -21,8 +21,7 @@ from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
 from headrace.server.commands.shared import integer
 from headrace.server.dispatch.args import deadline_of
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.references import ACKED, DELREF, KEEPREF, Trim

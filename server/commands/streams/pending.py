@@ -45,8 +45,7 @@ from headrace.server.commands.streams.groups import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.delivery import Lookup
 from headrace.storage.stream.groups import HERE, Consumer, Group, by_name

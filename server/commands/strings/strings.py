@@ -30,8 +30,7 @@ from headrace.server.commands.shared import (
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import string_at
 from headrace.server.dispatch.args import Args
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike, lengthy
 from headrace.storage.entry import Entry
 from headrace.storage.key_table import MOST_AHEAD
