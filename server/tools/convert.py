@@ -29,6 +29,7 @@ from headrace.persistence.snapshot.file import SUFFIX, is_rdb_file
 from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.persistence.taker import Encoder, IntoDatabases, KeyTaker
+from headrace.server.active_active import active_active
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -47,7 +48,6 @@ from headrace.server.tools.keys import (
     note_left,
     oldest_reader,
 )
-from headrace.server.wing import active_active
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
 
