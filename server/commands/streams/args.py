@@ -265,7 +265,6 @@ class LengthyIds(Lengthy):
     @abstractmethod
     def take(self, ms: int, seq: int) -> bool:
         """Do to one entry what the request asks for; return whether the entry was there."""
-        raise NotImplementedError
 
     def prepare(self, call: Call, low: int, high: int) -> None:
         """Check all IDs; raises CommandError where one is none."""
