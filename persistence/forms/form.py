@@ -6,7 +6,7 @@ Code that writes or reads a file finds the form in ``persistence.forms.table`` a
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
+from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
 
@@ -16,6 +16,7 @@ from headrace.persistence.rdb.primitives import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
 from headrace.protocol.client import request
 from headrace.storage.sharing import Member
+from headrace.storage.value import Value
 
 STAMP: Final = b"#TS:"
 
@@ -90,21 +91,29 @@ class Writer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Form(RdbValues):
-    """The form of one type."""
+    """The form of one type.
 
-    @abstractmethod
-    def type_name(self) -> bytes:
-        """Return the type, as ``Value.type_name`` does."""
+    Attributes:
+        type_name: the type, as ``Value.type_name`` returns it; plural: of its name.
+        record_kinds: the numbers of its records, which no other form has, and their names.
+        part_names: the names of the parts of a value that are worth counting.
+    """
 
-    @abstractmethod
-    def plural(self) -> str:
-        """Return the plural of its name."""
+    def __init__(
+        self,
+        type_name: bytes,
+        plural: str,
+        record_kinds: dict[int, str],
+        rdb_types: tuple[int, ...],
+        part_names: list[str],
+    ) -> None:
+        super().__init__(rdb_types)
+        self.type_name: Final = type_name
+        self.plural: Final = plural
+        self.record_kinds: Final = record_kinds
+        self.part_names: Final = part_names
 
     # Records
-
-    @abstractmethod
-    def record_kinds(self) -> dict[int, str]:
-        """Return the numbers of its records, which no other form has, and their names."""
 
     @abstractmethod
     def writer(self, records: Records) -> Writer:
@@ -165,13 +174,9 @@ class Form(RdbValues):
 
     # Figures for tools
 
-    @abstractmethod
-    def part_names(self) -> list[str]:
-        """Return the names of the parts of a value that are worth counting."""
-
-    @abstractmethod
     def part_counts(self, value: object) -> list[int]:
-        """Return how many of each a value has."""
+        """Return how many of each a value has: elements, where these are all its parts."""
+        return [cast("Value", value).size()]
 
     def lacking_counts(self, value: object) -> list[int]:
         """Return how much of each kind of thing there is that some servers of Redis cannot read."""

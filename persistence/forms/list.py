@@ -35,13 +35,6 @@ _TOGETHER_ELEMENTS: Final = 1 << 15  # more than any node has, so that they deci
 _TOGETHER_BYTES: Final = 1 << 17
 
 
-def read_list(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
-    """Read the next list, of this type; see ``RdbValues.read_rdb``. Raises CorruptRDB for none."""
-    limits = NodeLimits(defaults.get("list-max-listpack-size", -2))
-    parts = list_parts(source, kind)
-    return _read_strings(parts, limits) if kind == LIST else _read_nodes(parts, limits)
-
-
 def _read_nodes(parts: Iterator[ListPart], limits: NodeLimits) -> Iterator[object]:
     """Read a list with the nodes that it has in the file, whatever the limits are now."""
     pieces: list[bytes] = []
@@ -72,23 +65,6 @@ def _read_strings(parts: Iterator[ListPart], limits: NodeLimits) -> Iterator[obj
             first = []
         yield None
     yield list_of(first, limits) if made is None else made
-
-
-def list_type(version: int) -> int:
-    """Return the type in which a file of this version holds it."""
-    return LIST if version < VERSION_PACKED else LIST_QUICKLIST_2
-
-
-def write_list(output: RdbOutput, value: List) -> Walk | None:
-    """Write a list in that type. Return the rest of the work if it is much."""
-    rep = value.rep
-    if list_type(output.version) == LIST:
-        return _Elements(output, value)
-    if isinstance(rep, Row):
-        return _RdbNodes(output, rep)
-    output.length(1)
-    _write_node(output, value.strings())
-    return None
 
 
 def _write_node(output: RdbOutput, strings: list[bytes]) -> None:
@@ -324,18 +300,13 @@ def _push(commands: Commands, key: bytes, piece: bytes, elements: int) -> None:
 class ListForm(Form):
     """Lists."""
 
-    def type_name(self) -> bytes:
-        return TYPE_NAME
-
-    def plural(self) -> str:
-        return "lists"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {
+    def __init__(self) -> None:
+        names = {
             TINY_LISTS: "tiny lists",
             NODES: "nodes of a list",
             MORE_NODES: "more nodes of a list",
         }
+        super().__init__(TYPE_NAME, "lists", names, LIST_KINDS, ["elements"])
 
     def writer(self, records: Records) -> ListWriter:
         return ListWriter(records)
@@ -369,28 +340,29 @@ class ListForm(Form):
         _push(commands, key, rep[small.START :], rep[0])
         return None
 
-    def rdb_types(self) -> list[int]:
-        return list(LIST_KINDS)
-
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        return read_list(source, number, defaults)
+        limits = NodeLimits(defaults.get("list-max-listpack-size", -2))
+        parts = list_parts(source, number)
+        return _read_strings(parts, limits) if number == LIST else _read_nodes(parts, limits)
 
     def rdb_version(self, value: object) -> int:
         return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
-        return list_type(version)
+        return LIST if version < VERSION_PACKED else LIST_QUICKLIST_2
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        return write_list(output, cast("List", value))
-
-    def part_names(self) -> list[str]:
-        return ["elements"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("List", value).size()]
+        content = cast("List", value)
+        rep = content.rep
+        if self.rdb_type(value, output.version) == LIST:
+            return _Elements(output, content)
+        if isinstance(rep, Row):
+            return _RdbNodes(output, rep)
+        output.length(1)
+        _write_node(output, content.strings())
+        return None
 
 
 def _check_piece(piece: bytes, elements: int) -> None:

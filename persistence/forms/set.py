@@ -27,62 +27,6 @@ from headrace.storage.set.small import HEAD, SetLimits
 _PIECES_AT_ONCE: Final = 32
 
 
-def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
-    """Read the set of this type that comes next; see ``RdbValues.read_rdb``.
-
-    As in Redis, the length of members says nothing where they come in one listpack, and a set that
-    is written as strings begins large if that many integers would be. Raises CorruptRDB if there is
-    no set.
-    """
-    limits = SetLimits(
-        defaults.get("set-max-intset-entries", 512),
-        defaults.get("set-max-listpack-entries", 128),
-        defaults.get("set-max-listpack-value", 64),
-    )
-    if kind == SET_LISTPACK:
-        members = next(set_parts(source, kind))
-        packed = packed_set(members, limits.elements)
-        if packed is None:
-            raise source.damage("each member once")
-        yield packed
-        return
-    made = Set()
-    if kind == SET:
-        count = set_count(source)
-        made.expect(count, limits)
-        parts = strings(source, count)
-    else:
-        parts = set_parts(source, kind)
-    for some in parts:
-        for member in some:
-            if not made.add(member, limits):
-                raise source.damage("each member once")
-        yield None
-    yield made
-
-
-def set_type(value: Set, version: int) -> int:
-    """Return the type in which a file of this version holds it: a small one stays small."""
-    if version < VERSION_PACKED or value.small_piece() is None:
-        return SET
-    return SET_INTSET if value.encoding(b"") == INTSET else SET_LISTPACK
-
-
-def write_set(output: RdbOutput, value: Set) -> Walk | None:
-    """Write a set in that type. Return the rest of the work if it is much."""
-    kind = set_type(value, output.version)
-    if kind == SET_INTSET:
-        output.string(intset_of([int(member) for member in value.members()]))
-        return None
-    if kind == SET_LISTPACK:
-        made = Listpack()
-        for member in value.members():
-            made.text(member)
-        output.string(made.packed())
-        return None
-    return _Members(output, value)
-
-
 class _Members(Walk):
     def __init__(self, output: RdbOutput, value: Set) -> None:
         self._output: Final = output
@@ -203,14 +147,9 @@ class _Rewrite(Walk):
 class SetForm(Form):
     """Sets."""
 
-    def type_name(self) -> bytes:
-        return TYPE_NAME
-
-    def plural(self) -> str:
-        return "sets"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {SMALL: "sets", LARGE: "large set", BUCKETS: "buckets of a set"}
+    def __init__(self) -> None:
+        names = {SMALL: "sets", LARGE: "large set", BUCKETS: "buckets of a set"}
+        super().__init__(TYPE_NAME, "sets", names, SET_KINDS, ["members"])
 
     def writer(self, records: Records) -> SetWriter:
         return SetWriter(records)
@@ -227,25 +166,60 @@ class SetForm(Form):
         walk = _Rewrite(commands, key, cast("Set", value))
         return walk if walk.step() else None
 
-    def rdb_types(self) -> list[int]:
-        return list(SET_KINDS)
-
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        return read_set(source, number, defaults)
+        """Read as ``Form``.
+
+        As in Redis, the length of members says nothing where they come in one listpack, and a set
+        that is written as strings begins large if that many integers would be.
+        """
+        limits = SetLimits(
+            defaults.get("set-max-intset-entries", 512),
+            defaults.get("set-max-listpack-entries", 128),
+            defaults.get("set-max-listpack-value", 64),
+        )
+        if number == SET_LISTPACK:
+            members = next(set_parts(source, number))
+            packed = packed_set(members, limits.elements)
+            if packed is None:
+                raise source.damage("each member once")
+            yield packed
+            return
+        made = Set()
+        if number == SET:
+            count = set_count(source)
+            made.expect(count, limits)
+            parts = strings(source, count)
+        else:
+            parts = set_parts(source, number)
+        for some in parts:
+            for member in some:
+                if not made.add(member, limits):
+                    raise source.damage("each member once")
+            yield None
+        yield made
 
     def rdb_version(self, value: object) -> int:
         return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
-        return set_type(cast("Set", value), version)
+        """Return as ``Form``: a small one stays small."""
+        content = cast("Set", value)
+        if version < VERSION_PACKED or content.small_piece() is None:
+            return SET
+        return SET_INTSET if content.encoding(b"") == INTSET else SET_LISTPACK
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        return write_set(output, cast("Set", value))
-
-    def part_names(self) -> list[str]:
-        return ["members"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("Set", value).size()]
+        content = cast("Set", value)
+        kind = self.rdb_type(value, output.version)
+        if kind == SET_INTSET:
+            output.string(intset_of([int(member) for member in content.members()]))
+            return None
+        if kind == SET_LISTPACK:
+            made = Listpack()
+            for member in content.members():
+                made.text(member)
+            output.string(made.packed())
+            return None
+        return _Members(output, content)

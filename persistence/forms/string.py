@@ -145,19 +145,14 @@ class _LongString(Walk):
 class StringForm(Form):
     """Strings."""
 
-    def type_name(self) -> bytes:
-        return STRING
-
-    def plural(self) -> str:
-        return "strings"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {
+    def __init__(self) -> None:
+        names = {
             STRINGS: "strings",
             INTEGERS: "integers",
             MORTAL_STRINGS: "mortal strings",
             MORTAL_INTEGERS: "mortal integers",
         }
+        super().__init__(STRING, "strings", names, (RDB_STRING,), [])
 
     def writer(self, records: Records) -> StringWriter:
         return StringWriter(records)
@@ -172,9 +167,6 @@ class StringForm(Form):
         text = value if isinstance(value, bytes) else string_bytes(value)
         commands.add([b"SET", key, text or b""])
         return None
-
-    def rdb_types(self) -> list[int]:
-        return [RDB_STRING]
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
@@ -198,9 +190,6 @@ class StringForm(Form):
             return _LongString(output, text)
         output.string(text or b"")
         return None
-
-    def part_names(self) -> list[str]:
-        return []
 
     def part_counts(self, value: object) -> list[int]:
         return []

@@ -22,8 +22,8 @@ from headrace.persistence.forms.records import (
 from headrace.persistence.forms.set import SetForm
 from headrace.persistence.forms.sorted_set import SortedSetForm
 from headrace.persistence.forms.stream.form import StreamForm
+from headrace.persistence.forms.stream.records import NAMES
 from headrace.persistence.forms.string import StringForm
-from headrace.persistence.rdb.values import RdbValues
 from headrace.storage.faces import face, type_name
 from headrace.storage.value import Frozen
 
@@ -36,21 +36,16 @@ def register(form: Form) -> None:
 
     It replaces one that is registered already, if it has all records of that one.
     """
-    before = _FORMS.get(form.type_name())
-    own = set() if before is None else set(before.record_kinds())
-    for kind in form.record_kinds():
+    before = _FORMS.get(form.type_name)
+    own = set() if before is None else set(before.record_kinds)
+    for kind in form.record_kinds:
         assert kind in own or kind not in _TAKEN, f"records of kind {kind} belong to another form"
         _TAKEN.add(kind)
-    _FORMS[form.type_name()] = form
+    _FORMS[form.type_name] = form
 
 
 def forms() -> list[Form]:
     """Return all forms, in the order in which they were registered."""
-    return list(_FORMS.values())
-
-
-def rdb_values() -> list[RdbValues]:
-    """Return the readers of the values of all types in an RDB file."""
     return list(_FORMS.values())
 
 
@@ -94,7 +89,7 @@ def check(value: object) -> None:
 
 
 register(StringForm())
-register(StreamForm())
+register(StreamForm(NAMES))
 register(HashForm())
 register(SetForm())
 register(SortedSetForm())
@@ -115,7 +110,7 @@ class RecordDecoder(Intake):
         self._reader: Reader | None = None  # the one that read the last record
         for form in forms():
             reader = form.reader(self)
-            for kind, name in form.record_kinds().items():
+            for kind, name in form.record_kinds.items():
                 self._readers[kind] = reader
                 self._names[kind] = name
 

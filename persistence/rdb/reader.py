@@ -8,7 +8,7 @@ as Redis does.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from headrace.persistence.errors import CorruptRDB, EmptyValue, PersistenceError, os_refusal, shown
@@ -170,7 +170,7 @@ class RdbReader:
         self,
         path: bytes,
         taker: KeyTaker,
-        values: list[RdbValues],
+        values: Iterable[RdbValues],
         defaults: dict[str, int],
         now_ms: int,
     ) -> None:
@@ -183,7 +183,7 @@ class RdbReader:
         self._defaults: Final = defaults
         self._values: Final[dict[int, RdbValues]] = {}  # by RDB's numbers of their types
         for known in values:
-            for number in known.rdb_types():
+            for number in known.rdb_types:
                 self._values[number] = known
         self.notes: Final[dict[bytes, bytes]] = {}
         self._db = 0

@@ -32,7 +32,7 @@ from headrace.persistence.aof.directory import AofDirectory, is_end_of_data
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.log import StreamPlace, noted_place
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
@@ -297,7 +297,7 @@ class Loader:
             now_ms = self._server.clock.now_ns // 1_000_000
             dbs = self._server.data.dbs
             taker = LiveKeys(dbs, now_ms) if self._is_dump else IntoDatabases(dbs)
-            self._rdb = RdbReader(path, taker, rdb_values(), defaults(config), now_ms)
+            self._rdb = RdbReader(path, taker, forms(), defaults(config), now_ms)
             if isinstance(taker, LiveKeys):
                 taker.notes = self._rdb.notes
             self._taker = taker

@@ -21,7 +21,7 @@ from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.check import SoundDecoder
 from headrace.persistence.errors import PersistenceError, os_refusal, shown
 from headrace.persistence.files import NewFile, sync_folder, write_pieces
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
@@ -116,7 +116,7 @@ class Workspace(Keys):
         now_ms = time.time_ns() // 1_000_000
         known = defaults(self.server.config)
         taker = IntoDatabases(self.server.data.dbs)
-        reader = RdbReader(path, taker, rdb_values(), known, now_ms)
+        reader = RdbReader(path, taker, forms(), known, now_ms)
         try:
             while reader.step():
                 progress.reach(reader.loaded_bytes)

@@ -191,8 +191,8 @@ class Survey(KeyTaker):
         self._not_in_redis = ""
         self._not_in_valkey = ""
         for form in forms():
-            if form.part_names():
-                self._parts[form.plural()] = 0
+            if form.part_names:
+                self._parts[form.plural] = 0
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         self.keys += 1
@@ -200,20 +200,20 @@ class Survey(KeyTaker):
         version = form.rdb_version(value)
         if version > self._needed:
             self._needed = version
-            self._why = f", because of {form.plural()} that it holds"
+            self._why = f", because of {form.plural} that it holds"
         elif not version:
-            self._not_in_redis = form.plural()
+            self._not_in_redis = form.plural
         if not form.fits_valkey(value):
-            self._not_in_valkey = form.plural()
+            self._not_in_valkey = form.plural
         counts = form.part_counts(value)
         if counts:
-            self._parts[form.plural()] += counts[0]
+            self._parts[form.plural] += counts[0]
         lacking = form.lacking_counts(value)
         if lacking:
-            total = self._lacking.get(form.plural())
+            total = self._lacking.get(form.plural)
             if total is not None:
                 lacking = [one + other for one, other in zip(lacking, total, strict=True)]
-            self._lacking[form.plural()] = lacking
+            self._lacking[form.plural] = lacking
         return True
 
     def take_library(self, code: bytes) -> None:
@@ -228,16 +228,16 @@ class Survey(KeyTaker):
         if self.libraries:
             totals.append(f"{len(self.libraries)} libraries of functions")
         for form in forms():
-            names = form.part_names()
+            names = form.part_names
             if names:
-                totals.append(f"{self._parts[form.plural()]} {names[0]} of {form.plural()}")
+                totals.append(f"{self._parts[form.plural]} {names[0]} of {form.plural}")
         return ", ".join(totals)
 
     def lacking_elsewhere(self) -> list[str]:
         """Return the features that only some servers can read, each in a sentence."""
         found: list[str] = []
         for form in forms():
-            counts = self._lacking.get(form.plural())
+            counts = self._lacking.get(form.plural)
             if counts is not None:
                 found += form.lacking_elsewhere(counts)
         return found

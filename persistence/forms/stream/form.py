@@ -31,7 +31,7 @@ from headrace.persistence.forms.stream.rdb import (
     take_iid_times,
     take_max_pending,
 )
-from headrace.persistence.forms.stream.records import NAMES, StreamReader, StreamWriter
+from headrace.persistence.forms.stream.records import StreamReader, StreamWriter
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.protocol.client import request
 from headrace.protocol.wire import array_header, bulk
@@ -358,14 +358,9 @@ def limits_command(key: bytes, duration_s: int, maxsize: int) -> list[bytes]:
 class StreamForm(Form):
     """Streams."""
 
-    def type_name(self) -> bytes:
-        return STREAM
-
-    def plural(self) -> str:
-        return "streams"
-
-    def record_kinds(self) -> dict[int, str]:
-        return NAMES
+    def __init__(self, record_kinds: dict[int, str]) -> None:
+        parts = ["entries", "groups", "pending entries"]
+        super().__init__(STREAM, "streams", record_kinds, KINDS, parts)
 
     def writer(self, records: Records) -> StreamWriter:
         return StreamWriter(records)
@@ -378,9 +373,6 @@ class StreamForm(Form):
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> StreamRewrite:
         return StreamRewrite(commands, key, cast("FrozenStream", value))
-
-    def rdb_types(self) -> list[int]:
-        return list(KINDS)
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
@@ -417,9 +409,6 @@ class StreamForm(Form):
 
     def write_rdb(self, output: RdbOutput, value: object) -> StreamRdb:
         return StreamRdb(output, cast("FrozenStream", value))
-
-    def part_names(self) -> list[str]:
-        return ["entries", "groups", "pending entries"]
 
     def part_counts(self, value: object) -> list[int]:
         stream = cast("Stream", value)

@@ -47,14 +47,8 @@ class TallyRewrite(Walk):
 
 
 class TallyForm(Form):
-    def type_name(self) -> bytes:
-        return TALLY
-
-    def plural(self) -> str:
-        return "tallies"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {RECORD: "tally"}
+    def __init__(self) -> None:
+        super().__init__(TALLY, "tallies", {RECORD: "tally"}, (RDB_TALLY,), ["marks"])
 
     def writer(self, records: Records) -> TallyWriter:
         return TallyWriter(records)
@@ -68,9 +62,6 @@ class TallyForm(Form):
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> TallyRewrite:
         return TallyRewrite(commands, key, cast("FrozenTally", value).marks)
-
-    def rdb_types(self) -> list[int]:
-        return [RDB_TALLY]
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
@@ -89,12 +80,6 @@ class TallyForm(Form):
         for mark in marks:
             output.little(mark, 8)
         return None
-
-    def part_names(self) -> list[str]:
-        return ["marks"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("Tally", value).size()]
 
     def lacking_counts(self, value: object) -> list[int]:
         return [1]
