@@ -97,10 +97,10 @@ class HashWriter(Writer):
         self.records.keys += 1
         rep = value.rep
         if isinstance(rep, bytes):
-            self._add_row(self._small, key, rep, expire_ms)
+            self.records.put_row(self._small, key, rep, expire_ms)
             return None
         if isinstance(rep, TimedPiece):
-            self._add_row(self._timed, key, rep.piece, expire_ms)
+            self.records.put_row(self._timed, key, rep.piece, expire_ms)
             return None
         tables = [rep.table, rep.times] if isinstance(rep, TimedTable) else [cast("Table", rep)]
         head = Record(LARGE)
@@ -111,13 +111,6 @@ class HashWriter(Writer):
         self.records.put(head)
         directories = [each for table in tables for each in table.directories]
         return BucketsWalk(self.records, BUCKETS, directories)
-
-    def _add_row(self, record: Record, key: bytes, piece: bytes, expire_ms: int) -> None:
-        record.add(key)
-        record.add(piece)
-        record.table.append(expire_ms)
-        if record.is_full():
-            self.records.put(record)
 
     def flush(self) -> None:
         self.records.put(self._small)

@@ -141,12 +141,7 @@ class ListWriter(Writer):
         if isinstance(rep, Row):
             return _NodeWalk(self.records, key, rep, expire_ms)
         assert isinstance(rep, bytes)
-        record = self._lists
-        record.add(key)
-        record.add(rep)
-        record.table.append(expire_ms)
-        if record.is_full():
-            self.records.put(record)
+        self.records.put_row(self._lists, key, rep, expire_ms)
         return None
 
     def flush(self) -> None:

@@ -66,12 +66,7 @@ class SetWriter(Writer):
             head.table += [expire_ms, *numbers_of(rep)]
             self.records.put(head)
             return BucketsWalk(self.records, BUCKETS, rep.directories)
-        record = self._small
-        record.add(key)
-        record.add(rep)
-        record.table.append(expire_ms)
-        if record.is_full():
-            self.records.put(record)
+        self.records.put_row(self._small, key, rep, expire_ms)
         return None
 
     def flush(self) -> None:
