@@ -11,9 +11,8 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Status
 from headrace.server.clients.session import REPLICA, ReplicaFacts
 from headrace.server.clock import Clock, is_moved
-from headrace.server.commands.shared import integer
 from headrace.server.dispatch.admission import drop_replica
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.role import NO_FAILOVER
 

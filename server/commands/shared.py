@@ -15,7 +15,7 @@ from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED, Event
 from headrace.server.clients.session import REPLAY
 from headrace.server.commands.shared_keys import shared_keys
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.waiting import ElementOf, Parked
 from headrace.storage.collection import Collection
@@ -96,14 +96,6 @@ def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: obje
     call.changed_in(db, key, OVERWRITTEN, None, count=0)
     if type_name(old) != type_name(new):
         call.changed_in(db, key, TYPE_CHANGED, None, count=0)
-
-
-def integer(word: bytes) -> int:
-    """Return the signed 64-bit integer that a word spells; raises NOT_AN_INTEGER for none."""
-    number = parse_integer(word)
-    if number is None:
-        raise CommandError(errors.NOT_AN_INTEGER)
-    return number
 
 
 def positive(word: bytes) -> int:

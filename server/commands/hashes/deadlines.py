@@ -24,10 +24,10 @@ from headrace.server.commands.hashes.fields import (
     report,
     report_expired,
 )
-from headrace.server.commands.shared import drop_empty, integer
+from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.shared import has_passed as is_over
 from headrace.server.commands.typed_keys import hash_at, hash_to_change
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, integer
 from headrace.server.dispatch.call import Call
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.timed import NEVER

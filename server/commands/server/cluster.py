@@ -25,7 +25,7 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map, Status, Verbatim
 from headrace.server.cluster import EPOCH, SLOTS, ClusterNode, slot_of, write_node
 from headrace.server.commands.documentation import show_help
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, integer
 from headrace.server.dispatch.call import Call
 
 _KEY_COUNT: Final = b"key-count"
@@ -363,15 +363,10 @@ def cluster_meet(call: Call) -> object:
     host, word = call.argv[2], call.argv[3]
     if len(call.argv) > 5:
         raise CommandError(errors.WRONG_WORDS % b"MEET")
-    port = parse_integer(word)
-    if port is None:
-        raise CommandError(errors.BAD_PORT % word)
+    port = integer(word, errors.BAD_PORT % word)
     bus_port = port + _BUS_PORT_ABOVE
     if len(call.argv) == 5:
-        given = parse_integer(call.argv[4])
-        if given is None:
-            raise CommandError(errors.BAD_BUS_PORT % call.argv[4])
-        bus_port = given
+        bus_port = integer(call.argv[4], errors.BAD_BUS_PORT % call.argv[4])
     if not (_is_address(host) and 0 < port <= _PORT_MAX and 0 < bus_port <= _PORT_MAX):
         raise CommandError(errors.BAD_ADDRESS % (host, word))
     raise CommandError(errors.ONE_NODE)

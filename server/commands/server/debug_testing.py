@@ -30,6 +30,7 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.acl.rules import UsersError
 from headrace.server.clients.session import IN_MULTI, NO_EVICT, NO_TOUCH, REPLICA, Session
 from headrace.server.clock import MS, VirtualClock, is_moved
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import unpause
 from headrace.server.dispatch.invoke import invoke, stop_measuring
@@ -211,9 +212,7 @@ def _refuse(call: Call) -> None:
 
 def _target_ns(clock: VirtualClock, word: bytes, text: bytes) -> int:
     """Return the time of day that a request names; never before the present."""
-    ms = parse_integer(text)
-    if ms is None:
-        raise CommandError(errors.NOT_AN_INTEGER)
+    ms = integer(text)
     clock.refresh()
     if word == b"shift":
         if ms < 0:

@@ -19,8 +19,7 @@ from headrace.compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
 from headrace.protocol.packing import NOT_SHOWN, Packer, SizeLimit, entry_bytes
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import integer
-from headrace.server.dispatch.args import deadline_of
+from headrace.server.dispatch.args import deadline_of, integer
 from headrace.server.dispatch.call import Call, Lengthy
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.part import Part
@@ -597,9 +596,7 @@ class ReadOptions:
         if word == b"noack":
             self.noack = True
             return at + 1
-        min_idle_ms = parse_integer(argv[at + 1])
-        if min_idle_ms is None:
-            raise CommandError(errors.CLAIM_NOT_INTEGER)
+        min_idle_ms = integer(argv[at + 1], errors.CLAIM_NOT_INTEGER)
         if min_idle_ms < 0:
             raise CommandError(errors.CLAIM_NEGATIVE)
         self.claim_ms = min_idle_ms

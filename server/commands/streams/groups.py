@@ -30,7 +30,6 @@ from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
 from headrace.server import gate
-from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
     CONSUMER_DELETED,
@@ -47,6 +46,7 @@ from headrace.server.commands.streams.args import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream, record_limits
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import (
