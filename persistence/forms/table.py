@@ -59,26 +59,17 @@ def frozen_type(value: object) -> bytes:
     return value.type_name() if isinstance(value, Frozen) else type_name(value)
 
 
-class _Members:
-    """The form of regions: there is one."""
-
-    def __init__(self) -> None:
-        self.only: MemberForm | None = None
-
-
-_members: Final = _Members()
+_members: Final[list[MemberForm]] = []  # the form of regions: there is one at the most
 
 
 def register_members(form: MemberForm) -> None:
     """Register the form of regions."""
-    _members.only = form
+    _members.append(form)
 
 
 def member_form() -> MemberForm:
     """Return the form of regions, which must be registered."""
-    form = _members.only
-    assert form is not None
-    return form
+    return _members[0]
 
 
 def check(value: object) -> None:

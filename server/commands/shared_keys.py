@@ -46,24 +46,17 @@ class SharedKeys:
         """Run RESTORE of a value; False where it is done as without regions."""
 
 
-class _Registered:
-    def __init__(self) -> None:
-        self.only: SharedKeys | None = None
-
-
-_registered: Final = _Registered()
+_registered: Final[list[SharedKeys]] = []  # one at the most
 
 
 def shares_keys(shared: SharedKeys) -> None:
     """Register the implementation for a region."""
-    _registered.only = shared
+    _registered.append(shared)
 
 
 def shared_keys() -> SharedKeys:
     """Return the implementation for a region; the server must be one."""
-    found = _registered.only
-    assert found is not None
-    return found
+    return _registered[0]
 
 
 def in_region(call: Call) -> bool:
