@@ -98,21 +98,19 @@ class Others:
 
     def _skip(self, kind: int) -> None:
         source = self._source
+        parts: Iterator[object]
         if kind in LIST_KINDS:
-            for _ in list_parts(source, kind):
-                pass
+            parts = list_parts(source, kind)
         elif kind in SET_KINDS:
-            for _ in set_parts(source, kind):
-                pass
+            parts = set_parts(source, kind)
         elif kind in SORTED_SET_KINDS:
-            for _ in sorted_set_parts(source, kind):
-                pass
+            parts = sorted_set_parts(source, kind)
         elif kind in HASH_KINDS:
-            for _ in hash_parts(source, kind):
-                pass
+            parts = hash_parts(source, kind)
         else:
-            for _ in array_parts(source, ArrayHead(source).count):
-                pass
+            parts = array_parts(source, ArrayHead(source).count)
+        for _ in parts:
+            pass
 
 
 def module_name(number: int) -> str:

@@ -47,6 +47,7 @@ from headrace.server.dispatch.invoke import invoke
 from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
+from headrace.storage.keyspace import Keyspaces
 from headrace.storage.sharing import AA, FILE, Member
 
 log: Final = logging.getLogger("headrace")
@@ -324,10 +325,13 @@ class Loader:
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         data = self._server.data
         if self._of_region is None:
-            return Decoder(data.dbs, now_ms, drop_before_ms)
-        decoder = Decoder([*data.dbs, data.tombstones], now_ms, drop_before_ms)
+            return self._decoder_into(data.dbs, now_ms, drop_before_ms)
+        decoder = self._decoder_into([*data.dbs, data.tombstones], now_ms, drop_before_ms)
         decoder.accept_region(self._of_region.member)
         return decoder
+
+    def _decoder_into(self, databases: Keyspaces, now_ms: int, drop_before_ms: int) -> Decoder:
+        return Decoder(databases, now_ms, drop_before_ms)
 
     def _load_some(self, reader: AofReader) -> bool:
         count = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from typing import Final
 
 from tqdm import tqdm
@@ -46,6 +47,14 @@ class Progress:
     def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
+
+
+def read_all(file: KeyFile, what: str) -> None:
+    """Go through a file and close it; ``what`` names the work."""
+    with closing(file), closing(Progress(what, file.size_bytes)) as progress:
+        while file.step():
+            progress.reach(file.loaded_bytes())
+        progress.reach(file.end)
 
 
 NOT_LOADED: Final = "library of functions that cannot be loaded"
@@ -141,14 +150,7 @@ class FileKeys(Keys):
         libraries: dict[str, Left] = {}
         sieve = LibrarySieve(taker, libraries)
         file = KeyFile(self._path, sieve, self._defaults, now_ms, self._folder)
-        progress = Progress(what, file.size_bytes)
-        try:
-            while file.step():
-                progress.reach(file.loaded_bytes())
-            progress.reach(file.end)
-        finally:
-            progress.close()
-            file.close()
+        read_all(file, what)
         self.left = {**file.left, **libraries}
         self.losses = file.losses
         if file.end < file.size_bytes:
