@@ -11,7 +11,7 @@ from typing import Final, cast
 from mypy_extensions import mypyc_attr
 
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
-from headrace.persistence.rdb.kinds import VERSION_SHARED
+from headrace.persistence.rdb.kinds import VERSION_MIN, VERSION_SHARED
 from headrace.persistence.rdb.primitives import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
 from headrace.protocol.client import request
@@ -148,9 +148,9 @@ class Form(RdbValues):
     def rdb_version(self, value: object) -> int:
         """Return the lowest version of RDB that can hold all of a value; 0 where none can.
 
-        ``value`` is as a keyspace holds it.
+        ``value`` is as a keyspace holds it. Every version can, where a form does not say otherwise.
         """
-        return 0
+        return VERSION_MIN
 
     def frozen_rdb_version(self, value: object) -> int:
         """As ``rdb_version``, of the result of ``Value.freeze``."""

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
-from headrace.persistence.rdb.kinds import LIST, LIST_QUICKLIST_2, VERSION_MIN, VERSION_PACKED
+from headrace.persistence.rdb.kinds import LIST, LIST_QUICKLIST_2, VERSION_PACKED
 from headrace.persistence.rdb.packings import Listpack
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import (
@@ -341,9 +341,6 @@ class ListForm(Form):
         limits = NodeLimits(defaults.get("list-max-listpack-size", -2))
         parts = list_parts(source, number)
         return _read_strings(parts, limits) if number == LIST else _read_nodes(parts, limits)
-
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
         return LIST if version < VERSION_PACKED else LIST_QUICKLIST_2

@@ -12,7 +12,6 @@ from headrace.persistence.rdb.kinds import (
     SET,
     SET_INTSET,
     SET_LISTPACK,
-    VERSION_MIN,
     VERSION_PACKED,
 )
 from headrace.persistence.rdb.packings import Listpack, intset_of
@@ -194,9 +193,6 @@ class SetForm(Form):
                     raise source.damage("each member once")
             yield None
         yield made
-
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
         """Return as ``Form``: a small one stays small."""

@@ -14,7 +14,6 @@ from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Reco
 from headrace.persistence.rdb.kinds import (
     SORTED_SET,
     SORTED_SET_LISTPACK,
-    VERSION_MIN,
     VERSION_PACKED,
 )
 from headrace.persistence.rdb.packings import Listpack
@@ -296,9 +295,6 @@ class SortedSetForm(Form):
             yield None
         _add(source, made, first, limits)
         yield made
-
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
         """Return as ``Form``: a small one stays small."""

@@ -18,7 +18,6 @@ from headrace.persistence.forms.records import (
     Records,
 )
 from headrace.persistence.rdb.kinds import STRING as RDB_STRING
-from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.rdb.packings import spelled
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.storage.string.string import STRING, string_bytes
@@ -176,9 +175,6 @@ class StringForm(Form):
         value = source.value()
         integer = value if isinstance(value, int) else spelled(value)
         return iter((value if integer is None else integer,))
-
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
         return RDB_STRING
