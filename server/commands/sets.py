@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from headrace.compat.errors import NOT_BETWEEN, NOT_POSITIVE, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_SET
-from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.compat.numbers import INT64_MAX
 from headrace.compat.type_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, Packed
@@ -27,7 +27,7 @@ from headrace.server.commands.shared import (
 from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import set_at, set_to_change
 from headrace.server.config.config import Config
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, at_least
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.packed.strings import pack, unpack
@@ -307,9 +307,7 @@ class _CountRequest:
 
     def __init__(self, call: Call, approx: bool) -> None:
         args = Args(call.argv)
-        count = parse_integer(args.word())
-        if count is None or count < 1:
-            raise CommandError(NUMKEYS_NOT_POSITIVE)
+        count = at_least(args.word(), 1, NUMKEYS_NOT_POSITIVE)
         if count > args.left:
             raise CommandError(TOO_MANY_KEYS)
         self.keys: Final = call.argv[2 : 2 + count]
@@ -353,9 +351,7 @@ def _spop_some(call: Call) -> object:
     if len(call.argv) > 3:
         raise CommandError(SYNTAX)
     key = call.argv[1]
-    count = parse_integer(call.argv[2])
-    if count is None or count < 0:
-        raise CommandError(NOT_POSITIVE)
+    count = at_least(call.argv[2], 0, NOT_POSITIVE)
     value = set_to_change(call, key)
     if value is None or not count:
         return members_reply(call, [])

@@ -19,6 +19,22 @@ def integer(word: bytes, error: bytes = errors.NOT_AN_INTEGER) -> int:
     return number
 
 
+def at_least(word: bytes, least: int, error: bytes) -> int:
+    """Return the integer that a word spells; raises ``error`` for a smaller one, too."""
+    number = integer(word, error)
+    if number < least:
+        raise CommandError(error)
+    return number
+
+
+def bounded(word: bytes, least: int, most: int, error: bytes) -> int:
+    """Return the integer that a word spells; raises ``error`` for one out of these bounds, too."""
+    number = at_least(word, least, error)
+    if number > most:
+        raise CommandError(error)
+    return number
+
+
 def deadline_of(word: bytes, now_ms: int) -> int:
     """Return the moment ``word`` ms ahead, or 0, never, for a timeout of 0; raises CommandError."""
     timeout_ms = integer(word, errors.TIMEOUT_NOT_INTEGER)

@@ -30,7 +30,7 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.acl.rules import UsersError
 from headrace.server.clients.session import IN_MULTI, NO_EVICT, NO_TOUCH, REPLICA, Session
 from headrace.server.clock import MS, VirtualClock, is_moved
-from headrace.server.dispatch.args import integer
+from headrace.server.dispatch.args import bounded, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import unpause
 from headrace.server.dispatch.invoke import invoke, stop_measuring
@@ -288,10 +288,8 @@ def _line(text: bytes) -> bytes:
 
 
 def _number(text: bytes, least: int, most: int, what: bytes) -> int:
-    number = parse_integer(text)
-    if number is None or not least <= number <= most:
-        raise _wrong(b"%b is a number from %d to %d" % (what, least, most))
-    return number
+    reason = b"%b is a number from %d to %d" % (what, least, most)
+    return bounded(text, least, most, errors.BAD_FAULT_PART % reason)
 
 
 def _set_percent(fault: Fault, text: bytes) -> None:

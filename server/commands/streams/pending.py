@@ -14,7 +14,7 @@ from typing import Final
 
 from headrace.compat import errors, group_dialect
 from headrace.compat.errors import CommandError
-from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.compat.numbers import INT64_MAX
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, Packed
@@ -44,7 +44,7 @@ from headrace.server.commands.streams.groups import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
-from headrace.server.dispatch.args import integer
+from headrace.server.dispatch.args import bounded, integer
 from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.delivery import Lookup
@@ -567,9 +567,7 @@ def _read(argv: list[bytes]) -> _Options:
         word = argv[at].lower()
         more = len(argv) - 1 - at
         if word == b"ids" and more:  # of several the last one counts
-            count = parse_integer(argv[at + 1])
-            if count is None or not 0 < count <= _NUMIDS_MAX:
-                raise CommandError(errors.XNACK_NUMIDS)
+            count = bounded(argv[at + 1], 1, _NUMIDS_MAX, errors.XNACK_NUMIDS)
             if count > more - 1:
                 raise CommandError(errors.XNACK_NUMIDS_MISMATCH)
             options.ids = argv[at + 2 : at + 2 + count]
