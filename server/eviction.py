@@ -47,7 +47,7 @@ from librt.random import randrange
 from mypy_extensions import i64
 
 from headrace.server import gate
-from headrace.server.changes.changes import Change, Listener
+from headrace.server.changes.changes import Listener
 from headrace.server.changes.events import EVICTED
 from headrace.server.clients.session import NO_EVICT, REPLICA, Session
 from headrace.server.clock import Clock
@@ -138,10 +138,6 @@ class WriteClock(Listener):
 
     def asks_for_events(self) -> bool:
         return False
-
-    def heard(self, change: Change) -> None:
-        if change.event.touches:
-            self.touched(change.db, change.key)
 
     def touched(self, db: int, key: bytes) -> None:
         table = self._databases[db].table
