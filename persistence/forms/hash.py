@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
-from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
+from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
 from headrace.persistence.rdb import kinds
@@ -103,12 +103,7 @@ class HashWriter(Writer):
             self.records.put_row(self._timed, key, rep.piece, expire_ms)
             return None
         tables = [rep.table, rep.times] if isinstance(rep, TimedTable) else [cast("Table", rep)]
-        head = Record(LARGE)
-        head.add(key)
-        head.table.append(expire_ms)
-        for table in tables:
-            head.table += numbers_of(table)
-        self.records.put(head)
+        put_head(self.records, LARGE, key, expire_ms, tables)
         directories = [each for table in tables for each in table.directories]
         return BucketsWalk(self.records, BUCKETS, directories)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, cast
 
-from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
+from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import (
@@ -60,10 +60,7 @@ class SetWriter(Writer):
         self.records.keys += 1
         rep = cast("Set", value).rep
         if isinstance(rep, Table):
-            head = Record(LARGE)
-            head.add(key)
-            head.table += [expire_ms, *numbers_of(rep)]
-            self.records.put(head)
+            put_head(self.records, LARGE, key, expire_ms, [rep])
             return BucketsWalk(self.records, BUCKETS, rep.directories)
         self.records.put_row(self._small, key, rep, expire_ms)
         return None

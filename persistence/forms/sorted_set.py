@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
-from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
+from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import (
@@ -85,10 +85,7 @@ class SortedSetWriter(Writer):
         self.records.keys += 1
         rep = cast("SortedSet", value).rep
         if isinstance(rep, Large):
-            head = Record(LARGE)
-            head.add(key)
-            head.table += [expire_ms, *numbers_of(rep.table)]
-            self.records.put(head)
+            put_head(self.records, LARGE, key, expire_ms, [rep.table])
             return LargeWalk(self.records, rep)
         assert isinstance(rep, bytes)
         record = self._small
