@@ -178,13 +178,9 @@ class ArrayForm(Form):
 
     def __init__(self) -> None:
         names = {HEADER: "array", PIECES: "pieces of an array"}
-        super().__init__(ARRAY, "arrays", names, (RDB_ARRAY,), ["elements"])
-
-    def writer(self, records: Records) -> ArrayWriter:
-        return ArrayWriter(records)
-
-    def reader(self, intake: Intake) -> ArrayReader:
-        return ArrayReader(intake)
+        super().__init__(
+            ARRAY, "arrays", names, (RDB_ARRAY,), ["elements"], ArrayWriter, ArrayReader
+        )
 
     def check(self, value: object) -> None:
         array = cast("Array", value)

@@ -6,6 +6,7 @@ Code that writes or reads a file finds the form in ``persistence.forms.table`` a
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
@@ -97,6 +98,8 @@ class Form(RdbValues):
         type_name: the type, as ``Value.type_name`` returns it; plural: of its name.
         record_kinds: the numbers of its records, which no other form has, and their names.
         part_names: the names of the parts of a value that are worth counting.
+        writer: makes a writer that turns values into records.
+        reader: makes a reader that turns records back into values.
     """
 
     def __init__(
@@ -106,22 +109,18 @@ class Form(RdbValues):
         record_kinds: dict[int, str],
         rdb_types: tuple[int, ...],
         part_names: list[str],
+        writer: Callable[[Records], Writer],
+        reader: Callable[[Intake], Reader],
     ) -> None:
         super().__init__(rdb_types)
         self.type_name: Final = type_name
         self.plural: Final = plural
         self.record_kinds: Final = record_kinds
         self.part_names: Final = part_names
+        self.writer: Final = writer
+        self.reader: Final = reader
 
     # Records
-
-    @abstractmethod
-    def writer(self, records: Records) -> Writer:
-        """Return a writer that turns values into records."""
-
-    @abstractmethod
-    def reader(self, intake: Intake) -> Reader:
-        """Return a reader that turns records back into values."""
 
     @abstractmethod
     def check(self, value: object) -> None:

@@ -224,13 +224,7 @@ class HashForm(Form):
             LARGE: "large hash",
             BUCKETS: "buckets of a hash",
         }
-        super().__init__(TYPE_NAME, "hashes", names, HASH_KINDS, ["fields"])
-
-    def writer(self, records: Records) -> HashWriter:
-        return HashWriter(records)
-
-    def reader(self, intake: Intake) -> HashReader:
-        return HashReader(intake)
+        super().__init__(TYPE_NAME, "hashes", names, HASH_KINDS, ["fields"], HashWriter, HashReader)
 
     def check(self, value: object) -> None:
         found = flaw(cast("Hash", value))

@@ -301,13 +301,9 @@ class ListForm(Form):
             NODES: "nodes of a list",
             MORE_NODES: "more nodes of a list",
         }
-        super().__init__(TYPE_NAME, "lists", names, LIST_KINDS, ["elements"])
-
-    def writer(self, records: Records) -> ListWriter:
-        return ListWriter(records)
-
-    def reader(self, intake: Intake) -> ListReader:
-        return ListReader(intake)
+        super().__init__(
+            TYPE_NAME, "lists", names, LIST_KINDS, ["elements"], ListWriter, ListReader
+        )
 
     def check(self, value: object) -> None:
         rep = cast("List", value).rep

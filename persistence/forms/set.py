@@ -140,13 +140,7 @@ class SetForm(Form):
 
     def __init__(self) -> None:
         names = {SMALL: "sets", LARGE: "large set", BUCKETS: "buckets of a set"}
-        super().__init__(TYPE_NAME, "sets", names, SET_KINDS, ["members"])
-
-    def writer(self, records: Records) -> SetWriter:
-        return SetWriter(records)
-
-    def reader(self, intake: Intake) -> SetReader:
-        return SetReader(intake)
+        super().__init__(TYPE_NAME, "sets", names, SET_KINDS, ["members"], SetWriter, SetReader)
 
     def check(self, value: object) -> None:
         flaw = flaw_of(cast("Set", value))

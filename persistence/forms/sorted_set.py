@@ -237,13 +237,15 @@ class SortedSetForm(Form):
             BUCKETS: "buckets of a sorted set",
             RUNS: "runs of a sorted set",
         }
-        super().__init__(TYPE_NAME, "sorted sets", names, SORTED_SET_KINDS, ["members"])
-
-    def writer(self, records: Records) -> SortedSetWriter:
-        return SortedSetWriter(records)
-
-    def reader(self, intake: Intake) -> SortedSetReader:
-        return SortedSetReader(intake)
+        super().__init__(
+            TYPE_NAME,
+            "sorted sets",
+            names,
+            SORTED_SET_KINDS,
+            ["members"],
+            SortedSetWriter,
+            SortedSetReader,
+        )
 
     def check(self, value: object) -> None:
         rep = cast("SortedSet", value).rep

@@ -12,7 +12,6 @@ from headrace.persistence.forms.records import (
     NO_DEADLINE,
     PAYLOAD_BYTES,
     TABLE_NUMBERS,
-    Intake,
     Reader,
     Record,
     Records,
@@ -151,13 +150,7 @@ class StringForm(Form):
             MORTAL_STRINGS: "mortal strings",
             MORTAL_INTEGERS: "mortal integers",
         }
-        super().__init__(STRING, "strings", names, (RDB_STRING,), [])
-
-    def writer(self, records: Records) -> StringWriter:
-        return StringWriter(records)
-
-    def reader(self, intake: Intake) -> StringReader:
-        return StringReader(intake)
+        super().__init__(STRING, "strings", names, (RDB_STRING,), [], StringWriter, StringReader)
 
     def check(self, value: object) -> None:
         """Any bytes are a string."""

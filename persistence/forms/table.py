@@ -22,7 +22,7 @@ from headrace.persistence.forms.records import (
 from headrace.persistence.forms.set import SetForm
 from headrace.persistence.forms.sorted_set import SortedSetForm
 from headrace.persistence.forms.stream.form import StreamForm
-from headrace.persistence.forms.stream.records import NAMES
+from headrace.persistence.forms.stream.records import NAMES, StreamReader, StreamWriter
 from headrace.persistence.forms.string import StringForm
 from headrace.storage.faces import face, type_name
 from headrace.storage.value import Frozen
@@ -80,7 +80,7 @@ def check(value: object) -> None:
 
 
 register(StringForm())
-register(StreamForm(NAMES))
+register(StreamForm(NAMES, StreamWriter, StreamReader))
 register(HashForm())
 register(SetForm())
 register(SortedSetForm())

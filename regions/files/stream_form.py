@@ -487,12 +487,6 @@ class LanesWriter(StreamWriter):
 class LanesForm(StreamForm):
     """Streams, of whichever kind they are."""
 
-    def writer(self, records: Records) -> StreamWriter:
-        return LanesWriter(records)
-
-    def reader(self, intake: Intake) -> LanesReader:
-        return LanesReader(intake)
-
     def as_tombstone(self, value: object) -> object:
         return (pack_tombstone(value) or value) if isinstance(value, RegionalStream) else value
 
@@ -508,4 +502,4 @@ class LanesForm(StreamForm):
         check_beside_entries(value)
 
 
-register(LanesForm({**NAMES, **LANE_KINDS}))
+register(LanesForm({**NAMES, **LANE_KINDS}, LanesWriter, LanesReader))

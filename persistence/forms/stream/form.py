@@ -13,11 +13,11 @@ A checksum says that bytes are as they were written, and not who wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, cast
 
-from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, annotation
-from headrace.persistence.forms.records import UNDECODABLE, Intake, Records
+from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer, annotation
+from headrace.persistence.forms.records import UNDECODABLE, Intake, Reader, Records
 from headrace.persistence.forms.stream.rdb import (
     IID_TIMES,
     KINDS,
@@ -31,7 +31,6 @@ from headrace.persistence.forms.stream.rdb import (
     take_iid_times,
     take_max_pending,
 )
-from headrace.persistence.forms.stream.records import StreamReader, StreamWriter
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.protocol.client import request
 from headrace.protocol.wire import array_header, bulk
@@ -358,15 +357,14 @@ def limits_command(key: bytes, duration_s: int, maxsize: int) -> list[bytes]:
 class StreamForm(Form):
     """Streams."""
 
-    def __init__(self, record_kinds: dict[int, str]) -> None:
+    def __init__(
+        self,
+        record_kinds: dict[int, str],
+        writer: Callable[[Records], Writer],
+        reader: Callable[[Intake], Reader],
+    ) -> None:
         parts = ["entries", "groups", "pending entries"]
-        super().__init__(STREAM, "streams", record_kinds, KINDS, parts)
-
-    def writer(self, records: Records) -> StreamWriter:
-        return StreamWriter(records)
-
-    def reader(self, intake: Intake) -> StreamReader:
-        return StreamReader(intake)
+        super().__init__(STREAM, "streams", record_kinds, KINDS, parts, writer, reader)
 
     def check(self, value: object) -> None:
         check_stream(cast("Stream", value))

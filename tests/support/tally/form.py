@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
-from headrace.persistence.forms.records import INT64_MAX, INT64_MIN, Intake, Reader, Record, Records
+from headrace.persistence.forms.records import INT64_MAX, INT64_MIN, Reader, Record
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from support.tally.value import TALLY, FrozenTally, Tally
 
@@ -48,13 +48,9 @@ class TallyRewrite(Walk):
 
 class TallyForm(Form):
     def __init__(self) -> None:
-        super().__init__(TALLY, "tallies", {RECORD: "tally"}, (RDB_TALLY,), ["marks"])
-
-    def writer(self, records: Records) -> TallyWriter:
-        return TallyWriter(records)
-
-    def reader(self, intake: Intake) -> TallyReader:
-        return TallyReader(intake)
+        super().__init__(
+            TALLY, "tallies", {RECORD: "tally"}, (RDB_TALLY,), ["marks"], TallyWriter, TallyReader
+        )
 
     def check(self, value: object) -> None:
         if not all(INT64_MIN <= mark <= INT64_MAX for mark in cast("Tally", value).marks):
