@@ -40,6 +40,7 @@ from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.taker import IntoDatabases, LiveKeys
 from headrace.protocol.replies import ErrorReply
 from headrace.server.clients.session import REPLAY, Peer, Session
+from headrace.server.clock import MS
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.admission import changes_nothing, find_recorded_row, runs_again
 from headrace.server.dispatch.call import Call
@@ -59,7 +60,7 @@ class Replayer:
     """Runs recorded commands; ``passed`` counts those left out, which act on no data."""
 
     def __init__(self, server: Server, durability: Durability) -> None:
-        session = Session(0, server.data.dbs[0], server.clock.now_ns // 1_000_000, Peer())
+        session = Session(0, server.data.dbs[0], server.clock.now_ns // MS, Peer())
         session.special = REPLAY
         self._server: Final = server
         self._session: Final = session
@@ -93,7 +94,7 @@ class Replayer:
                 self.passed[row.name] = self.passed.get(row.name, 0) + 1
             return b""
         call.db = self._session.db
-        call.now_ms = server.clock.now_ns // 1_000_000
+        call.now_ms = server.clock.now_ns // MS
         runs = self._runs()
         reply = invoke(call, row, argv)
         server.changes.end_command()
@@ -295,7 +296,7 @@ class Loader:
     def _open(self, path: bytes) -> None:
         if not self._file and not self.start and self._of_region is None and is_rdb_file(path):
             config = self._server.config
-            now_ms = self._server.clock.now_ns // 1_000_000
+            now_ms = self._server.clock.now_ns // MS
             dbs = self._server.data.dbs
             taker = LiveKeys(dbs, now_ms) if self._is_dump else IntoDatabases(dbs)
             self._rdb = RdbReader(path, taker, forms(), defaults(config), now_ms)
@@ -310,7 +311,7 @@ class Loader:
                     f"{os.fsdecode(path)} is a snapshot, but the manifest names it as a file of "
                     "commands. Put the manifest back that belongs to these files."
                 )
-            now_ms = self._server.clock.now_ns // 1_000_000
+            now_ms = self._server.clock.now_ns // MS
             drop_before_ms = now_ms if self._is_dump else KEEP_ALL
             self._snapshot = SnapshotLoader(path, self._decoder(now_ms, drop_before_ms))
             return
