@@ -469,7 +469,6 @@ WAITAOF_WITHOUT_AOF: Final = (
 
 VALUE_OUT_OF_RANGE: Final = b"ERR value is out of range"
 NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
-OUT_OF_RANGE: Final = b"ERR value is out of range"
 NUMKEYS_BELOW_ONE: Final = b"ERR numkeys should be greater than 0"
 NOT_SORTABLE: Final = b"ERR One or more scores can't be converted into double"
 COUNT_BELOW_ONE: Final = b"ERR count should be greater than 0"
@@ -637,8 +636,6 @@ AASYNCING: Final = (
 AA_HALF_JOINED: Final = (
     b"AASYNCING a copy of another region's data is being joined: nothing can be read before it is"
 )
-AA_NO_LOG: Final = b"AANOLOG the log cannot be read at the moment"
-
 AA_STOPPED: Final = (
     b"AATWIN another server is this region, too, or has been in a later life: this one takes no "
     b"writes until it is started again"

@@ -145,8 +145,8 @@ class Parameter:
         raise NotImplementedError
 
     def show(self, value: object) -> bytes:
-        """Return ``value`` as CONFIG GET answers it."""
-        raise NotImplementedError
+        """Return ``value`` as CONFIG GET answers it: bytes, if a kind keeps nothing else."""
+        return text(value)
 
     def rewritten(self, value: object) -> bytes:
         """Return ``value`` as it is written behind the name in a configuration file."""
@@ -322,9 +322,6 @@ class Choice(Parameter):
         names = ", ".join([choice.decode() for choice in self.choices])
         return f"argument(s) must be one of the following: {names}"
 
-    def show(self, value: object) -> bytes:
-        return text(value)
-
     def range_text(self) -> str:
         return ", ".join([choice.decode() for choice in self.choices])
 
@@ -363,9 +360,6 @@ class Text(Parameter):
         if self.base_name_of and (b"/" in word or b"\\" in word):
             raise BadValue(f"{self.name} can't be a path, just a {self.base_name_of}")
         return word
-
-    def show(self, value: object) -> bytes:
-        return text(value)
 
     def rewritten(self, value: object) -> bytes:
         return quoted(text(value))
@@ -414,9 +408,6 @@ class ReplicaOf(Parameter):
                 raise BadValue("Invalid master port")
             return b"%b %d" % (words[0], port)
         return b""
-
-    def show(self, value: object) -> bytes:
-        return text(value)
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
         """Return no line where there is no server to follow."""

@@ -79,19 +79,10 @@ def command_not_found(name: bytes) -> bytes:
     return b"ERR Command '%b' not found" % c_text(name)
 
 
-def no_command_permission(user: bytes, command: bytes) -> bytes:
-    """Return the error for a command that a user may not run, without a code."""
-    return b"User %b has no permissions to run the '%b' command" % (user, command)
-
-
-def no_key_permission(user: bytes, key: bytes) -> bytes:
-    """Return the error for a key that a user may not use, as ACL DRYRUN says it."""
-    return b"User %b has no permissions to access the '%b' key" % (user, key)
-
-
-def no_channel_permission(user: bytes, channel: bytes) -> bytes:
-    """Return the error for a channel that a user may not use, as ACL DRYRUN says it."""
-    return b"User %b has no permissions to access the '%b' channel" % (user, channel)
+# Without a code, as ACL DRYRUN says it: that a user may not run a command, use a key or a channel.
+MAY_NOT_RUN: Final = b"User %b has no permissions to run the '%b' command"
+MAY_NOT_USE_KEY: Final = b"User %b has no permissions to access the '%b' key"
+MAY_NOT_USE_CHANNEL: Final = b"User %b has no permissions to access the '%b' channel"
 
 
 # Clusters

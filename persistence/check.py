@@ -25,7 +25,7 @@ from headrace.persistence.errors import CorruptAOF, CorruptRDB, SnapshotError, o
 from headrace.persistence.files import sync_file, sync_folder
 from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.records import DATABASE, INT64_MAX, NO_DEADLINE
-from headrace.persistence.forms.table import check, form_of, forms, rdb_values
+from headrace.persistence.forms.table import check, form_of, forms
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.snapshot.file import is_rdb_file
@@ -129,7 +129,7 @@ class SoundDecoder(Decoder):
         try:
             check(value)
         except Unsound as reason:
-            kind = form_of(value).type_name().decode()
+            kind = form_of(value).type_name.decode()
             raise self.malformed(f"a sound {kind} in {key[:64]!r}, not {reason}") from reason
 
 
@@ -148,8 +148,8 @@ class SnapshotCheck(SoundDecoder):
         self.mortal = 0
         self.parts: Final[dict[str, int]] = {}
         for form in forms():
-            self.counts[form.plural()] = 0
-            for name in form.part_names():
+            self.counts[form.plural] = 0
+            for name in form.part_names:
                 self.parts[name] = 0
         self.accept_databases()
         self.accept_region(None)
@@ -160,8 +160,8 @@ class SnapshotCheck(SoundDecoder):
         if expire_ms != NO_EXPIRY:
             self.mortal += 1
         form = form_of(value)
-        self.counts[form.plural()] += 1
-        names = form.part_names()
+        self.counts[form.plural] += 1
+        names = form.part_names
         for number, count in enumerate(form.part_counts(value)):
             self.parts[names[number]] += count
 
@@ -347,7 +347,7 @@ class KeyFile(KeyTaker):
         self._snapshot: SnapshotLoader | None = None
         self.is_rdb: Final = is_rdb_file(path)
         if self.is_rdb:
-            self._rdb = RdbReader(path, self, rdb_values(), defaults, now_ms)
+            self._rdb = RdbReader(path, self, forms(), defaults, now_ms)
             self.left = self._rdb.left
             self.writer = self._rdb.writer
             self.size_bytes = self._rdb.size_bytes

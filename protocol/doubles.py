@@ -28,7 +28,6 @@ _FRACTION_MASK: Final[i64] = (1 << 52) - 1
 _HIDDEN: Final[i64] = 1 << 52
 _EXPONENT_MASK: Final[i64] = 0x7FF
 _BIAS: Final[i64] = 1075
-_LIMB: Final[i64] = 22
 _LIMB_MASK: Final[i64] = (1 << 22) - 1
 _LOW_BITS: Final[i64] = 24  # of a product; the high ones are 40
 _LOW_MASK: Final[i64] = (1 << 24) - 1

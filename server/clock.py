@@ -29,7 +29,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_ns = self.read_ns()
-        self.started_ms: Final = self.now_ns // 1_000_000
+        self.started_ms: Final = self.now_ns // MS
         self.up_since_ms: Final = self.monotonic_ms()
         self.ahead_ms = self.started_ms - self.up_since_ms
 
@@ -39,18 +39,18 @@ class Clock:
 
     def monotonic_ms(self) -> int:
         """Return milliseconds since some moment, whatever is done to the time of day meanwhile."""
-        return monotonic_ns() // 1_000_000
+        return monotonic_ns() // MS
 
     def refresh(self) -> int:
         """Read the time; return milliseconds since 1970."""
         self.now_ns = self.read_ns()
-        return self.now_ns // 1_000_000
+        return self.now_ns // MS
 
     def without_step(self, spent_ns: int) -> int:
         """Return how long something took that ends now, even if the time of day was set since."""
-        step_ms = self.now_ns // 1_000_000 - self.monotonic_ms() - self.ahead_ms
+        step_ms = self.now_ns // MS - self.monotonic_ms() - self.ahead_ms
         if abs(step_ms) >= STEP_MS:
-            spent_ns -= step_ms * 1_000_000
+            spent_ns -= step_ms * MS
         return max(0, spent_ns)
 
 

@@ -67,7 +67,7 @@ class ClockSteps:
         server = dispatcher.server
         self._dispatcher: Final = dispatcher
         self._server: Final = server
-        self._seen_ms = server.clock.now_ns // 1_000_000
+        self._seen_ms = server.clock.now_ns // MS
         self._round: Iterator[int] | None = None  # over groups, after the clock went back
 
     def look(self, now_ms: int) -> None:
@@ -134,7 +134,7 @@ def settle_times(server: Server) -> Iterator[int]:
                         if group is None:
                             break
                         db.before_change(key)
-                        found = group.settle_times(server.clock.now_ns // 1_000_000, PAGE)
+                        found = group.settle_times(server.clock.now_ns // MS, PAGE)
                         yield 1 + found
                     server.blocking.key_ready(db.index, key)  # its alarms are to be set anew
             yield PAGE // 10
@@ -413,7 +413,7 @@ def fold_keys(server: Server) -> bool:
     """Fold small keys that are not in use; False when the time was up before the end."""
     started_ns = server.clock.now_ns
     for db in server.data.dbs:
-        while not db.table.fold_some(started_ns // 1_000_000, FOLD_BATCH):
+        while not db.table.fold_some(started_ns // MS, FOLD_BATCH):
             server.clock.refresh()
             if abs(server.clock.now_ns - started_ns) > FOLD_BUDGET_NS:  # or the clock was set back
                 return False
@@ -427,9 +427,7 @@ def forget_iids(server: Server) -> bool:
     clock.
     """
     started_ns = server.clock.now_ns
-    while (
-        server.data.expiring.expire(server.clock.now_ns // 1_000_000, FORGET_BATCH) >= FORGET_BATCH
-    ):
+    while server.data.expiring.expire(server.clock.now_ns // MS, FORGET_BATCH) >= FORGET_BATCH:
         server.clock.refresh()
         if abs(server.clock.now_ns - started_ns) > FORGET_BUDGET_NS:
             return False
@@ -455,7 +453,7 @@ def expire_keys(dispatcher: Dispatcher, budget_ns: int) -> bool:
 def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
     """Expire keys; in a replica, those to which its own clients have given deadlines."""
     server = dispatcher.server
-    now_ms = started_ns // 1_000_000
+    now_ms = started_ns // MS
     follows = server.data.expiry_held != 0
     for db in server.data.dbs:
         while (
@@ -471,7 +469,7 @@ def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool
 
 def _expire_parts(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
     server = dispatcher.server
-    now_ms = started_ns // 1_000_000
+    now_ms = started_ns // MS
     before = server.changes.expired_parts
     done = True
     for db in server.data.dbs:

@@ -26,6 +26,7 @@ from headrace.storage.freezing import Freezing
 from headrace.storage.key_table import KeyTable
 from headrace.storage.keyspace import Databases, Keyspace
 from headrace.storage.list.piece import NodeLimits as ListLimits
+from headrace.storage.set.small import SetLimits
 from headrace.storage.sharing import Member, new_member
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.value import Expiring, Freeable
@@ -44,7 +45,7 @@ class Data:
         unused: the values that wait to be freed in slices; freed: how many have been.
         expiring: the values of which parts expire.
         node_limits: the size of the blocks of streams; list_limits: of the nodes of lists.
-        sorted_set_limits, hash_limits: of small sorted sets and small hashes.
+        sorted_set_limits, hash_limits, set_limits: of small sorted sets, hashes and sets.
         guarded: changes of keys are announced before they happen; one reason is ``freezing``.
         freezing: the state that a snapshot takes, while one does; epoch: how many have been taken.
         sized: the bytes of each key are kept.
@@ -65,6 +66,7 @@ class Data:
         self.sorted_set_limits = SmallLimits(128, 64)
         self.list_limits = ListLimits(-2)
         self.hash_limits = SmallLimits(512, 64)
+        self.set_limits = SetLimits(512, 128, 64)
         self.guarded = False
         self.freezing: Freezing | None = None
         self.sized = False

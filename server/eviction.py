@@ -47,10 +47,10 @@ from librt.random import randrange
 from mypy_extensions import i64
 
 from headrace.server import gate
-from headrace.server.changes.changes import Change, Listener
+from headrace.server.changes.changes import Listener
 from headrace.server.changes.events import EVICTED
 from headrace.server.clients.session import NO_EVICT, REPLICA, Session
-from headrace.server.clock import Clock
+from headrace.server.clock import MS, Clock
 from headrace.server.config.config import Config
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -139,15 +139,11 @@ class WriteClock(Listener):
     def asks_for_events(self) -> bool:
         return False
 
-    def heard(self, change: Change) -> None:
-        if change.event.touches:
-            self.touched(change.db, change.key)
-
     def touched(self, db: int, key: bytes) -> None:
         table = self._databases[db].table
         slot = table.find(key)
         if slot != NO_SLOT:
-            table.use(slot, self._clock.now_ns // 1_000_000)
+            table.use(slot, self._clock.now_ns // MS)
 
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
         """Do nothing, because the keys bring their times with them."""
@@ -432,7 +428,7 @@ class RoomMaking(Evicting):
             return False
         limit = server.config.maxmemory
         started_ns = server.clock.read_ns()
-        now_ms = started_ns // 1_000_000
+        now_ms = started_ns // MS
         budget_ns = budget_of(server.config.maxmemory_eviction_tenacity)
         found_all = True
         count = 0

@@ -18,6 +18,7 @@ from headrace.server.statistics.statistics import NEVER_NS
 from headrace.storage.collection import SmallLimits
 from headrace.storage.key_page import Usage
 from headrace.storage.list.piece import NodeLimits as ListLimits
+from headrace.storage.set.small import SetLimits
 from headrace.storage.sharing import MODES
 from headrace.storage.stream.appending import NodeLimits
 
@@ -51,21 +52,23 @@ class Settings:
         hooks["proto-max-bulk-len"] = self.take_bulk_length
         hooks["stream-node-max-bytes"] = self.take_node_limits
         hooks["stream-node-max-entries"] = self.take_node_limits
-        hooks["zset-max-listpack-entries"] = self.take_sorted_set_limits
-        hooks["zset-max-listpack-value"] = self.take_sorted_set_limits
+        hooks["zset-max-listpack-entries"] = self.take_small_limits
+        hooks["zset-max-listpack-value"] = self.take_small_limits
+        hooks["hash-max-listpack-entries"] = self.take_small_limits
+        hooks["hash-max-listpack-value"] = self.take_small_limits
+        hooks["set-max-intset-entries"] = self.take_small_limits
+        hooks["set-max-listpack-entries"] = self.take_small_limits
+        hooks["set-max-listpack-value"] = self.take_small_limits
         hooks["list-max-listpack-size"] = self.take_list_limits
-        hooks["hash-max-listpack-entries"] = self.take_hash_limits
-        hooks["hash-max-listpack-value"] = self.take_hash_limits
         hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
         hooks["aa-xadd-id-mode"] = self.take_id_mode
         hooks["aa-peers"] = self.take_peers
         hooks["cluster-strict-slots"] = self.take_strictness
-        self.take_sorted_set_limits()
+        self.take_small_limits()
         self.take_id_mode()
         self.take_peers()
         self.take_events()
         self.take_strictness()
-        self.take_hash_limits()
         self.take_lazy_expiry()
         self.take_memory_limit()
         self.take_clients_limit()
@@ -208,25 +211,26 @@ class Settings:
         )
         return None
 
-    def take_sorted_set_limits(self) -> str | None:
-        """Keep sorted sets small up to the new limits."""
+    def take_small_limits(self) -> str | None:
+        """Keep sorted sets, hashes and sets small up to the new limits."""
         config = self._config
-        self._server.data.sorted_set_limits = SmallLimits(
+        data = self._server.data
+        data.sorted_set_limits = SmallLimits(
             config.zset_max_listpack_entries, config.zset_max_listpack_value
+        )
+        data.hash_limits = SmallLimits(
+            config.hash_max_listpack_entries, config.hash_max_listpack_value
+        )
+        data.set_limits = SetLimits(
+            config.set_max_intset_entries,
+            config.set_max_listpack_entries,
+            config.set_max_listpack_value,
         )
         return None
 
     def take_list_limits(self) -> str | None:
         """Cut lists by the new limit; that goes for lists that are short so far, too."""
         self._server.data.list_limits = ListLimits(self._config.list_max_listpack_size)
-        return None
-
-    def take_hash_limits(self) -> str | None:
-        """Keep hashes small up to the new limits."""
-        config = self._config
-        self._server.data.hash_limits = SmallLimits(
-            config.hash_max_listpack_entries, config.hash_max_listpack_value
-        )
         return None
 
     def take_password(self) -> str | None:

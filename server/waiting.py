@@ -142,6 +142,22 @@ class SharedLine(Line):
 class ExclusiveLine(Line):
     """A line whose waiters are served one by one, because each takes something away."""
 
+    def __init__(self, queue: Queue, interest: Interest) -> None:
+        super().__init__(queue, interest)
+        self.arrivals: Final = Arrivals()
+
+    def add(self, waiter: Waiter, number: int) -> None:
+        self.arrivals.add(waiter)
+
+    def remove(self, waiter: Waiter, number: int) -> None:
+        self.arrivals.remove(waiter)
+
+    def is_empty(self) -> bool:
+        return not self.arrivals.waiters
+
+    def waiters(self) -> list[Waiter]:
+        return list(self.arrivals.waiters.values())
+
     @abstractmethod
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
         """Return the next waiter to serve; None when ``value`` has too little left for any."""
@@ -430,28 +446,15 @@ class _ElementLine(ExclusiveLine):
     def __init__(self, queue: Queue, interest: ElementOf) -> None:
         super().__init__(queue, interest)
         self._interest: Final = interest
-        self._arrivals: Final = Arrivals()
-
-    def add(self, waiter: Waiter, number: int) -> None:
-        self._arrivals.add(waiter)
-
-    def remove(self, waiter: Waiter, number: int) -> None:
-        self._arrivals.remove(waiter)
-
-    def is_empty(self) -> bool:
-        return not self._arrivals.waiters
-
-    def waiters(self) -> list[Waiter]:
-        return list(self._arrivals.waiters.values())
 
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
         if not isinstance(value, self._interest.type):
             return None
-        first = self._arrivals.first()
+        first = self.arrivals.first()
         if first is None or _least(first) == 1:
             return first
         there = self._interest.how_many(value)
-        for waiter in self._arrivals.waiters.values():
+        for waiter in self.arrivals.waiters.values():
             if _least(waiter) <= there:
                 return waiter
         return None

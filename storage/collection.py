@@ -34,7 +34,6 @@ class Collection(Value):
     @abstractmethod
     def copy(self) -> Collection:
         """Copy as ``Value``. Complexity: O(directories), some hundreds of a million elements."""
-        raise NotImplementedError
 
     def freeze(self) -> object:
         """Return a copy, to be freed in slices after it was read."""

@@ -242,10 +242,6 @@ class DueOrder:
                 pairs.take(place)
         return self.some(most)
 
-    def name_at(self, place: i64) -> bytes:
-        """Return the name of a pair below ``pairs.size``; it may be stale."""
-        return name_of(self.pairs.at(place))
-
     def free_some(self, most: int) -> bool:
         """Drop so many pairs; True when none is left. The order is of no use then."""
         return self.pairs.free_some(most)

@@ -36,17 +36,14 @@ class Usage:
     @abstractmethod
     def of_new(self, now_ms: i64) -> i64:
         """Return the usage of a key which has just come."""
-        raise NotImplementedError
 
     @abstractmethod
     def of_asked(self, usage: i64, now_ms: i64) -> i64:
         """Return the usage of a key which is asked for."""
-        raise NotImplementedError
 
     @abstractmethod
     def of_replaced(self, usage: i64, now_ms: i64) -> i64:
         """Return the usage of a key which gets another value."""
-        raise NotImplementedError
 
 
 @mypyc_attr(acyclic=True)

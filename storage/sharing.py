@@ -70,21 +70,14 @@ class Replicated:
 MemberMaker = Callable[[int], Member]
 
 
-class _Makers:
-    def __init__(self) -> None:
-        self.only: MemberMaker | None = None
-
-
-_makers: Final = _Makers()
+_makers: Final[list[MemberMaker]] = []  # one at the most
 
 
 def makes_members(make: MemberMaker) -> None:
     """Declare what makes the region of a number."""
-    _makers.only = make
+    _makers.append(make)
 
 
 def new_member(number: int) -> Member:
     """Return the region of this number, which knows nothing yet."""
-    make = _makers.only
-    assert make is not None
-    return make(number)
+    return _makers[0](number)

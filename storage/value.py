@@ -104,7 +104,6 @@ class Freeable:
     @abstractmethod
     def free_some(self, most: int) -> bool:
         """Free up to about ``most`` pieces of what is no longer used; True at the end."""
-        raise NotImplementedError
 
 
 class Removed(Freeable, Generic[Piece]):
@@ -133,32 +132,26 @@ class Value(Freeable):
     @abstractmethod
     def type_name(self) -> bytes:
         """Return the name of the type, as TYPE answers it."""
-        raise NotImplementedError
 
     @abstractmethod
     def encoding(self, key: bytes) -> bytes:
         """Return the name of the representation beside ``key``, as OBJECT ENCODING answers it."""
-        raise NotImplementedError
 
     @abstractmethod
     def size(self) -> int:
         """Return how many elements it has."""
-        raise NotImplementedError
 
     @abstractmethod
     def is_empty(self) -> bool:
         """Return whether its key is to go: an empty list's is, an empty string's is not."""
-        raise NotImplementedError
 
     @abstractmethod
     def used_bytes(self, samples: int) -> int:
         """Return about how many bytes it takes, judged by ``samples`` of its parts; 0: by all."""
-        raise NotImplementedError
 
     @abstractmethod
     def copy(self) -> object:
         """Return an equal value for another key: what changes in one does not change the other."""
-        raise NotImplementedError
 
     @abstractmethod
     def freeze(self) -> object:
@@ -166,17 +159,14 @@ class Value(Freeable):
 
         The second is for values whose copies cost little, the third never changes.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def effort(self) -> int:
         """Return about how many pieces there are to free; 0 where it may simply be dropped."""
-        raise NotImplementedError
 
     @abstractmethod
     def add_to(self, digest: Digest) -> None:
         """Add the type and all that can be read of it to a digest, as Redis does."""
-        raise NotImplementedError
 
     def is_lasting(self) -> bool:
         """Return whether its key is evicted only when there are no others, as it is no cache."""
@@ -193,7 +183,6 @@ class Value(Freeable):
     @abstractmethod
     def attach(self, expiring: Expiring) -> None:
         """Let ``expiring``, of the keyspace that holds it now, expire its parts."""
-        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -203,17 +192,14 @@ class Frozen(Freeable):
     @abstractmethod
     def type_name(self) -> bytes:
         """Return the name of the type, as ``Value.type_name``."""
-        raise NotImplementedError
 
     @abstractmethod
     def register(self) -> None:
         """Ask the value to keep what it changes from now on; one asks at a time."""
-        raise NotImplementedError
 
     @abstractmethod
     def copied_bytes(self) -> int:
         """Return about how many bytes were kept or copied because of changes so far."""
-        raise NotImplementedError
 
     @abstractmethod
     def thaw(self) -> list[Freeable]:
@@ -222,4 +208,3 @@ class Frozen(Freeable):
         Returns: what is held only here and is to be freed: the rest of this one, where there is
         one, and the value itself, if its key went while this one still read it.
         """
-        raise NotImplementedError

@@ -86,13 +86,6 @@ def raise_numbers(numbers: Numbers, others: Numbers) -> None:
             numbers[origin] = number
 
 
-def raise_lanes(lanes: LaneVector, others: LaneVector) -> None:
-    """Raise ``lanes`` to what ``others`` reach."""
-    for lane, entry_id in others.items():
-        if entry_id > lanes.get(lane, NO_ID):
-            lanes[lane] = entry_id
-
-
 # As text
 
 

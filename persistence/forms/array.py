@@ -176,20 +176,11 @@ class _Output(Walk):
 class ArrayForm(Form):
     """Arrays."""
 
-    def type_name(self) -> bytes:
-        return ARRAY
-
-    def plural(self) -> str:
-        return "arrays"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {HEADER: "array", PIECES: "pieces of an array"}
-
-    def writer(self, records: Records) -> ArrayWriter:
-        return ArrayWriter(records)
-
-    def reader(self, intake: Intake) -> ArrayReader:
-        return ArrayReader(intake)
+    def __init__(self) -> None:
+        names = {HEADER: "array", PIECES: "pieces of an array"}
+        super().__init__(
+            ARRAY, "arrays", names, (RDB_ARRAY,), ["elements"], ArrayWriter, ArrayReader
+        )
 
     def check(self, value: object) -> None:
         array = cast("Array", value)
@@ -204,9 +195,6 @@ class ArrayForm(Form):
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
         walk = _Rewrite(commands, key, cast("Array", value))
         return walk if walk.step() else None
-
-    def rdb_types(self) -> list[int]:
-        return [RDB_ARRAY]
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
@@ -237,12 +225,6 @@ class ArrayForm(Form):
             output.length(array.cursor - 1)
         walk = _Output(output, array)
         return walk if walk.step() else None
-
-    def part_names(self) -> list[str]:
-        return ["elements"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("Array", value).size()]
 
     def lacking_counts(self, value: object) -> list[int]:
         return [1]

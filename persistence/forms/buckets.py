@@ -15,9 +15,14 @@ from headrace.storage.packed.table import DIRECTORY, SEED_BITS, Table, table_of
 TABLE_NUMBERS: Final = 4
 
 
-def numbers_of(table: Table) -> list[int]:
-    """Return the ``TABLE_NUMBERS`` numbers of a table that a file has besides its buckets."""
-    return [int(table.seed), int(table.count), int(table.fullest), int(table.buckets)]
+def put_head(records: Records, kind: int, key: bytes, expire_ms: int, tables: list[Table]) -> None:
+    """Put a record of a key and of the ``TABLE_NUMBERS`` numbers of its tables, without buckets."""
+    head = Record(kind)
+    head.add(key)
+    head.table.append(expire_ms)
+    for table in tables:
+        head.table += [int(table.seed), int(table.count), int(table.fullest), int(table.buckets)]
+    records.put(head)
 
 
 class BucketsWalk(Walk):
@@ -40,7 +45,7 @@ class TableIntake:
     """A table that is being read. Raises Malformed if these are no numbers of a table.
 
     Args:
-        numbers: the result of ``numbers_of``.
+        numbers: those that ``put_head`` puts for a table.
         what: the kind of value with the table, for messages.
 
     Attributes:

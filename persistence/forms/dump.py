@@ -22,7 +22,7 @@ from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, OLDEST_VERSION, Malformed
 from headrace.persistence.forms.records import VERSION as RECORDS_VERSION
-from headrace.persistence.forms.table import RecordDecoder, check, form_of, rdb_values
+from headrace.persistence.forms.table import RecordDecoder, check, form_of, forms
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.kinds import FUNCTIONS, NOTE, VERSION, is_valkey_version, known_number
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
@@ -180,8 +180,8 @@ def _version(data: bytes) -> int:
 
 def _known(number: int) -> RdbValues | None:
     if not _values:
-        for known in rdb_values():
-            for each in known.rdb_types():
+        for known in forms():
+            for each in known.rdb_types:
                 _values[each] = known
     return _values.get(number)
 

@@ -6,16 +6,18 @@ Code that writes or reads a file finds the form in ``persistence.forms.table`` a
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
 
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
-from headrace.persistence.rdb.kinds import VERSION_SHARED
+from headrace.persistence.rdb.kinds import VERSION_MIN, VERSION_SHARED
 from headrace.persistence.rdb.primitives import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
 from headrace.protocol.client import request
 from headrace.storage.sharing import Member
+from headrace.storage.value import Value
 
 STAMP: Final = b"#TS:"
 
@@ -90,29 +92,35 @@ class Writer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Form(RdbValues):
-    """The form of one type."""
+    """The form of one type.
 
-    @abstractmethod
-    def type_name(self) -> bytes:
-        """Return the type, as ``Value.type_name`` does."""
+    Attributes:
+        type_name: the type, as ``Value.type_name`` returns it; plural: of its name.
+        record_kinds: the numbers of its records, which no other form has, and their names.
+        part_names: the names of the parts of a value that are worth counting.
+        writer: makes a writer that turns values into records.
+        reader: makes a reader that turns records back into values.
+    """
 
-    @abstractmethod
-    def plural(self) -> str:
-        """Return the plural of its name."""
+    def __init__(
+        self,
+        type_name: bytes,
+        plural: str,
+        record_kinds: dict[int, str],
+        rdb_types: tuple[int, ...],
+        part_names: list[str],
+        writer: Callable[[Records], Writer],
+        reader: Callable[[Intake], Reader],
+    ) -> None:
+        super().__init__(rdb_types)
+        self.type_name: Final = type_name
+        self.plural: Final = plural
+        self.record_kinds: Final = record_kinds
+        self.part_names: Final = part_names
+        self.writer: Final = writer
+        self.reader: Final = reader
 
     # Records
-
-    @abstractmethod
-    def record_kinds(self) -> dict[int, str]:
-        """Return the numbers of its records, which no other form has, and their names."""
-
-    @abstractmethod
-    def writer(self, records: Records) -> Writer:
-        """Return a writer that turns values into records."""
-
-    @abstractmethod
-    def reader(self, intake: Intake) -> Reader:
-        """Return a reader that turns records back into values."""
 
     @abstractmethod
     def check(self, value: object) -> None:
@@ -139,9 +147,9 @@ class Form(RdbValues):
     def rdb_version(self, value: object) -> int:
         """Return the lowest version of RDB that can hold all of a value; 0 where none can.
 
-        ``value`` is as a keyspace holds it.
+        ``value`` is as a keyspace holds it. Every version can, where a form does not say otherwise.
         """
-        return 0
+        return VERSION_MIN
 
     def frozen_rdb_version(self, value: object) -> int:
         """As ``rdb_version``, of the result of ``Value.freeze``."""
@@ -165,13 +173,9 @@ class Form(RdbValues):
 
     # Figures for tools
 
-    @abstractmethod
-    def part_names(self) -> list[str]:
-        """Return the names of the parts of a value that are worth counting."""
-
-    @abstractmethod
     def part_counts(self, value: object) -> list[int]:
-        """Return how many of each a value has."""
+        """Return how many of each a value has: elements, where these are all its parts."""
+        return [cast("Value", value).size()]
 
     def lacking_counts(self, value: object) -> list[int]:
         """Return how much of each kind of thing there is that some servers of Redis cannot read."""

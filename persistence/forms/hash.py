@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
-from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
+from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
 from headrace.persistence.rdb import kinds
@@ -32,33 +32,6 @@ _MORTAL: Final = (
 _PIECES_AT_ONCE: Final = 32
 
 
-def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
-    """Read the hash of this type that comes next; see ``RdbValues.read_rdb``.
-
-    As in Redis, the length of fields and values says nothing where they come in one listpack.
-    Raises CorruptRDB if there is no hash.
-    """
-    limits = SmallLimits(
-        defaults.get("hash-max-listpack-entries", 512), defaults.get("hash-max-listpack-value", 64)
-    )
-    made = Hash()
-    if kind in _MORTAL:
-        made.be_timed()
-    for part in hash_parts(source, kind):
-        if kind in PACKED_HASHES and len(part.pairs) // 2 <= min(limits.elements, MOST):
-            packed = packed_hash(part.pairs, part.deadlines if kind in _MORTAL else None)
-            if packed is None:
-                raise source.damage("each field once")
-            yield packed
-            return
-        for place in range(0, len(part.pairs), 2):
-            if not made.put(part.pairs[place], part.pairs[place + 1], limits):
-                raise source.damage("each field once")
-        _expire(made, part, kind != kinds.MORTAL_HASH)
-        yield None
-    yield made
-
-
 def _expire(made: Hash, part: HashPart, in_order: bool) -> None:
     """Set the deadlines of fields.
 
@@ -70,48 +43,6 @@ def _expire(made: Hash, part: HashPart, in_order: bool) -> None:
         deadline_ms = part.deadlines[place]
         if deadline_ms:
             made.be_timed().expire_at(part.pairs[2 * place], deadline_ms)
-
-
-def hash_version(value: Hash) -> int:
-    """Return the lowest version of RDB that can hold it."""
-    return VERSION_7_4 if value.has_deadlines() else kinds.VERSION_MIN
-
-
-def hash_type(value: Hash, version: int) -> int:
-    """Return the type in which a file of this version holds it: a small one stays small.
-
-    Redis asks a large one for a deadline.
-    """
-    is_packed = version >= kinds.VERSION_PACKED and value.is_small()
-    if kinds.is_valkey_version(version) and value.has_deadlines():
-        return kinds.VALKEY_HASH
-    if not value.is_timed():
-        return kinds.HASH_LISTPACK if is_packed else kinds.HASH
-    if version < VERSION_7_4 or kinds.is_valkey_version(version):
-        return kinds.HASH
-    if is_packed:
-        return kinds.MORTAL_HASH_PACKED
-    return kinds.MORTAL_HASH if value.has_deadlines() else kinds.HASH
-
-
-def write_hash(output: RdbOutput, value: Hash) -> Walk | None:
-    """Write a hash in that type. Return the rest of the work if it is much."""
-    kind = hash_type(value, output.version)
-    if kind not in PACKED_HASHES:
-        return _Fields(output, value, kind)
-    made = Listpack()
-    rep = value.rep
-    if isinstance(rep, TimedPiece):
-        output.little(value.first_ms(), 8)
-        for field, text, deadline_ms in rep.rows():
-            made.text(field)
-            made.text(text)
-            made.integer(deadline_ms)
-    else:
-        for word in unpack(value.read(BOTH, NEVER).pieces[0]):
-            made.text(word)
-    output.string(made.packed())
-    return None
 
 
 class _Fields(Walk):
@@ -166,27 +97,15 @@ class HashWriter(Writer):
         self.records.keys += 1
         rep = value.rep
         if isinstance(rep, bytes):
-            self._add_row(self._small, key, rep, expire_ms)
+            self.records.put_row(self._small, key, rep, expire_ms)
             return None
         if isinstance(rep, TimedPiece):
-            self._add_row(self._timed, key, rep.piece, expire_ms)
+            self.records.put_row(self._timed, key, rep.piece, expire_ms)
             return None
         tables = [rep.table, rep.times] if isinstance(rep, TimedTable) else [cast("Table", rep)]
-        head = Record(LARGE)
-        head.add(key)
-        head.table.append(expire_ms)
-        for table in tables:
-            head.table += numbers_of(table)
-        self.records.put(head)
+        put_head(self.records, LARGE, key, expire_ms, tables)
         directories = [each for table in tables for each in table.directories]
         return BucketsWalk(self.records, BUCKETS, directories)
-
-    def _add_row(self, record: Record, key: bytes, piece: bytes, expire_ms: int) -> None:
-        record.add(key)
-        record.add(piece)
-        record.table.append(expire_ms)
-        if record.is_full():
-            self.records.put(record)
 
     def flush(self) -> None:
         self.records.put(self._small)
@@ -298,25 +217,14 @@ class _Rewrite(Walk):
 class HashForm(Form):
     """Hashes."""
 
-    def type_name(self) -> bytes:
-        return TYPE_NAME
-
-    def plural(self) -> str:
-        return "hashes"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {
+    def __init__(self) -> None:
+        names = {
             SMALL: "hashes",
             SMALL_TIMED: "hashes with deadlines",
             LARGE: "large hash",
             BUCKETS: "buckets of a hash",
         }
-
-    def writer(self, records: Records) -> HashWriter:
-        return HashWriter(records)
-
-    def reader(self, intake: Intake) -> HashReader:
-        return HashReader(intake)
+        super().__init__(TYPE_NAME, "hashes", names, HASH_KINDS, ["fields"], HashWriter, HashReader)
 
     def check(self, value: object) -> None:
         found = flaw(cast("Hash", value))
@@ -328,16 +236,33 @@ class HashForm(Form):
         walk = _Rewrite(commands, key, value)
         return walk if walk.step() else None
 
-    def rdb_types(self) -> list[int]:
-        return list(HASH_KINDS)
-
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        return read_hash(source, number, defaults)
+        """Read as ``Form``; as in Redis, fields and values of one listpack may have any length."""
+        limits = SmallLimits(
+            defaults.get("hash-max-listpack-entries", 512),
+            defaults.get("hash-max-listpack-value", 64),
+        )
+        made = Hash()
+        if number in _MORTAL:
+            made.be_timed()
+        for part in hash_parts(source, number):
+            if number in PACKED_HASHES and len(part.pairs) // 2 <= min(limits.elements, MOST):
+                packed = packed_hash(part.pairs, part.deadlines if number in _MORTAL else None)
+                if packed is None:
+                    raise source.damage("each field once")
+                yield packed
+                return
+            for place in range(0, len(part.pairs), 2):
+                if not made.put(part.pairs[place], part.pairs[place + 1], limits):
+                    raise source.damage("each field once")
+            _expire(made, part, number != kinds.MORTAL_HASH)
+            yield None
+        yield made
 
     def rdb_version(self, value: object) -> int:
-        return hash_version(cast("Hash", value))
+        return VERSION_7_4 if cast("Hash", value).has_deadlines() else kinds.VERSION_MIN
 
     def fits_valkey(self, value: object) -> bool:
         return True
@@ -346,16 +271,37 @@ class HashForm(Form):
         return True
 
     def rdb_type(self, value: object, version: int) -> int:
-        return hash_type(cast("Hash", value), version)
+        """Return as ``Form``: a small one stays small. Redis asks a large one for a deadline."""
+        content = cast("Hash", value)
+        is_packed = version >= kinds.VERSION_PACKED and content.is_small()
+        if kinds.is_valkey_version(version) and content.has_deadlines():
+            return kinds.VALKEY_HASH
+        if not content.is_timed():
+            return kinds.HASH_LISTPACK if is_packed else kinds.HASH
+        if version < VERSION_7_4 or kinds.is_valkey_version(version):
+            return kinds.HASH
+        if is_packed:
+            return kinds.MORTAL_HASH_PACKED
+        return kinds.MORTAL_HASH if content.has_deadlines() else kinds.HASH
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        return write_hash(output, cast("Hash", value))
-
-    def part_names(self) -> list[str]:
-        return ["fields"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("Hash", value).size()]
+        content = cast("Hash", value)
+        kind = self.rdb_type(value, output.version)
+        if kind not in PACKED_HASHES:
+            return _Fields(output, content, kind)
+        made = Listpack()
+        rep = content.rep
+        if isinstance(rep, TimedPiece):
+            output.little(content.first_ms(), 8)
+            for field, text, deadline_ms in rep.rows():
+                made.text(field)
+                made.text(text)
+                made.integer(deadline_ms)
+        else:
+            for word in unpack(content.read(BOTH, NEVER).pieces[0]):
+                made.text(word)
+        output.string(made.packed())
+        return None
 
     def lacking_counts(self, value: object) -> list[int]:
         return [int(cast("Hash", value).has_deadlines())]

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import Intake, Reader, Record, Records
-from headrace.persistence.rdb.kinds import LIST, LIST_QUICKLIST_2, VERSION_MIN, VERSION_PACKED
+from headrace.persistence.rdb.kinds import LIST, LIST_QUICKLIST_2, VERSION_PACKED
 from headrace.persistence.rdb.packings import Listpack
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import (
@@ -33,13 +33,6 @@ _RDB_AT_ONCE: Final = 1024
 _RDB_NODES_AT_ONCE: Final = 16
 _TOGETHER_ELEMENTS: Final = 1 << 15  # more than any node has, so that they decide its form
 _TOGETHER_BYTES: Final = 1 << 17
-
-
-def read_list(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
-    """Read the next list, of this type; see ``RdbValues.read_rdb``. Raises CorruptRDB for none."""
-    limits = NodeLimits(defaults.get("list-max-listpack-size", -2))
-    parts = list_parts(source, kind)
-    return _read_strings(parts, limits) if kind == LIST else _read_nodes(parts, limits)
 
 
 def _read_nodes(parts: Iterator[ListPart], limits: NodeLimits) -> Iterator[object]:
@@ -72,23 +65,6 @@ def _read_strings(parts: Iterator[ListPart], limits: NodeLimits) -> Iterator[obj
             first = []
         yield None
     yield list_of(first, limits) if made is None else made
-
-
-def list_type(version: int) -> int:
-    """Return the type in which a file of this version holds it."""
-    return LIST if version < VERSION_PACKED else LIST_QUICKLIST_2
-
-
-def write_list(output: RdbOutput, value: List) -> Walk | None:
-    """Write a list in that type. Return the rest of the work if it is much."""
-    rep = value.rep
-    if list_type(output.version) == LIST:
-        return _Elements(output, value)
-    if isinstance(rep, Row):
-        return _RdbNodes(output, rep)
-    output.length(1)
-    _write_node(output, value.strings())
-    return None
 
 
 def _write_node(output: RdbOutput, strings: list[bytes]) -> None:
@@ -165,12 +141,7 @@ class ListWriter(Writer):
         if isinstance(rep, Row):
             return _NodeWalk(self.records, key, rep, expire_ms)
         assert isinstance(rep, bytes)
-        record = self._lists
-        record.add(key)
-        record.add(rep)
-        record.table.append(expire_ms)
-        if record.is_full():
-            self.records.put(record)
+        self.records.put_row(self._lists, key, rep, expire_ms)
         return None
 
     def flush(self) -> None:
@@ -324,24 +295,15 @@ def _push(commands: Commands, key: bytes, piece: bytes, elements: int) -> None:
 class ListForm(Form):
     """Lists."""
 
-    def type_name(self) -> bytes:
-        return TYPE_NAME
-
-    def plural(self) -> str:
-        return "lists"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {
+    def __init__(self) -> None:
+        names = {
             TINY_LISTS: "tiny lists",
             NODES: "nodes of a list",
             MORE_NODES: "more nodes of a list",
         }
-
-    def writer(self, records: Records) -> ListWriter:
-        return ListWriter(records)
-
-    def reader(self, intake: Intake) -> ListReader:
-        return ListReader(intake)
+        super().__init__(
+            TYPE_NAME, "lists", names, LIST_KINDS, ["elements"], ListWriter, ListReader
+        )
 
     def check(self, value: object) -> None:
         rep = cast("List", value).rep
@@ -369,28 +331,26 @@ class ListForm(Form):
         _push(commands, key, rep[small.START :], rep[0])
         return None
 
-    def rdb_types(self) -> list[int]:
-        return list(LIST_KINDS)
-
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        return read_list(source, number, defaults)
-
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
+        limits = NodeLimits(defaults.get("list-max-listpack-size", -2))
+        parts = list_parts(source, number)
+        return _read_strings(parts, limits) if number == LIST else _read_nodes(parts, limits)
 
     def rdb_type(self, value: object, version: int) -> int:
-        return list_type(version)
+        return LIST if version < VERSION_PACKED else LIST_QUICKLIST_2
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        return write_list(output, cast("List", value))
-
-    def part_names(self) -> list[str]:
-        return ["elements"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("List", value).size()]
+        content = cast("List", value)
+        rep = content.rep
+        if self.rdb_type(value, output.version) == LIST:
+            return _Elements(output, content)
+        if isinstance(rep, Row):
+            return _RdbNodes(output, rep)
+        output.length(1)
+        _write_node(output, content.strings())
+        return None
 
 
 def _check_piece(piece: bytes, elements: int) -> None:

@@ -110,6 +110,14 @@ class Records:
         if self._size >= PAYLOAD_BYTES:
             self.flush()
 
+    def put_row(self, record: Record, key: bytes, piece: bytes, expire_ms: int) -> None:
+        """Add a key to a record of such rows, which is put when it is full."""
+        record.add(key)
+        record.add(piece)
+        record.table.append(expire_ms)
+        if record.is_full():
+            self.put(record)
+
     def flush(self) -> None:
         """Make a payload of the records so far."""
         if self._pieces:

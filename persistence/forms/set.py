@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, cast
 
-from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
+from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import (
     SET,
     SET_INTSET,
     SET_LISTPACK,
-    VERSION_MIN,
     VERSION_PACKED,
 )
 from headrace.persistence.rdb.packings import Listpack, intset_of
@@ -25,62 +24,6 @@ from headrace.storage.set.set import SET as TYPE_NAME
 from headrace.storage.set.small import HEAD, SetLimits
 
 _PIECES_AT_ONCE: Final = 32
-
-
-def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
-    """Read the set of this type that comes next; see ``RdbValues.read_rdb``.
-
-    As in Redis, the length of members says nothing where they come in one listpack, and a set that
-    is written as strings begins large if that many integers would be. Raises CorruptRDB if there is
-    no set.
-    """
-    limits = SetLimits(
-        defaults.get("set-max-intset-entries", 512),
-        defaults.get("set-max-listpack-entries", 128),
-        defaults.get("set-max-listpack-value", 64),
-    )
-    if kind == SET_LISTPACK:
-        members = next(set_parts(source, kind))
-        packed = packed_set(members, limits.elements)
-        if packed is None:
-            raise source.damage("each member once")
-        yield packed
-        return
-    made = Set()
-    if kind == SET:
-        count = set_count(source)
-        made.expect(count, limits)
-        parts = strings(source, count)
-    else:
-        parts = set_parts(source, kind)
-    for some in parts:
-        for member in some:
-            if not made.add(member, limits):
-                raise source.damage("each member once")
-        yield None
-    yield made
-
-
-def set_type(value: Set, version: int) -> int:
-    """Return the type in which a file of this version holds it: a small one stays small."""
-    if version < VERSION_PACKED or value.small_piece() is None:
-        return SET
-    return SET_INTSET if value.encoding(b"") == INTSET else SET_LISTPACK
-
-
-def write_set(output: RdbOutput, value: Set) -> Walk | None:
-    """Write a set in that type. Return the rest of the work if it is much."""
-    kind = set_type(value, output.version)
-    if kind == SET_INTSET:
-        output.string(intset_of([int(member) for member in value.members()]))
-        return None
-    if kind == SET_LISTPACK:
-        made = Listpack()
-        for member in value.members():
-            made.text(member)
-        output.string(made.packed())
-        return None
-    return _Members(output, value)
 
 
 class _Members(Walk):
@@ -117,17 +60,9 @@ class SetWriter(Writer):
         self.records.keys += 1
         rep = cast("Set", value).rep
         if isinstance(rep, Table):
-            head = Record(LARGE)
-            head.add(key)
-            head.table += [expire_ms, *numbers_of(rep)]
-            self.records.put(head)
+            put_head(self.records, LARGE, key, expire_ms, [rep])
             return BucketsWalk(self.records, BUCKETS, rep.directories)
-        record = self._small
-        record.add(key)
-        record.add(rep)
-        record.table.append(expire_ms)
-        if record.is_full():
-            self.records.put(record)
+        self.records.put_row(self._small, key, rep, expire_ms)
         return None
 
     def flush(self) -> None:
@@ -203,20 +138,9 @@ class _Rewrite(Walk):
 class SetForm(Form):
     """Sets."""
 
-    def type_name(self) -> bytes:
-        return TYPE_NAME
-
-    def plural(self) -> str:
-        return "sets"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {SMALL: "sets", LARGE: "large set", BUCKETS: "buckets of a set"}
-
-    def writer(self, records: Records) -> SetWriter:
-        return SetWriter(records)
-
-    def reader(self, intake: Intake) -> SetReader:
-        return SetReader(intake)
+    def __init__(self) -> None:
+        names = {SMALL: "sets", LARGE: "large set", BUCKETS: "buckets of a set"}
+        super().__init__(TYPE_NAME, "sets", names, SET_KINDS, ["members"], SetWriter, SetReader)
 
     def check(self, value: object) -> None:
         flaw = flaw_of(cast("Set", value))
@@ -227,25 +151,57 @@ class SetForm(Form):
         walk = _Rewrite(commands, key, cast("Set", value))
         return walk if walk.step() else None
 
-    def rdb_types(self) -> list[int]:
-        return list(SET_KINDS)
-
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        return read_set(source, number, defaults)
+        """Read as ``Form``.
 
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
+        As in Redis, the length of members says nothing where they come in one listpack, and a set
+        that is written as strings begins large if that many integers would be.
+        """
+        limits = SetLimits(
+            defaults.get("set-max-intset-entries", 512),
+            defaults.get("set-max-listpack-entries", 128),
+            defaults.get("set-max-listpack-value", 64),
+        )
+        if number == SET_LISTPACK:
+            members = next(set_parts(source, number))
+            packed = packed_set(members, limits.elements)
+            if packed is None:
+                raise source.damage("each member once")
+            yield packed
+            return
+        made = Set()
+        if number == SET:
+            count = set_count(source)
+            made.expect(count, limits)
+            parts = strings(source, count)
+        else:
+            parts = set_parts(source, number)
+        for some in parts:
+            for member in some:
+                if not made.add(member, limits):
+                    raise source.damage("each member once")
+            yield None
+        yield made
 
     def rdb_type(self, value: object, version: int) -> int:
-        return set_type(cast("Set", value), version)
+        """Return as ``Form``: a small one stays small."""
+        content = cast("Set", value)
+        if version < VERSION_PACKED or content.small_piece() is None:
+            return SET
+        return SET_INTSET if content.encoding(b"") == INTSET else SET_LISTPACK
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        return write_set(output, cast("Set", value))
-
-    def part_names(self) -> list[str]:
-        return ["members"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("Set", value).size()]
+        content = cast("Set", value)
+        kind = self.rdb_type(value, output.version)
+        if kind == SET_INTSET:
+            output.string(intset_of([int(member) for member in content.members()]))
+            return None
+        if kind == SET_LISTPACK:
+            made = Listpack()
+            for member in content.members():
+                made.text(member)
+            output.string(made.packed())
+            return None
+        return _Members(output, content)

@@ -8,13 +8,12 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
-from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, numbers_of
+from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
 from headrace.persistence.rdb.kinds import (
     SORTED_SET,
     SORTED_SET_LISTPACK,
-    VERSION_MIN,
     VERSION_PACKED,
 )
 from headrace.persistence.rdb.packings import Listpack
@@ -32,42 +31,6 @@ _AT_ONCE: Final = 512
 _ANY_LENGTH: Final = 1 << 60
 
 
-def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
-    """Read the sorted set of this type that comes next; see ``RdbValues.read_rdb``.
-
-    As in Redis, the length of members says nothing where they come in one listpack. Raises
-    CorruptRDB if there is no sorted set.
-    """
-    limits = SmallLimits(
-        defaults.get("zset-max-listpack-entries", 128), defaults.get("zset-max-listpack-value", 64)
-    )
-    if kind in PACKED_SORTED_SETS:
-        members, scores = next(sorted_set_parts(source, kind))
-        pairs = sorted(zip(scores, members, strict=True))
-        if len(set(members)) < len(members):
-            raise source.damage("each member once")
-        yield sorted_set_of(pairs, SmallLimits(limits.elements, _ANY_LENGTH))
-        return
-    made = SortedSet()
-    large = False
-    first: list[tuple[bytes, float]] = []  # before it is known whether there is more than fits
-    for members, scores in sorted_set_parts(source, kind):
-        for member, score in zip(members, scores, strict=True):
-            if not large:
-                first.append((member, score))
-                if len(first) <= limits.elements and len(member) <= limits.element_bytes:
-                    continue
-                large = True
-                made.make_large()  # at once: a small one forgets the sign of zero
-                _add(source, made, first, limits)
-                first = []
-            else:
-                _add(source, made, [(member, score)], limits)
-        yield None
-    _add(source, made, first, limits)
-    yield made
-
-
 def _add(
     source: RdbSource, made: SortedSet, pairs: list[tuple[bytes, float]], limits: SmallLimits
 ) -> None:
@@ -75,25 +38,6 @@ def _add(
         if not math.isnan(made.score(member)):
             raise source.damage("each member once")
         made.add(member, score, limits)
-
-
-def sorted_set_type(value: SortedSet, version: int) -> int:
-    """Return the type in which a file of this version holds it: a small one stays small."""
-    is_packed = version >= VERSION_PACKED and not value.is_large()
-    return SORTED_SET_LISTPACK if is_packed else SORTED_SET
-
-
-def write_sorted_set(output: RdbOutput, value: SortedSet) -> Walk | None:
-    """Write a sorted set in that type. Return the rest of the work if it is much."""
-    if sorted_set_type(value, output.version) == SORTED_SET:
-        return _Members(output, value)
-    made = Listpack()
-    for run in value.runs(0, value.size()):
-        for member, score in pairs_of(run):
-            made.text(member)
-            made.text(double(score))
-    output.string(made.packed())
-    return None
 
 
 class _Members(Walk):
@@ -141,10 +85,7 @@ class SortedSetWriter(Writer):
         self.records.keys += 1
         rep = cast("SortedSet", value).rep
         if isinstance(rep, Large):
-            head = Record(LARGE)
-            head.add(key)
-            head.table += [expire_ms, *numbers_of(rep.table)]
-            self.records.put(head)
+            put_head(self.records, LARGE, key, expire_ms, [rep.table])
             return LargeWalk(self.records, rep)
         assert isinstance(rep, bytes)
         record = self._small
@@ -289,25 +230,22 @@ class SortedSetRewrite(Walk):
 class SortedSetForm(Form):
     """Sorted sets."""
 
-    def type_name(self) -> bytes:
-        return TYPE_NAME
-
-    def plural(self) -> str:
-        return "sorted sets"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {
+    def __init__(self) -> None:
+        names = {
             SMALL: "small sorted sets",
             LARGE: "large sorted set",
             BUCKETS: "buckets of a sorted set",
             RUNS: "runs of a sorted set",
         }
-
-    def writer(self, records: Records) -> SortedSetWriter:
-        return SortedSetWriter(records)
-
-    def reader(self, intake: Intake) -> SortedSetReader:
-        return SortedSetReader(intake)
+        super().__init__(
+            TYPE_NAME,
+            "sorted sets",
+            names,
+            SORTED_SET_KINDS,
+            ["members"],
+            SortedSetWriter,
+            SortedSetReader,
+        )
 
     def check(self, value: object) -> None:
         rep = cast("SortedSet", value).rep
@@ -323,28 +261,56 @@ class SortedSetForm(Form):
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
         return SortedSetRewrite(commands, key, cast("SortedSet", value))
 
-    def rdb_types(self) -> list[int]:
-        return list(SORTED_SET_KINDS)
-
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
-        return read_sorted_set(source, number, defaults)
-
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
+        """Read as ``Form``; as in Redis, members of one listpack may have any length."""
+        limits = SmallLimits(
+            defaults.get("zset-max-listpack-entries", 128),
+            defaults.get("zset-max-listpack-value", 64),
+        )
+        if number in PACKED_SORTED_SETS:
+            members, scores = next(sorted_set_parts(source, number))
+            pairs = sorted(zip(scores, members, strict=True))
+            if len(set(members)) < len(members):
+                raise source.damage("each member once")
+            yield sorted_set_of(pairs, SmallLimits(limits.elements, _ANY_LENGTH))
+            return
+        made = SortedSet()
+        large = False
+        first: list[tuple[bytes, float]] = []  # before it is known whether there is more than fits
+        for members, scores in sorted_set_parts(source, number):
+            for member, score in zip(members, scores, strict=True):
+                if not large:
+                    first.append((member, score))
+                    if len(first) <= limits.elements and len(member) <= limits.element_bytes:
+                        continue
+                    large = True
+                    made.make_large()  # at once: a small one forgets the sign of zero
+                    _add(source, made, first, limits)
+                    first = []
+                else:
+                    _add(source, made, [(member, score)], limits)
+            yield None
+        _add(source, made, first, limits)
+        yield made
 
     def rdb_type(self, value: object, version: int) -> int:
-        return sorted_set_type(cast("SortedSet", value), version)
+        """Return as ``Form``: a small one stays small."""
+        is_packed = version >= VERSION_PACKED and not cast("SortedSet", value).is_large()
+        return SORTED_SET_LISTPACK if is_packed else SORTED_SET
 
     def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
-        return write_sorted_set(output, cast("SortedSet", value))
-
-    def part_names(self) -> list[str]:
-        return ["members"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("SortedSet", value).size()]
+        content = cast("SortedSet", value)
+        if self.rdb_type(value, output.version) == SORTED_SET:
+            return _Members(output, content)
+        made = Listpack()
+        for run in content.runs(0, content.size()):
+            for member, score in pairs_of(run):
+                made.text(member)
+                made.text(double(score))
+        output.string(made.packed())
+        return None
 
 
 def _check_large(large: Large) -> None:

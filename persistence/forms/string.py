@@ -12,13 +12,11 @@ from headrace.persistence.forms.records import (
     NO_DEADLINE,
     PAYLOAD_BYTES,
     TABLE_NUMBERS,
-    Intake,
     Reader,
     Record,
     Records,
 )
 from headrace.persistence.rdb.kinds import STRING as RDB_STRING
-from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.rdb.packings import spelled
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.storage.string.string import STRING, string_bytes
@@ -145,25 +143,14 @@ class _LongString(Walk):
 class StringForm(Form):
     """Strings."""
 
-    def type_name(self) -> bytes:
-        return STRING
-
-    def plural(self) -> str:
-        return "strings"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {
+    def __init__(self) -> None:
+        names = {
             STRINGS: "strings",
             INTEGERS: "integers",
             MORTAL_STRINGS: "mortal strings",
             MORTAL_INTEGERS: "mortal integers",
         }
-
-    def writer(self, records: Records) -> StringWriter:
-        return StringWriter(records)
-
-    def reader(self, intake: Intake) -> StringReader:
-        return StringReader(intake)
+        super().__init__(STRING, "strings", names, (RDB_STRING,), [], StringWriter, StringReader)
 
     def check(self, value: object) -> None:
         """Any bytes are a string."""
@@ -173,9 +160,6 @@ class StringForm(Form):
         commands.add([b"SET", key, text or b""])
         return None
 
-    def rdb_types(self) -> list[int]:
-        return [RDB_STRING]
-
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
     ) -> Iterator[object]:
@@ -184,9 +168,6 @@ class StringForm(Form):
         value = source.value()
         integer = value if isinstance(value, int) else spelled(value)
         return iter((value if integer is None else integer,))
-
-    def rdb_version(self, value: object) -> int:
-        return VERSION_MIN
 
     def rdb_type(self, value: object, version: int) -> int:
         return RDB_STRING
@@ -198,9 +179,6 @@ class StringForm(Form):
             return _LongString(output, text)
         output.string(text or b"")
         return None
-
-    def part_names(self) -> list[str]:
-        return []
 
     def part_counts(self, value: object) -> list[int]:
         return []

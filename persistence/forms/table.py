@@ -22,8 +22,8 @@ from headrace.persistence.forms.records import (
 from headrace.persistence.forms.set import SetForm
 from headrace.persistence.forms.sorted_set import SortedSetForm
 from headrace.persistence.forms.stream.form import StreamForm
+from headrace.persistence.forms.stream.records import NAMES, StreamReader, StreamWriter
 from headrace.persistence.forms.string import StringForm
-from headrace.persistence.rdb.values import RdbValues
 from headrace.storage.faces import face, type_name
 from headrace.storage.value import Frozen
 
@@ -36,21 +36,16 @@ def register(form: Form) -> None:
 
     It replaces one that is registered already, if it has all records of that one.
     """
-    before = _FORMS.get(form.type_name())
-    own = set() if before is None else set(before.record_kinds())
-    for kind in form.record_kinds():
+    before = _FORMS.get(form.type_name)
+    own = set() if before is None else set(before.record_kinds)
+    for kind in form.record_kinds:
         assert kind in own or kind not in _TAKEN, f"records of kind {kind} belong to another form"
         _TAKEN.add(kind)
-    _FORMS[form.type_name()] = form
+    _FORMS[form.type_name] = form
 
 
 def forms() -> list[Form]:
     """Return all forms, in the order in which they were registered."""
-    return list(_FORMS.values())
-
-
-def rdb_values() -> list[RdbValues]:
-    """Return the readers of the values of all types in an RDB file."""
     return list(_FORMS.values())
 
 
@@ -64,26 +59,17 @@ def frozen_type(value: object) -> bytes:
     return value.type_name() if isinstance(value, Frozen) else type_name(value)
 
 
-class _Members:
-    """The form of regions: there is one."""
-
-    def __init__(self) -> None:
-        self.only: MemberForm | None = None
-
-
-_members: Final = _Members()
+_members: Final[list[MemberForm]] = []  # the form of regions: there is one at the most
 
 
 def register_members(form: MemberForm) -> None:
     """Register the form of regions."""
-    _members.only = form
+    _members.append(form)
 
 
 def member_form() -> MemberForm:
     """Return the form of regions, which must be registered."""
-    form = _members.only
-    assert form is not None
-    return form
+    return _members[0]
 
 
 def check(value: object) -> None:
@@ -94,7 +80,7 @@ def check(value: object) -> None:
 
 
 register(StringForm())
-register(StreamForm())
+register(StreamForm(NAMES, StreamWriter, StreamReader))
 register(HashForm())
 register(SetForm())
 register(SortedSetForm())
@@ -115,7 +101,7 @@ class RecordDecoder(Intake):
         self._reader: Reader | None = None  # the one that read the last record
         for form in forms():
             reader = form.reader(self)
-            for kind, name in form.record_kinds().items():
+            for kind, name in form.record_kinds.items():
                 self._readers[kind] = reader
                 self._names[kind] = name
 

@@ -61,7 +61,6 @@ SET: Final = 2
 SORTED_SET_TEXT: Final = 3  # scores as text
 HASH: Final = 4
 SORTED_SET: Final = 5
-MODULE_OLD: Final = 6
 MODULE: Final = 7
 HASH_ZIPMAP: Final = 9
 LIST_ZIPLIST: Final = 10

@@ -8,7 +8,7 @@ as Redis does.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from headrace.persistence.errors import CorruptRDB, EmptyValue, PersistenceError, os_refusal, shown
@@ -98,21 +98,19 @@ class Others:
 
     def _skip(self, kind: int) -> None:
         source = self._source
+        parts: Iterator[object]
         if kind in LIST_KINDS:
-            for _ in list_parts(source, kind):
-                pass
+            parts = list_parts(source, kind)
         elif kind in SET_KINDS:
-            for _ in set_parts(source, kind):
-                pass
+            parts = set_parts(source, kind)
         elif kind in SORTED_SET_KINDS:
-            for _ in sorted_set_parts(source, kind):
-                pass
+            parts = sorted_set_parts(source, kind)
         elif kind in HASH_KINDS:
-            for _ in hash_parts(source, kind):
-                pass
+            parts = hash_parts(source, kind)
         else:
-            for _ in array_parts(source, ArrayHead(source).count):
-                pass
+            parts = array_parts(source, ArrayHead(source).count)
+        for _ in parts:
+            pass
 
 
 def module_name(number: int) -> str:
@@ -170,7 +168,7 @@ class RdbReader:
         self,
         path: bytes,
         taker: KeyTaker,
-        values: list[RdbValues],
+        values: Iterable[RdbValues],
         defaults: dict[str, int],
         now_ms: int,
     ) -> None:
@@ -183,7 +181,7 @@ class RdbReader:
         self._defaults: Final = defaults
         self._values: Final[dict[int, RdbValues]] = {}  # by RDB's numbers of their types
         for known in values:
-            for number in known.rdb_types():
+            for number in known.rdb_types:
                 self._values[number] = known
         self.notes: Final[dict[bytes, bytes]] = {}
         self._db = 0

@@ -39,11 +39,14 @@ from headrace.persistence.rdb.primitives import RdbSource
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RdbValues:
-    """Values of one type, which RDB files may know by several numbers."""
+    """Values of one type, which RDB files may know by several numbers.
 
-    @abstractmethod
-    def rdb_types(self) -> list[int]:
-        """Return those numbers; none where Redis has no such type."""
+    Attributes:
+        rdb_types: those numbers; none where Redis has no such type.
+    """
+
+    def __init__(self, rdb_types: tuple[int, ...]) -> None:
+        self.rdb_types: Final = rdb_types
 
     @abstractmethod
     def read_rdb(

@@ -69,8 +69,8 @@ class SnapshotEncoder(Encoder):
         self._walk: Walk | None = None
         self._writers: Final[dict[bytes, Writer]] = {}  # by the names of their types
         for form in forms():
-            self._writers[form.type_name()] = form.writer(self._records)
-        self._plain: Final = self._writers[form_of(b"").type_name()]
+            self._writers[form.type_name] = form.writer(self._records)
+        self._plain: Final = self._writers[form_of(b"").type_name]
         # The frame whose checksum is being computed.
         self._payload: list[bytes] = []
         self._piece = 0

@@ -139,9 +139,9 @@ class RisingRdbEncoder(RdbEncoder):
         needed = form.frozen_rdb_version(value)
         if kinds.is_valkey_version(self._version):
             if not form.frozen_fits_valkey(value):
-                raise PersistenceError(f"Valkey cannot hold {form.plural()} as there are here")
+                raise PersistenceError(f"Valkey cannot hold {form.plural} as there are here")
         elif not needed:
-            raise PersistenceError(f"Redis has no {form.plural()} as there are here")
+            raise PersistenceError(f"Redis has no {form.plural} as there are here")
         elif needed > self.needed:
             self.needed = needed
             if needed > self._version:

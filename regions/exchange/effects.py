@@ -224,22 +224,18 @@ class Replication:
     @abstractmethod
     def rebuild(self, server: Server, key: bytes, value: object) -> None:
         """Make effects that put a plain value under a key that is free."""
-        raise NotImplementedError
 
     @abstractmethod
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
         """Make the effect that gives a key that is there a deadline, or with -1 none."""
-        raise NotImplementedError
 
     @abstractmethod
     def expiries(self, server: Server) -> Expiries:
         """Return the object that makes effects of keys that expire."""
-        raise NotImplementedError
 
     @abstractmethod
     def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
         """Forget what all regions know of a key. Return whether there is more to forget."""
-        raise NotImplementedError
 
     @abstractmethod
     def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
@@ -248,22 +244,18 @@ class Replication:
         ``deadline_ms`` is that of its key, -1 for none. None where the value is of another type.
         ``value`` is of no use afterwards.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def alone(self, value: Value) -> Value:
         """Return a value as it is outside of regions; ``value`` is of no use afterwards."""
-        raise NotImplementedError
 
     @abstractmethod
     def loaded(self, server: Server) -> None:
         """Note what is to be forgotten, or published, after all has been loaded."""
-        raise NotImplementedError
 
     @abstractmethod
     def remembered(self, server: Server, key: bytes) -> Replicated | None:
         """Return what is remembered of a gone key, not to be changed."""
-        raise NotImplementedError
 
     @abstractmethod
     def join(
@@ -277,27 +269,22 @@ class Replication:
 
         Returns: the work to do; None where there is nothing to do.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
         """Replace the state of a key here by a copy, which knows ``theirs``."""
-        raise NotImplementedError
 
     @abstractmethod
     def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
         """Have a group read in another region, or with 0 in all. Raises CommandError on failure."""
-        raise NotImplementedError
 
     @abstractmethod
     def publish(self, server: Server) -> None:
         """Make the effects that have waited for ``aa-ack-interval-ms``."""
-        raise NotImplementedError
 
     @abstractmethod
     def shared_state(self, value: object) -> list[bytes]:
         """Return all that regions have to agree on about a value, as lines."""
-        raise NotImplementedError
 
     @abstractmethod
     def fingerprint(self, value: object, newest: int) -> bytes:
@@ -306,7 +293,6 @@ class Replication:
         ``newest`` is how many of the newest parts are looked at; the others are counted only. 0
         looks at all.
         """
-        raise NotImplementedError
 
 
 _types: Final[list[Replication]] = []  # of values of which regions have copies: there is one

@@ -63,17 +63,14 @@ class CopyTarget:
     @abstractmethod
     def begin(self, name: bytes, size_bytes: int) -> None:
         """Prepare for a copy of this length. The name is for people; it is no path."""
-        raise NotImplementedError
 
     @abstractmethod
     def add(self, data: bytes) -> None:
         """Take the next bytes; ``CopyClient.written`` is called when they are written."""
-        raise NotImplementedError
 
     @abstractmethod
     def end(self) -> None:
         """Note that all bytes have been added."""
-        raise NotImplementedError
 
 
 class CopyClient(PeerClient):

@@ -90,12 +90,10 @@ class Connector:
     @abstractmethod
     def connect(self, address: PeerAddress, connection: PeerConnection) -> None:
         """Connect to a peer, and report to the connection what becomes of it."""
-        raise NotImplementedError
 
     @abstractmethod
     def apply_soon(self) -> None:
         """Have waiting records applied, after this turn of the event loop."""
-        raise NotImplementedError
 
 
 class Peer:

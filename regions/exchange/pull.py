@@ -61,27 +61,22 @@ class RecordLog:
     @abstractmethod
     def ends(self, origin: bytes) -> int:
         """Return the number of the last record of an origin that may be given away; 0 for none."""
-        raise NotImplementedError
 
     @abstractmethod
     def begins(self, origin: bytes) -> int:
         """Return the number of the first record of an origin in memory; ``ends + 1`` for none."""
-        raise NotImplementedError
 
     @abstractmethod
     def reach(self, origin: bytes) -> int:
         """Return the number of the first record of an origin that is left, in files at least."""
-        raise NotImplementedError
 
     @abstractmethod
     def origins(self) -> list[bytes]:
         """Return all origins of which anything is known."""
-        raise NotImplementedError
 
     @abstractmethod
     def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
         """Return the current piece with record ``number + 1``; it may begin with earlier ones."""
-        raise NotImplementedError
 
     def read(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
         """As ``after``, from files; in a thread. None where it is gone."""
@@ -259,12 +254,10 @@ class Inlet:
     @abstractmethod
     def place(self, origin: bytes) -> int:
         """Return the number of the last record of an origin that is applied, or waits for it."""
-        raise NotImplementedError
 
     @abstractmethod
     def offer(self, piece: Piece, provider: Provider) -> None:
         """Take a piece whose first record is the next one of its origin, or an earlier one."""
-        raise NotImplementedError
 
 
 class PullerStatistics:

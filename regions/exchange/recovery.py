@@ -82,12 +82,10 @@ class RecordLoader(RegionFiles):
 
         Return why it is none; empty where all is well.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def apply_local(self, words: list[bytes]) -> str:
         """Apply a record ``AA name`` that concerns this region alone; see ``apply``."""
-        raise NotImplementedError
 
     def take_up(self) -> None:
         """Give the region what was loaded so far, if it was a single server's.

@@ -29,6 +29,7 @@ from headrace.persistence.forms.stream.form import (
     check_stream,
 )
 from headrace.persistence.forms.stream.records import (
+    NAMES,
     STREAM,
     StreamReader,
     StreamRecords,
@@ -486,15 +487,6 @@ class LanesWriter(StreamWriter):
 class LanesForm(StreamForm):
     """Streams, of whichever kind they are."""
 
-    def record_kinds(self) -> dict[int, str]:
-        return {**super().record_kinds(), **LANE_KINDS}
-
-    def writer(self, records: Records) -> StreamWriter:
-        return LanesWriter(records)
-
-    def reader(self, intake: Intake) -> LanesReader:
-        return LanesReader(intake)
-
     def as_tombstone(self, value: object) -> object:
         return (pack_tombstone(value) or value) if isinstance(value, RegionalStream) else value
 
@@ -510,4 +502,4 @@ class LanesForm(StreamForm):
         check_beside_entries(value)
 
 
-register(LanesForm())
+register(LanesForm({**NAMES, **LANE_KINDS}, LanesWriter, LanesReader))

@@ -49,9 +49,10 @@ class Change:
 class Listener:
     """A part of the server that is notified of changes to keys."""
 
-    @abstractmethod
     def heard(self, change: Change) -> None:
         """Take a change that was made by a command, which is over."""
+        if change.event.touches:
+            self.touched(change.db, change.key)
 
     @abstractmethod
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:

@@ -115,10 +115,6 @@ class Watches(Listener):
     def asks_for_events(self) -> bool:
         return False
 
-    def heard(self, change: Change) -> None:
-        if change.event.touches:
-            self.touched(change.db, change.key)
-
     def touched(self, db: int, key: bytes) -> None:
         place = (db, key)
         for session in self._watchers.get(place, ()):

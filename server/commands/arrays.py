@@ -11,13 +11,13 @@ from headrace.compat import errors, glob, long_double, type_errors
 from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_ARRAY
 from headrace.compat.long_double import LongDouble
-from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_unsigned
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_unsigned
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import BigNumber, Map
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import drop_empty, integer
+from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.typed_keys import array_at, array_to_change
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, integer
 from headrace.server.dispatch.call import Call
 from headrace.storage.array import EXHAUSTED, GREATEST, SLOTS, Array, Walk, element
 
@@ -251,9 +251,7 @@ def arring(call: Call) -> object:
     """
     argv = call.argv
     key = argv[1]
-    size = parse_integer(argv[2])
-    if size is None:
-        raise CommandError(type_errors.BAD_SIZE)
+    size = integer(argv[2], type_errors.BAD_SIZE)
     if size <= 0:
         raise CommandError(type_errors.SIZE_NOT_POSITIVE)
     array = array_to_change(call, key)
@@ -331,9 +329,7 @@ def arnext(call: Call) -> object:
 def arlastitems(call: Call) -> object:
     """Reply: the last elements before the cursor, the oldest first, nil for each gap."""
     argv = call.argv
-    count = parse_integer(argv[2])
-    if count is None:
-        raise CommandError(type_errors.BAD_COUNT)
+    count = integer(argv[2], type_errors.BAD_COUNT)
     if count <= 0:
         return []
     if len(argv) > 4:
@@ -450,7 +446,6 @@ class Predicate:
     @abstractmethod
     def holds(self, string: bytes) -> bool:
         """Return whether an element meets it."""
-        raise NotImplementedError
 
 
 class Text(Predicate):

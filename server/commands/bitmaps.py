@@ -14,9 +14,10 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import REPLAY
-from headrace.server.commands.shared import integer, store
+from headrace.server.commands.shared import store
 from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import buffer_at, in_place, lengthen, writable
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string import bits
@@ -31,9 +32,7 @@ def bit_offset(call: Call, word: bytes, width: int = 0) -> int:
     Raises: CommandError for what is no number, or too large for a string.
     """
     counted = width > 0 and word.startswith(b"#")
-    offset = parse_integer(word[1:] if counted else word)
-    if offset is None:
-        raise CommandError(type_errors.BIT_OFFSET)
+    offset = integer(word[1:] if counted else word, type_errors.BIT_OFFSET)
     if counted:
         # As in 64 bits with overflow, because Redis does so.
         offset = ((offset * width + INT64_MAX + 1) & 0xFFFFFFFFFFFFFFFF) - INT64_MAX - 1

@@ -6,7 +6,6 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, PONG, ErrorReply, Map, Set, Status, Verbatim
 from headrace.server.acl.users import DEFAULT_USER, Users
 from headrace.server.build import REDIS_VERSION
@@ -32,7 +31,7 @@ from headrace.server.clients.session import (
     Session,
     Tracking,
 )
-from headrace.server.dispatch.args import Args, deadline_of
+from headrace.server.dispatch.args import Args, deadline_of, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import pause, unpause
 from headrace.server.dispatch.permission import note_failed_login, redacted
@@ -110,12 +109,9 @@ def hello(call: Call) -> object:
     call.argv = redacted(call.name(), argv)
     version = 0
     if len(argv) > 1:
-        asked = parse_integer(argv[1])
-        if asked is None:
-            raise CommandError(errors.BAD_PROTOCOL_VERSION)
-        if not 2 <= asked <= 3:
+        version = integer(argv[1], errors.BAD_PROTOCOL_VERSION)
+        if not 2 <= version <= 3:
             raise CommandError(errors.NO_SUCH_PROTOCOL)
-        version = asked
     credentials, name = _hello_options(argv)
     session = call.session
     if credentials is not None:
@@ -290,9 +286,7 @@ def _parse_pairs(argv: list[bytes], wanted: ClientFilter, users: Users) -> None:
 
 
 def _positive(word: bytes, not_a_number: bytes, not_positive: bytes) -> int:
-    value = parse_integer(word)
-    if value is None:
-        raise CommandError(not_a_number)
+    value = integer(word, not_a_number)
     if value <= 0:
         raise CommandError(not_positive)
     return value
@@ -330,10 +324,7 @@ def client_list(call: Call) -> object:
 def _by_ids(everybody: dict[int, Session], words: list[bytes]) -> list[Session]:
     found: list[Session] = []
     for word in words:
-        number = parse_integer(word)
-        if number is None:
-            raise CommandError(errors.BAD_CLIENT_ID)
-        session = everybody.get(number)
+        session = everybody.get(integer(word, errors.BAD_CLIENT_ID))
         if session is not None:
             found.append(session)
     return found

@@ -16,15 +16,13 @@ from headrace.server.commands.shared import (
     delete_expired,
     generator,
     has_passed,
-    integer,
     is_replicated,
     report_replaced,
     set_deadline,
 )
 from headrace.server.commands.shared_keys import in_region, shared_keys
-from headrace.server.dispatch.args import Args
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.args import Args, integer
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.dispatch.rows import lengthy
 from headrace.server.eviction import counter_of, counts_uses, last_ms
 from headrace.storage.entry import NO_EXPIRY, Entry

@@ -16,10 +16,10 @@ from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import ArraysOfStrings, Packer, packed_strings
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import Pop, drop_empty, integer, positive, wait
+from headrace.server.commands.shared import Pop, drop_empty, positive, wait
 from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import list_at, list_to_change
-from headrace.server.dispatch.args import Args, deadline_of_seconds
+from headrace.server.dispatch.args import Args, at_least, deadline_of_seconds, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import ElementOf
@@ -154,9 +154,7 @@ def _pop_some(call: Call, right: bool) -> object:
     argv = call.argv
     if len(argv) > 3:
         raise CommandError(errors.wrong_arity(call.name()))
-    count = parse_integer(argv[2])
-    if count is None or count < 0:
-        raise CommandError(errors.NOT_POSITIVE)
+    count = at_least(argv[2], 0, errors.NOT_POSITIVE)
     value = list_to_change(call, argv[1])
     if value is None:
         return NULL_ARRAY

@@ -11,9 +11,8 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Status
 from headrace.server.clients.session import REPLICA, ReplicaFacts
 from headrace.server.clock import Clock, is_moved
-from headrace.server.commands.shared import integer
 from headrace.server.dispatch.admission import drop_replica
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, bounded, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.role import NO_FAILOVER
 
@@ -224,9 +223,7 @@ def replicaof(call: Call) -> object:
         if following is not None:
             following.lead()
         return OK
-    number = parse_integer(port)
-    if number is None or not 0 <= number <= 65535:
-        raise CommandError(errors.BAD_MASTER_PORT)
+    number = bounded(port, 0, 65535, errors.BAD_MASTER_PORT)
     if server.data.region is not None:
         raise CommandError(errors.REGION_FOLLOWS_NONE)
     refuse_where_moved(server.clock)

@@ -9,7 +9,6 @@ from headrace.compat import server_errors as errors
 from headrace.compat.errors import (
     BAD_DUMP_FOOTER,
     FUNCTION_FLUSH_MODE,
-    NOT_AN_INTEGER,
     CommandError,
     bad_subcommand,
     c_text,
@@ -19,6 +18,7 @@ from headrace.compat.numbers import parse_integer
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.dump import dump_libraries, libraries_of
 from headrace.protocol.replies import OK, Map, Set, Status
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.server.gate import MONITORED
 
@@ -43,9 +43,7 @@ def show(call: Call) -> None:
 
 def key_count(call: Call) -> int:
     """Return how many of the words are keys. Raises: CommandError."""
-    count = parse_integer(call.argv[2])
-    if count is None:
-        raise CommandError(NOT_AN_INTEGER)
+    count = integer(call.argv[2])
     if count > len(call.argv) - 3:
         raise CommandError(errors.TOO_MANY_KEYS)
     if count < 0:

@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from headrace.compat.errors import NOT_BETWEEN, NOT_POSITIVE, SYNTAX, CommandError
 from headrace.compat.event_classes import EVENT_SET
-from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.compat.numbers import INT64_MAX
 from headrace.compat.type_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, Packed
@@ -26,8 +26,7 @@ from headrace.server.commands.shared import (
 )
 from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import set_at, set_to_change
-from headrace.server.config.config import Config
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, at_least
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.packed.strings import pack, unpack
@@ -42,7 +41,6 @@ from headrace.storage.set.set import (
     stored_difference,
     union,
 )
-from headrace.storage.set.small import SetLimits
 from headrace.storage.string.hyperloglog import Union
 
 ADDED: Final = Event(b"sadd", EVENT_SET, touches=True)
@@ -51,31 +49,6 @@ TAKEN: Final = Event(b"spop", EVENT_SET, touches=True)
 INTERSECTION_STORED: Final = Event(b"sinterstore", EVENT_SET, touches=True)
 UNION_STORED: Final = Event(b"sunionstore", EVENT_SET, touches=True)
 DIFFERENCE_STORED: Final = Event(b"sdiffstore", EVENT_SET, touches=True)
-
-
-class _Limits:
-    def __init__(self) -> None:
-        self.last = SetLimits(512, 128, 64)
-
-
-_limits: Final = _Limits()
-
-
-def set_limits(config: Config) -> SetLimits:
-    """Return the sizes up to which sets are small."""
-    last = _limits.last
-    if (
-        last.integers != config.set_max_intset_entries
-        or last.elements != config.set_max_listpack_entries
-        or last.element_bytes != config.set_max_listpack_value
-    ):
-        last = SetLimits(
-            config.set_max_intset_entries,
-            config.set_max_listpack_entries,
-            config.set_max_listpack_value,
-        )
-        _limits.last = last
-    return last
 
 
 def all_members(call: Call, value: Set | None) -> Packed:
@@ -102,7 +75,7 @@ def sadd(call: Call) -> object:
     """Reply: how many members are new."""
     argv = call.argv
     key = argv[1]
-    limits = set_limits(call.server.config)
+    limits = call.server.data.set_limits
     value = set_to_change(call, key)
     if value is None:
         value = new_set(argv[2], len(argv) - 2, limits)
@@ -153,7 +126,7 @@ def smove(call: Call) -> object:
         return 0
     call.changed(key, REMOVED, call.argv)
     drop_empty(call, key, source)
-    limits = set_limits(call.server.config)
+    limits = call.server.data.set_limits
     if target is None:
         target = new_set(member, 1, limits)
         call.put(target_key, target)
@@ -239,13 +212,13 @@ def sdiff(call: Call) -> object:
 def sinterstore(call: Call) -> object:
     """Reply: how many members the result has; without any the destination is deleted."""
     members = intersection(_sets(call, call.argv[2:]), _ALL)
-    return _store(call, set_of(members, set_limits(call.server.config)), INTERSECTION_STORED)
+    return _store(call, set_of(members, call.server.data.set_limits), INTERSECTION_STORED)
 
 
 def sunionstore(call: Call) -> object:
     """Reply: how many members the result has; without any the destination is deleted."""
     made = Set()
-    limits = set_limits(call.server.config)
+    limits = call.server.data.set_limits
     for each in present(_sets(call, call.argv[2:])):
         for member in each.members():
             made.add(member, limits)
@@ -255,7 +228,7 @@ def sunionstore(call: Call) -> object:
 def sdiffstore(call: Call) -> object:
     """Reply: how many members the result has; without any the destination is deleted."""
     sets = _sets(call, call.argv[2:])
-    made = stored_difference(sets, set_limits(call.server.config))
+    made = stored_difference(sets, call.server.data.set_limits)
     return _store(call, made, DIFFERENCE_STORED)
 
 
@@ -307,9 +280,7 @@ class _CountRequest:
 
     def __init__(self, call: Call, approx: bool) -> None:
         args = Args(call.argv)
-        count = parse_integer(args.word())
-        if count is None or count < 1:
-            raise CommandError(NUMKEYS_NOT_POSITIVE)
+        count = at_least(args.word(), 1, NUMKEYS_NOT_POSITIVE)
         if count > args.left:
             raise CommandError(TOO_MANY_KEYS)
         self.keys: Final = call.argv[2 : 2 + count]
@@ -353,9 +324,7 @@ def _spop_some(call: Call) -> object:
     if len(call.argv) > 3:
         raise CommandError(SYNTAX)
     key = call.argv[1]
-    count = parse_integer(call.argv[2])
-    if count is None or count < 0:
-        raise CommandError(NOT_POSITIVE)
+    count = at_least(call.argv[2], 0, NOT_POSITIVE)
     value = set_to_change(call, key)
     if value is None or not count:
         return members_reply(call, [])
@@ -382,7 +351,7 @@ def _take(call: Call, value: Set, count: int) -> list[bytes]:
         return [value.take_random(random_bits()) for _ in range(count)]
     rest = [value.take_random(random_bits()) for _ in range(kept)]
     taken = value.members()
-    call.server.data.free_later(value.replaced_by(rest, set_limits(call.server.config)))
+    call.server.data.free_later(value.replaced_by(rest, call.server.data.set_limits))
     return taken
 
 
@@ -441,7 +410,7 @@ def sadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
         return NONE_ALIKE, NO_REPLIES
     makes = call.needs_no_events_of_any()
     noted = call.notes_changes
-    limits = set_limits(call.server.config)
+    limits = call.server.data.set_limits
     width: i64 = len(requests[first])
     count = width - 2
     values = Values(call, requests, end, writes=True, element_at=2)

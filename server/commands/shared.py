@@ -10,12 +10,12 @@ from mypy_extensions import i64
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
-from headrace.compat.numbers import INT64_MAX, parse_integer, parse_unsigned
+from headrace.compat.numbers import INT64_MAX, parse_unsigned
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED, Event
 from headrace.server.clients.session import REPLAY
 from headrace.server.commands.shared_keys import shared_keys
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, at_least, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.waiting import ElementOf, Parked
 from headrace.storage.collection import Collection
@@ -98,20 +98,9 @@ def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: obje
         call.changed_in(db, key, TYPE_CHANGED, None, count=0)
 
 
-def integer(word: bytes) -> int:
-    """Return the signed 64-bit integer that a word spells; raises NOT_AN_INTEGER for none."""
-    number = parse_integer(word)
-    if number is None:
-        raise CommandError(errors.NOT_AN_INTEGER)
-    return number
-
-
 def positive(word: bytes) -> int:
     """Return the number of elements that a request is about; at least one."""
-    count = parse_integer(word)
-    if count is None or count < 1:
-        raise CommandError(errors.COUNT_BELOW_ONE)
-    return count
+    return at_least(word, 1, errors.COUNT_BELOW_ONE)
 
 
 class Pop:

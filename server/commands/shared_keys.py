@@ -17,7 +17,6 @@ class SharedKeys:
     @abstractmethod
     def delete(self, server: Server, key: bytes, value: Replicated) -> None:
         """Delete what this region knows of a key that is there."""
-        raise NotImplementedError
 
     @abstractmethod
     def delete_all(self, server: Server, found: list[Entry], in_multi: bool) -> None:
@@ -25,52 +24,39 @@ class SharedKeys:
 
         Raises: CommandError, where they are too large for that; nothing has changed.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def delete_named(self, call: Call, name: bytes) -> int:
         """Run DEL or UNLINK; return how many keys were there."""
-        raise NotImplementedError
 
     @abstractmethod
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
         """Give a key that is there, and is replicated, a deadline; -1 takes it away."""
-        raise NotImplementedError
 
     @abstractmethod
     def rename(self, call: Call, found: Entry) -> bool:
         """Run RENAME of a key that is there; False where it is done as without regions."""
-        raise NotImplementedError
 
     @abstractmethod
     def copy(self, call: Call, value: object, moment_ms: int) -> bool:
         """Run COPY of a value; False where it is done as without regions."""
-        raise NotImplementedError
 
     @abstractmethod
     def restore(self, call: Call, key: bytes, value: object, moment_ms: int) -> bool:
         """Run RESTORE of a value; False where it is done as without regions."""
-        raise NotImplementedError
 
 
-class _Registered:
-    def __init__(self) -> None:
-        self.only: SharedKeys | None = None
-
-
-_registered: Final = _Registered()
+_registered: Final[list[SharedKeys]] = []  # one at the most
 
 
 def shares_keys(shared: SharedKeys) -> None:
     """Register the implementation for a region."""
-    _registered.only = shared
+    _registered.append(shared)
 
 
 def shared_keys() -> SharedKeys:
     """Return the implementation for a region; the server must be one."""
-    found = _registered.only
-    assert found is not None
-    return found
+    return _registered[0]
 
 
 def in_region(call: Call) -> bool:

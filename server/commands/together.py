@@ -120,12 +120,10 @@ class Reader:
     @abstractmethod
     def absent(self, out: Packer) -> None:
         """Answer a request for a key that is not there."""
-        raise NotImplementedError
 
     @abstractmethod
     def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
         """Answer a request for a key with this value; False where it is to be run by itself."""
-        raise NotImplementedError
 
     def run(self, call: Call, requests: Requests, first: int, end: int) -> Ran:
         """Run requests up to one out of the ordinary, and count hits and misses; see ``alike``."""

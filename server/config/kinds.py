@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from socket import AF_INET6, inet_pton
-from typing import Final
+from typing import Final, NamedTuple, cast
 
 from headrace.compat.event_classes import flags_of, letters_of
 from headrace.compat.parameters import (
@@ -65,11 +65,11 @@ class Save(Parameter):
         return points
 
     def show(self, value: object) -> bytes:
-        return b" ".join([b"%d %d" % point for point in save_points(value)])
+        return b" ".join([b"%d %d" % point for point in cast("SavePoints", value)])
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
         """Return a line for each point, and one that says so when there is none."""
-        points = save_points(value)
+        points = cast("SavePoints", value)
         if not points:
             return [(b'save ""', True)]
         return [(b"save %d %d" % point, True) for point in points]
@@ -137,25 +137,15 @@ class Address(Text):
         return words[0]
 
 
-class OutputLimit:
+class OutputLimit(NamedTuple):
     """The limits of output that waits for a client of one class; 0 is no limit.
 
     More than ``hard_bytes`` disconnects at once, more than ``soft_bytes`` after ``soft_s`` seconds.
     """
 
-    def __init__(self, hard_bytes: int, soft_bytes: int, soft_s: int) -> None:
-        self.hard_bytes: Final = hard_bytes
-        self.soft_bytes: Final = soft_bytes
-        self.soft_s: Final = soft_s
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OutputLimit) and (
-            (self.hard_bytes, self.soft_bytes, self.soft_s)
-            == (other.hard_bytes, other.soft_bytes, other.soft_s)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.hard_bytes, self.soft_bytes, self.soft_s))
+    hard_bytes: int
+    soft_bytes: int
+    soft_s: int
 
 
 LIMIT_NORMAL: Final = 0
@@ -179,7 +169,7 @@ class OutputLimits(Parameter):
         """Change the classes that are named; raises BadValue when one group of four is wrong."""
         if len(words) % 4:
             raise BadValue(BAD_LIMIT_COUNT)
-        limits = list(output_limits(current))
+        limits = list(cast("list[OutputLimit]", current))
         for at in range(0, len(words), 4):
             index = _LIMIT_CLASSES.get(words[at].lower())
             if index is None:
@@ -193,16 +183,15 @@ class OutputLimits(Parameter):
         return limits
 
     def show(self, value: object) -> bytes:
-        words: list[bytes] = []
-        for name, limit in zip((b"normal", b"slave", b"pubsub"), output_limits(value), strict=True):
-            words.append(b"%b %d %d %d" % (name, limit.hard_bytes, limit.soft_bytes, limit.soft_s))
-        return b" ".join(words)
+        limits = cast("list[OutputLimit]", value)
+        named = zip((b"normal", b"slave", b"pubsub"), limits, strict=True)
+        return b" ".join([b"%b %d %d %d" % (name, *limit) for name, limit in named])
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        defaults = output_limits(self.default)
+        defaults = cast("list[OutputLimit]", self.default)
         lines: list[tuple[bytes, bool]] = []
         for index, name in enumerate((b"normal", b"replica", b"pubsub")):
-            limit = output_limits(value)[index]
+            limit = cast("list[OutputLimit]", value)[index]
             hard = memory_text(limit.hard_bytes)
             soft = memory_text(limit.soft_bytes)
             line = b"%b %b %b %b %d" % (self.wire, name, hard, soft, limit.soft_s)
@@ -213,21 +202,12 @@ class OutputLimits(Parameter):
         return "`<normal, replica or pubsub> <hard> <soft> <soft seconds>`, once or more"
 
 
-class PeerAddress:
+class PeerAddress(NamedTuple):
     """The address of another region, which has the number ``region``."""
 
-    def __init__(self, region: int, host: bytes, port: int) -> None:
-        self.region: Final = region
-        self.host: Final = host
-        self.port: Final = port
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PeerAddress) and (
-            (self.region, self.host, self.port) == (other.region, other.host, other.port)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.region, self.host, self.port))
+    region: int
+    host: bytes
+    port: int
 
 
 class Peers(Parameter):
@@ -246,9 +226,7 @@ class Peers(Parameter):
         return [peers[region] for region in sorted(peers)]
 
     def show(self, value: object) -> bytes:
-        return b", ".join(
-            [b"%d %b %d" % (peer.region, peer.host, peer.port) for peer in peer_list(value)]
-        )
+        return b", ".join([b"%d %b %d" % peer for peer in cast("list[PeerAddress]", value)])
 
     def rewritten(self, value: object) -> bytes:
         """Return the line in quotes, because of its commas."""
@@ -330,9 +308,6 @@ class Directory(Parameter):
             raise BadValue(os.strerror(reason))
         return path
 
-    def show(self, value: object) -> bytes:
-        return text(value)
-
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
         """Return a line in any case: the folder at start is no default for another start."""
         return [(b"dir %b" % quoted(text(value)), True)]
@@ -351,24 +326,6 @@ class PeerNames(Text):
         if value and not value.strip(b" "):
             raise BadValue(NO_NAME)
         return super().parse(words, current)
-
-
-def save_points(value: object) -> SavePoints:
-    """Return ``value``, which ``Save`` keeps."""
-    assert isinstance(value, list)
-    return value
-
-
-def output_limits(value: object) -> list[OutputLimit]:
-    """Return ``value``, which ``OutputLimits`` keeps."""
-    assert isinstance(value, list)
-    return value
-
-
-def peer_list(value: object) -> list[PeerAddress]:
-    """Return ``value``, which ``Peers`` keeps."""
-    assert isinstance(value, list)
-    return value
 
 
 def _peer(words: list[bytes]) -> PeerAddress:

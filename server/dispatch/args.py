@@ -1,4 +1,4 @@
-"""A cursor over the words of a request, for commands with options; timeouts as moments.
+"""A cursor over the words of a request, for commands with options; integers, timeouts as moments.
 
 Each method takes what it names and moves on, or raises Redis's error; nothing indexes ``argv``.
 """
@@ -11,11 +11,33 @@ from headrace.compat.long_double import milliseconds, parse
 from headrace.compat.numbers import INT32_MAX, INT32_MIN, INT64_MAX, parse_integer
 
 
+def integer(word: bytes, error: bytes = errors.NOT_AN_INTEGER) -> int:
+    """Return the signed 64-bit integer that a word spells; raises ``error`` for none."""
+    number = parse_integer(word)
+    if number is None:
+        raise CommandError(error)
+    return number
+
+
+def at_least(word: bytes, least: int, error: bytes) -> int:
+    """Return the integer that a word spells; raises ``error`` for a smaller one, too."""
+    number = integer(word, error)
+    if number < least:
+        raise CommandError(error)
+    return number
+
+
+def bounded(word: bytes, least: int, most: int, error: bytes) -> int:
+    """Return the integer that a word spells; raises ``error`` for one out of these bounds, too."""
+    number = at_least(word, least, error)
+    if number > most:
+        raise CommandError(error)
+    return number
+
+
 def deadline_of(word: bytes, now_ms: int) -> int:
     """Return the moment ``word`` ms ahead, or 0, never, for a timeout of 0; raises CommandError."""
-    timeout_ms = parse_integer(word)
-    if timeout_ms is None:
-        raise CommandError(errors.TIMEOUT_NOT_INTEGER)
+    timeout_ms = integer(word, errors.TIMEOUT_NOT_INTEGER)
     if timeout_ms == 0:
         return 0
     if timeout_ms < 0:
@@ -76,10 +98,7 @@ class Args:
 
     def integer(self, error: bytes = errors.NOT_AN_INTEGER) -> int:
         """Return the next word as a signed 64-bit integer; raises ``error`` for anything else."""
-        value = parse_integer(self.word())
-        if value is None:
-            raise CommandError(error)
-        return value
+        return integer(self.word(), error)
 
     def int32(self, error: bytes = b"") -> int:
         """Return the next word as a signed 32-bit integer.

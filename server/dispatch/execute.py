@@ -55,7 +55,7 @@ from headrace.server.dispatch.admission import (
     queue_same,
     refuse,
 )
-from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.call import LENGTHY_WORDS, Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import (
     alike_until,
@@ -69,7 +69,6 @@ from headrace.server.dispatch.invoke import (
     run_alike,
     show_monitors,
 )
-from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from headrace.server.dispatch.rows import DENYOOM, NONE_ALIKE, AlikeHandler, Command, row_of
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin

@@ -138,7 +138,7 @@ def refused_line(
         return server_errors.NO_KEY_PERMISSION
     if denial.kind == _CHANNEL:
         return server_errors.NO_CHANNEL_PERMISSION
-    return b"NOPERM " + server_errors.no_command_permission(user.name, row.name)
+    return b"NOPERM " + server_errors.MAY_NOT_RUN % (user.name, row.name)
 
 
 def lost_line(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
@@ -156,10 +156,10 @@ def explained(user: User, row: Command, argv: list[bytes]) -> bytes:
     if denial is None:
         return b""
     if denial.kind == _KEY:
-        return server_errors.no_key_permission(user.name, argv[denial.position])
+        return server_errors.MAY_NOT_USE_KEY % (user.name, argv[denial.position])
     if denial.kind == _CHANNEL:
-        return server_errors.no_channel_permission(user.name, argv[denial.position])
-    return server_errors.no_command_permission(user.name, row.name)
+        return server_errors.MAY_NOT_USE_CHANNEL % (user.name, argv[denial.position])
+    return server_errors.MAY_NOT_RUN % (user.name, row.name)
 
 
 def note_failed_login(server: Server, session: Session, argv: list[bytes], name: bytes) -> None:

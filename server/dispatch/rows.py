@@ -40,8 +40,7 @@ from typing import Final
 
 from headrace.protocol.replies import PackedReplies
 from headrace.server.acl.rules import BOOK, CATEGORY_BITS
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.statistics.statistics import CallCounters
 
 # Flags, with Redis's own names (``FLAG_NAMES`` spells them for COMMAND INFO).
@@ -294,7 +293,7 @@ def alike(
 
 
 def lengthy(name: str) -> Callable[[LengthyMaker], LengthyMaker]:
-    """Declare how a request of very many words is run in slices; see ``server.dispatch.lengthy``.
+    """Declare how a request of very many words is run in slices; see ``server.dispatch.call``.
 
     The function is given the call and changes nothing. For None, where there is nothing to do or
     something is wrong, the command's own function answers.

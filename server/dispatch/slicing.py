@@ -28,10 +28,11 @@ from typing import Final
 from headrace.compat.errors import CommandError
 from headrace.protocol.requests import request_bytes
 from headrace.server.clients.session import AT_WORK, PAUSED, Session
+from headrace.server.clock import MS
+from headrace.server.dispatch.call import LENGTHY_WORDS, Lengthy
 from headrace.server.dispatch.dispatcher import Dispatcher, Slicing
 from headrace.server.dispatch.invoke import count_call, crashed, failed, lap, measure, show_monitors
 from headrace.server.dispatch.key_specs import has_keys, key_positions
-from headrace.server.dispatch.lengthy import LENGTHY_WORDS, Lengthy
 from headrace.server.dispatch.rows import PUBSUB, SCRIPT_RUNNER, Command
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import KEYS_MEASURED, LENGTHY_AT_WORK, MONITORED
@@ -69,7 +70,7 @@ def begin(dispatcher: Dispatcher, session: Session, row: Command, argv: list[byt
     call = dispatcher.call
     call.session = session
     call.db = session.db
-    call.now_ms = server.clock.now_ns // 1_000_000
+    call.now_ms = server.clock.now_ns // MS
     call.row = row
     call.argv = argv
     try:
@@ -183,7 +184,7 @@ class _Run(Slicing):
         server.clock.refresh()
         call.session = self._session
         call.db = self._db
-        call.now_ms = server.clock.now_ns // 1_000_000
+        call.now_ms = server.clock.now_ns // MS
         call.row = self._row
         call.argv = self._lengthy.argv
         call.may_block = False

@@ -16,6 +16,7 @@ from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import RequestParser
 from headrace.server.clients.session import FROM_MASTER, PAUSED, REPLAY, Peer, Session
+from headrace.server.clock import MS
 from headrace.server.dispatch.admission import changes_nothing, find_recorded_row, runs_again
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -49,7 +50,7 @@ class Applier:
 
     def __init__(self, dispatcher: Dispatcher, relay: Relay, db: int, peer: Peer) -> None:
         server = dispatcher.server
-        now_ms = server.clock.now_ns // 1_000_000
+        now_ms = server.clock.now_ns // MS
         session = Session(server.clients.new_id(), server.data.dbs[db], now_ms, peer)
         session.special = REPLAY | FROM_MASTER
         self.asked = False
@@ -168,7 +169,7 @@ class Applier:
         call.argv = argv
         if name not in (_MULTI, _EXEC) and (row.flags & WRITE or runs_again(row)):
             call.db = self.session.db
-            call.now_ms = server.clock.now_ns // 1_000_000
+            call.now_ms = server.clock.now_ns // MS
             reply = invoke(call, row, argv)
             if isinstance(reply, ErrorReply):
                 self._note_failure(name, reply.text)

@@ -16,7 +16,7 @@ from typing import Final
 
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import TEMPORARY_PREFIX, create_file, remove_file, write_all
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.rdb.reader import RdbReader
 from headrace.persistence.taker import IntoDatabases
 from headrace.server.config.config import defaults
@@ -116,7 +116,7 @@ class SyncLoading:
         server = self._server
         try:
             now_ms = server.clock.refresh()
-            rdb = RdbReader(self._path, self._taker, rdb_values(), defaults(server.config), now_ms)
+            rdb = RdbReader(self._path, self._taker, forms(), defaults(server.config), now_ms)
         except PersistenceError as error:
             self._done(str(error))
             return

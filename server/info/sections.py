@@ -17,7 +17,7 @@ from typing import Final
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.client_line import CLIENT_BYTES, is_subscriber
 from headrace.server.clients.session import PAUSED, REPLICA
-from headrace.server.clock import VirtualClock, is_moved
+from headrace.server.clock import MS, VirtualClock, is_moved
 from headrace.server.data import STARTUP_BYTES
 from headrace.server.dispatch.call import Call
 from headrace.server.durability.durability import Durability
@@ -386,7 +386,7 @@ def _listeners(call: Call) -> Lines:
 def clients(call: Call) -> Lines:
     """Section ``clients``: connected and waiting clients."""
     watching = subscribed = paused = active = 0
-    since_ms = call.server.clock.now_ns // 1_000_000 - ACTIVE_MS
+    since_ms = call.server.clock.now_ns // MS - ACTIVE_MS
     for session in call.server.clients.sessions.values():
         if session.watched:
             watching += 1
@@ -486,7 +486,7 @@ def _expiry(call: Call) -> Lines:
         b"expired_keys_active:%d" % counted.expired_actively,
         b"expired_stale_perc:0.00",
         b"expired_time_cap_reached_count:%d" % counted.expiry_capped,
-        b"expire_cycle_cpu_milliseconds:%d" % (counted.expiry_ns // 1_000_000),
+        b"expire_cycle_cpu_milliseconds:%d" % (counted.expiry_ns // MS),
     ]
 
 
@@ -601,7 +601,7 @@ def hot_keys(call: Call) -> Lines:
         return []
     return [
         b"hotkeys-tracking-active:%d" % found.is_active,
-        b"hotkeys-cmd-cpu-time:%d" % (found.note_ns // 1_000_000),
+        b"hotkeys-cmd-cpu-time:%d" % (found.note_ns // MS),
     ]
 
 
@@ -670,7 +670,7 @@ def cluster(call: Call) -> Lines:
 
 def keyspace(call: Call) -> Lines:
     """Section ``keyspace``: the databases that hold keys."""
-    now_ms = call.server.clock.now_ns // 1_000_000
+    now_ms = call.server.clock.now_ns // MS
     return [
         b"db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d"
         % (db.index, len(db), db.volatile, db.mean_ttl_ms(now_ms), db.parts.count())

@@ -32,7 +32,7 @@ from headrace.persistence.aof.directory import AofDirectory, is_end_of_data
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.log import StreamPlace, noted_place
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
@@ -40,6 +40,7 @@ from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.taker import IntoDatabases, LiveKeys
 from headrace.protocol.replies import ErrorReply
 from headrace.server.clients.session import REPLAY, Peer, Session
+from headrace.server.clock import MS
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.admission import changes_nothing, find_recorded_row, runs_again
 from headrace.server.dispatch.call import Call
@@ -47,6 +48,7 @@ from headrace.server.dispatch.invoke import invoke
 from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
+from headrace.storage.keyspace import Keyspaces
 from headrace.storage.sharing import AA, FILE, Member
 
 log: Final = logging.getLogger("headrace")
@@ -58,7 +60,7 @@ class Replayer:
     """Runs recorded commands; ``passed`` counts those left out, which act on no data."""
 
     def __init__(self, server: Server, durability: Durability) -> None:
-        session = Session(0, server.data.dbs[0], server.clock.now_ns // 1_000_000, Peer())
+        session = Session(0, server.data.dbs[0], server.clock.now_ns // MS, Peer())
         session.special = REPLAY
         self._server: Final = server
         self._session: Final = session
@@ -92,7 +94,7 @@ class Replayer:
                 self.passed[row.name] = self.passed.get(row.name, 0) + 1
             return b""
         call.db = self._session.db
-        call.now_ms = server.clock.now_ns // 1_000_000
+        call.now_ms = server.clock.now_ns // MS
         runs = self._runs()
         reply = invoke(call, row, argv)
         server.changes.end_command()
@@ -294,10 +296,10 @@ class Loader:
     def _open(self, path: bytes) -> None:
         if not self._file and not self.start and self._of_region is None and is_rdb_file(path):
             config = self._server.config
-            now_ms = self._server.clock.now_ns // 1_000_000
+            now_ms = self._server.clock.now_ns // MS
             dbs = self._server.data.dbs
             taker = LiveKeys(dbs, now_ms) if self._is_dump else IntoDatabases(dbs)
-            self._rdb = RdbReader(path, taker, rdb_values(), defaults(config), now_ms)
+            self._rdb = RdbReader(path, taker, forms(), defaults(config), now_ms)
             if isinstance(taker, LiveKeys):
                 taker.notes = self._rdb.notes
             self._taker = taker
@@ -309,7 +311,7 @@ class Loader:
                     f"{os.fsdecode(path)} is a snapshot, but the manifest names it as a file of "
                     "commands. Put the manifest back that belongs to these files."
                 )
-            now_ms = self._server.clock.now_ns // 1_000_000
+            now_ms = self._server.clock.now_ns // MS
             drop_before_ms = now_ms if self._is_dump else KEEP_ALL
             self._snapshot = SnapshotLoader(path, self._decoder(now_ms, drop_before_ms))
             return
@@ -324,10 +326,13 @@ class Loader:
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         data = self._server.data
         if self._of_region is None:
-            return Decoder(data.dbs, now_ms, drop_before_ms)
-        decoder = Decoder([*data.dbs, data.tombstones], now_ms, drop_before_ms)
+            return self._decoder_into(data.dbs, now_ms, drop_before_ms)
+        decoder = self._decoder_into([*data.dbs, data.tombstones], now_ms, drop_before_ms)
         decoder.accept_region(self._of_region.member)
         return decoder
+
+    def _decoder_into(self, databases: Keyspaces, now_ms: int, drop_before_ms: int) -> Decoder:
+        return Decoder(databases, now_ms, drop_before_ms)
 
     def _load_some(self, reader: AofReader) -> bool:
         count = 0

@@ -12,7 +12,7 @@ from typing import Final
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.files import read_head
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.log import WRITER
 from headrace.persistence.rdb.kinds import HEAD_BYTES, is_rdb
 from headrace.persistence.rdb.reader import RdbReader
@@ -373,7 +373,7 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     decoder.replaces = merge
     loader: SnapshotLoader | RdbReader
     if is_rdb_file(path):
-        loader = RdbReader(path, taker, rdb_values(), defaults(server.config), now_ms)
+        loader = RdbReader(path, taker, forms(), defaults(server.config), now_ms)
         taker.notes = loader.notes
     else:
         loader = SnapshotLoader(path, decoder)

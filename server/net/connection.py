@@ -42,9 +42,9 @@ from headrace.server.clients.session import (
     Session,
     describe_endpoints,
 )
+from headrace.server.dispatch.call import LENGTHY_WORDS
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute
-from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from headrace.server.gate import NEWCOMERS
 from headrace.server.net.past_loop import (
     abort_now,

@@ -11,6 +11,7 @@ from mypy_extensions import mypyc_attr
 
 from headrace.compat import server_errors as errors
 from headrace.compat.errors import CommandError
+from headrace.server.clock import MS
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.gate import SCRIPT_AT_WORK
@@ -86,7 +87,7 @@ class Busy:
         run = Run(name, is_function, call.argv, now_ns, None, call.replaying)
         self.run = run
         self._looked_ns = now_ns
-        self._next_ns = now_ns + self._server.config.busy_reply_threshold * 1_000_000
+        self._next_ns = now_ns + self._server.config.busy_reply_threshold * MS
         return run
 
     def begin_loading(self, is_limited: bool) -> None:
@@ -132,7 +133,7 @@ class Busy:
     def _serve_others(self, run: Run) -> None:
         server = self._server
         if not server.gate.reasons & SCRIPT_AT_WORK:
-            spent_ms = (monotonic_ns() - run.began_ns) // 1_000_000
+            spent_ms = (monotonic_ns() - run.began_ns) // MS
             log.warning(
                 "Slow script detected: still in execution after %d milliseconds. You can try "
                 "killing the script using the %s KILL command. Script name is: %s.",

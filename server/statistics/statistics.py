@@ -11,7 +11,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from headrace.protocol.replies import ErrorReply
-from headrace.server.clock import STEP_MS, Clock
+from headrace.server.clock import MS, STEP_MS, Clock
 from headrace.server.config.config import Config
 from headrace.server.statistics.key_sizes import KeySizes
 
@@ -379,6 +379,6 @@ class Statistics:
     def note_latency(self, event: bytes, spent_ns: int) -> None:
         """Pass the duration of something that has just ended to the latency monitor."""
         clock = self._clock
-        if spent_ns >= 1_000_000 * STEP_MS:
+        if spent_ns >= STEP_MS * MS:
             spent_ns = clock.without_step(spent_ns)
-        self.latency.sample(event, clock.now_ns // 1_000_000_000, spent_ns // 1_000_000)
+        self.latency.sample(event, clock.now_ns // 1_000_000_000, spent_ns // MS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 
 from headrace.persistence.aof.directory import is_end_of_data
 from headrace.persistence.check import CommandCheck, KeyFile, SnapshotCheck, cut, snapshot_loader
@@ -12,9 +13,9 @@ from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.persistence.taker import Dropping
+from headrace.server.active_active import active_active
 from headrace.server.loading.loader import broken_library
-from headrace.server.tools.keys import DATABASES, LibrarySieve, LibraryTrial, Progress
-from headrace.server.wing import active_active
+from headrace.server.tools.keys import DATABASES, LibrarySieve, LibraryTrial, Progress, read_all
 
 
 def check_snapshot(path: bytes) -> int:
@@ -43,13 +44,9 @@ def _listed(counts: dict[str, int]) -> str:
 def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
     active_active()  # it may be that of a region
     loader, found = snapshot_loader(path)
-    progress = Progress(os.fsdecode(os.path.basename(path)), loader.size_bytes)
-    try:
+    with closing(loader), closing(Progress(_name(path), loader.size_bytes)) as progress:
         while loader.step():
             progress.reach(loader.loaded_bytes)
-    finally:
-        progress.close()
-        loader.close()
     trial = LibraryTrial()
     for code in found.libraries:
         refusal = trial.refusal_of(code)
@@ -58,17 +55,18 @@ def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
     return found, loader.size_bytes
 
 
+def _name(path: bytes) -> str:
+    return os.fsdecode(os.path.basename(path))
+
+
 def check_aof(path: bytes, fix: bool) -> int:
     """Check an append-only folder, or one file of commands; return 0 when it is, or becomes, valid.
 
     ``fix``: cut off a damaged end of the last file. Raises PersistenceError: it cannot be read, or
     is damaged where no cut helps.
     """
-    source = Source(path)
-    try:
+    with closing(Source(path)) as source:
         return _check_files(source, fix)
-    finally:
-        source.close()
 
 
 def _check_files(source: Source, fix: bool) -> int:
@@ -100,12 +98,9 @@ def _check_files(source: Source, fix: bool) -> int:
 
 def _check_commands(path: bytes, start: int) -> CommandCheck:
     check = CommandCheck(path, start, active_active().count())
-    progress = Progress(os.fsdecode(os.path.basename(path)), check.size_bytes)
-    try:
+    with closing(Progress(_name(path), check.size_bytes)) as progress:
         while check.step():
             progress.reach(check.loaded_bytes())
-    finally:
-        progress.close()
     return check
 
 
@@ -114,14 +109,7 @@ def _check_rdb(path: bytes) -> int:
     now_ms = time.time_ns() // 1_000_000
     left: dict[str, Left] = {}
     file = KeyFile(path, LibrarySieve(Dropping(DATABASES), left), {}, now_ms, None)
-    progress = Progress(os.fsdecode(os.path.basename(path)), file.size_bytes)
-    try:
-        while file.step():
-            progress.reach(file.loaded_bytes())
-        progress.reach(file.end)
-    finally:
-        progress.close()
-        file.close()
+    read_all(file, _name(path))
     for note in left.values():
         raise broken_library(path, note.keys[0])
     print(f"{os.fsdecode(path)}: valid snapshot of {file.writer}, {file.end} bytes")

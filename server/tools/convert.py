@@ -6,10 +6,10 @@ to write. Where commands belong to the data, all of it is loaded first.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
+from contextlib import closing, suppress
 from shutil import rmtree
 from typing import Final
 
@@ -21,7 +21,7 @@ from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.check import SoundDecoder
 from headrace.persistence.errors import PersistenceError, os_refusal, shown
 from headrace.persistence.files import NewFile, sync_folder, write_pieces
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
@@ -29,6 +29,7 @@ from headrace.persistence.snapshot.file import SUFFIX, is_rdb_file
 from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.persistence.taker import Encoder, IntoDatabases, KeyTaker
+from headrace.server.active_active import active_active
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -47,9 +48,9 @@ from headrace.server.tools.keys import (
     note_left,
     oldest_reader,
 )
-from headrace.server.wing import active_active
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
+from headrace.storage.keyspace import Keyspaces
 
 SLICE_NS: Final = 100_000_000
 EXAMPLES: Final = 3
@@ -89,9 +90,8 @@ class Workspace(Keys):
         files = list(self._source.files)
         start = 0
         size_bytes = self._source.size_bytes()
-        progress = Progress("loading", size_bytes)
         server.data.enable_expiry(False)
-        try:
+        with closing(Progress("loading", size_bytes)) as progress:
             if files and is_rdb_file(files[0]):
                 start = self._load_rdb(files[0], progress)
                 if start == os.path.getsize(files[0]):
@@ -105,8 +105,6 @@ class Workspace(Keys):
             loader.start = start
             while loader.load_slice(SLICE_NS):
                 progress.reach(self._durability.files.status.loaded_bytes)
-        finally:
-            progress.close()
         if of_region is not None:
             active_active().leave(server, of_region)
         for db in server.data.dbs:
@@ -116,13 +114,10 @@ class Workspace(Keys):
         now_ms = time.time_ns() // 1_000_000
         known = defaults(self.server.config)
         taker = IntoDatabases(self.server.data.dbs)
-        reader = RdbReader(path, taker, rdb_values(), known, now_ms)
-        try:
+        with closing(RdbReader(path, taker, forms(), known, now_ms)) as reader:
             while reader.step():
                 progress.reach(reader.loaded_bytes)
             progress.reach(reader.end)
-        finally:
-            reader.close()
         self.left.update(reader.left)
         self.losses = reader.losses()
         for code in taker.libraries:
@@ -133,18 +128,15 @@ class Workspace(Keys):
         return reader.end
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
-        progress = Progress(what, self.keys, " keys")
         done = 0
         for code in self.server.libraries():
             taker.take_library(code)
-        try:
+        with closing(Progress(what, self.keys, " keys")) as progress:
             for db in self.server.data.dbs:
                 for entry in db.every():
                     taker.take(db.index, entry.key, entry.value, int(entry.expire_ms))
                     done += 1
                     progress.reach(done)
-        finally:
-            progress.close()
 
 
 class _TolerantLoader(Loader):
@@ -162,13 +154,8 @@ class _TolerantLoader(Loader):
         super().__init__(server, durability, paths, size_bytes, False, of_region)
         self._left: Final = left
 
-    def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
-        data = self._server.data
-        if self._of_region is None:
-            return SoundDecoder(data.dbs, now_ms, drop_before_ms)
-        decoder = SoundDecoder([*data.dbs, data.tombstones], now_ms, drop_before_ms)
-        decoder.accept_region(self._of_region.member)
-        return decoder
+    def _decoder_into(self, databases: Keyspaces, now_ms: int, drop_before_ms: int) -> Decoder:
+        return SoundDecoder(databases, now_ms, drop_before_ms)
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
         if self._take_numbered(reader, argv, offset):
@@ -301,7 +288,7 @@ class NewFolder:
 
     def discard(self) -> None:
         """Remove what was put there since, and the folder, if it was made; never fails."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             for name in os.listdir(self._path):
                 inner = os.path.join(self._path, name)
                 if os.path.isdir(inner):
@@ -330,15 +317,12 @@ def export(form: str, source_path: bytes, out: bytes, for_server: str = "") -> i
     Raises:
         PersistenceError: something cannot be read or written; nothing was changed.
     """
-    source = Source(source_path)
-    try:
+    with closing(Source(source_path)) as source:
         keys = _keys(source, None if out == _STANDARD_OUTPUT else out)
         try:
             _export(keys, form, out, for_server)
         except CommandsFollow:
             _export(_loaded(source), form, out, for_server)
-    finally:
-        source.close()
     return 0
 
 
@@ -378,18 +362,16 @@ def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
     Raises:
         PersistenceError: something cannot be read or written; nothing was made.
     """
-    source = Source(source_path)
     try:
-        keys = _keys(source, out)
-        try:
-            _import(keys, out, form, skip)
-        except CommandsFollow:
-            _import(_loaded(source), out, form, skip)
+        with closing(Source(source_path)) as source:
+            keys = _keys(source, out)
+            try:
+                _import(keys, out, form, skip)
+            except CommandsFollow:
+                _import(_loaded(source), out, form, skip)
     except _LeftOut:
         print("Nothing has been written; --skip-unsupported leaves them out.", file=sys.stderr)
         return 1
-    finally:
-        source.close()
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from typing import Final
 
 from tqdm import tqdm
@@ -22,13 +23,13 @@ from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.persistence.taker import KeyTaker
+from headrace.server.active_active import active_active
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
 from headrace.server.tools import READERS, VALKEY
-from headrace.server.wing import active_active
 
 
 class Progress:
@@ -46,6 +47,14 @@ class Progress:
     def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
+
+
+def read_all(file: KeyFile, what: str) -> None:
+    """Go through a file and close it; ``what`` names the work."""
+    with closing(file), closing(Progress(what, file.size_bytes)) as progress:
+        while file.step():
+            progress.reach(file.loaded_bytes())
+        progress.reach(file.end)
 
 
 NOT_LOADED: Final = "library of functions that cannot be loaded"
@@ -141,14 +150,7 @@ class FileKeys(Keys):
         libraries: dict[str, Left] = {}
         sieve = LibrarySieve(taker, libraries)
         file = KeyFile(self._path, sieve, self._defaults, now_ms, self._folder)
-        progress = Progress(what, file.size_bytes)
-        try:
-            while file.step():
-                progress.reach(file.loaded_bytes())
-            progress.reach(file.end)
-        finally:
-            progress.close()
-            file.close()
+        read_all(file, what)
         self.left = {**file.left, **libraries}
         self.losses = file.losses
         if file.end < file.size_bytes:
@@ -191,8 +193,8 @@ class Survey(KeyTaker):
         self._not_in_redis = ""
         self._not_in_valkey = ""
         for form in forms():
-            if form.part_names():
-                self._parts[form.plural()] = 0
+            if form.part_names:
+                self._parts[form.plural] = 0
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         self.keys += 1
@@ -200,20 +202,20 @@ class Survey(KeyTaker):
         version = form.rdb_version(value)
         if version > self._needed:
             self._needed = version
-            self._why = f", because of {form.plural()} that it holds"
+            self._why = f", because of {form.plural} that it holds"
         elif not version:
-            self._not_in_redis = form.plural()
+            self._not_in_redis = form.plural
         if not form.fits_valkey(value):
-            self._not_in_valkey = form.plural()
+            self._not_in_valkey = form.plural
         counts = form.part_counts(value)
         if counts:
-            self._parts[form.plural()] += counts[0]
+            self._parts[form.plural] += counts[0]
         lacking = form.lacking_counts(value)
         if lacking:
-            total = self._lacking.get(form.plural())
+            total = self._lacking.get(form.plural)
             if total is not None:
                 lacking = [one + other for one, other in zip(lacking, total, strict=True)]
-            self._lacking[form.plural()] = lacking
+            self._lacking[form.plural] = lacking
         return True
 
     def take_library(self, code: bytes) -> None:
@@ -228,16 +230,16 @@ class Survey(KeyTaker):
         if self.libraries:
             totals.append(f"{len(self.libraries)} libraries of functions")
         for form in forms():
-            names = form.part_names()
+            names = form.part_names
             if names:
-                totals.append(f"{self._parts[form.plural()]} {names[0]} of {form.plural()}")
+                totals.append(f"{self._parts[form.plural]} {names[0]} of {form.plural}")
         return ", ".join(totals)
 
     def lacking_elsewhere(self) -> list[str]:
         """Return the features that only some servers can read, each in a sentence."""
         found: list[str] = []
         for form in forms():
-            counts = self._lacking.get(form.plural())
+            counts = self._lacking.get(form.plural)
             if counts is not None:
                 found += form.lacking_elsewhere(counts)
         return found

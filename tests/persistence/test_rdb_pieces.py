@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.primitives import PIECE_BYTES, length
 from headrace.persistence.rdb.reader import RdbReader
@@ -76,7 +76,7 @@ def test_a_long_string_is_read_in_many_steps(tmp_path: Path, form: str) -> None:
     path = tmp_path / "dump.rdb"
     path.write_bytes(file(key(0, b"k", value)))
     (db,) = databases(1)
-    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
+    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), forms(), {}, 1)
     steps = 0
     before = 0
     while reader.step():
@@ -98,7 +98,7 @@ def test_a_large_value_leaves_time_after_each_part(tmp_path: Path) -> None:
         counts = []
         for advance in (RdbReader.step, RdbReader.steps):
             (db,) = databases(1)
-            reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
+            reader = RdbReader(os.fsencode(path), IntoDatabases([db]), forms(), {}, 1)
             counts.append(1)
             while advance(reader):
                 counts[-1] += 1
@@ -137,7 +137,7 @@ def test_a_large_value_is_read_in_many_steps(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "dump.rdb"
     path.write_bytes(file(large(kind)))
     (db,) = databases(1)
-    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
+    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), forms(), {}, 1)
     before = reader.loaded_bytes
     steps = 0
     while reader.step():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.forms.table import forms
 from headrace.persistence.rdb.primitives import expand
 from headrace.persistence.rdb.reader import RdbReader
 from headrace.persistence.taker import IntoDatabases
@@ -37,7 +37,7 @@ def test_a_string_of_an_rdb_file(tmp_path: Path, text: bytes, value: object, for
     size = bytes([len(text)]) if form == "short" else b"\x80" + len(text).to_bytes(4, "big")
     path.write_bytes(b"REDIS0011\x00\x01k" + size + text + b"\xff" + bytes(8))
     (db,) = databases(1)
-    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
+    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), forms(), {}, 1)
     while reader.step():
         pass
     reader.close()

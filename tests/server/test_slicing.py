@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.server.dispatch.lengthy import LENGTHY_WORDS
+from headrace.server.dispatch.call import LENGTHY_WORDS
 from support.client import RawClient, encode
 from support.process import ServerProcess
 

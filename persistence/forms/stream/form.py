@@ -13,11 +13,11 @@ A checksum says that bytes are as they were written, and not who wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, cast
 
-from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, annotation
-from headrace.persistence.forms.records import UNDECODABLE, Intake, Records
+from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer, annotation
+from headrace.persistence.forms.records import UNDECODABLE, Intake, Reader, Records
 from headrace.persistence.forms.stream.rdb import (
     IID_TIMES,
     KINDS,
@@ -31,7 +31,6 @@ from headrace.persistence.forms.stream.rdb import (
     take_iid_times,
     take_max_pending,
 )
-from headrace.persistence.forms.stream.records import NAMES, StreamReader, StreamWriter
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.protocol.client import request
 from headrace.protocol.wire import array_header, bulk
@@ -358,29 +357,20 @@ def limits_command(key: bytes, duration_s: int, maxsize: int) -> list[bytes]:
 class StreamForm(Form):
     """Streams."""
 
-    def type_name(self) -> bytes:
-        return STREAM
-
-    def plural(self) -> str:
-        return "streams"
-
-    def record_kinds(self) -> dict[int, str]:
-        return NAMES
-
-    def writer(self, records: Records) -> StreamWriter:
-        return StreamWriter(records)
-
-    def reader(self, intake: Intake) -> StreamReader:
-        return StreamReader(intake)
+    def __init__(
+        self,
+        record_kinds: dict[int, str],
+        writer: Callable[[Records], Writer],
+        reader: Callable[[Intake], Reader],
+    ) -> None:
+        parts = ["entries", "groups", "pending entries"]
+        super().__init__(STREAM, "streams", record_kinds, KINDS, parts, writer, reader)
 
     def check(self, value: object) -> None:
         check_stream(cast("Stream", value))
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> StreamRewrite:
         return StreamRewrite(commands, key, cast("FrozenStream", value))
-
-    def rdb_types(self) -> list[int]:
-        return list(KINDS)
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
@@ -417,9 +407,6 @@ class StreamForm(Form):
 
     def write_rdb(self, output: RdbOutput, value: object) -> StreamRdb:
         return StreamRdb(output, cast("FrozenStream", value))
-
-    def part_names(self) -> list[str]:
-        return ["entries", "groups", "pending entries"]
 
     def part_counts(self, value: object) -> list[int]:
         stream = cast("Stream", value)

@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.compat import type_errors
 from headrace.compat.errors import INVALID_EXPIRE, CommandError, wrong_arity
-from headrace.compat.numbers import INT32_MAX, parse_integer
+from headrace.compat.numbers import INT32_MAX
 from headrace.protocol.packing import Packer
 from headrace.server.commands.hashes.fields import (
     FIELD_DEADLINES_SET,
@@ -24,10 +24,10 @@ from headrace.server.commands.hashes.fields import (
     report,
     report_expired,
 )
-from headrace.server.commands.shared import drop_empty, integer
+from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.shared import has_passed as is_over
 from headrace.server.commands.typed_keys import hash_at, hash_to_change
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, at_least, bounded, integer
 from headrace.server.dispatch.call import Call
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.timed import NEVER
@@ -48,9 +48,7 @@ def counted_fields(call: Call, at: int) -> list[bytes]:
     argv = call.argv
     if argv[at].upper() != b"FIELDS":
         raise CommandError(type_errors.FIELDS_MISSING)
-    count = parse_integer(argv[at + 1])
-    if count is None or count < 1:
-        raise CommandError(type_errors.FIELD_COUNT_NOT_POSITIVE)
+    count = at_least(argv[at + 1], 1, type_errors.FIELD_COUNT_NOT_POSITIVE)
     fields = argv[at + 2 :]
     if len(fields) != count:
         raise CommandError(type_errors.FIELD_COUNT_MISMATCH)
@@ -119,9 +117,7 @@ class FieldOptions:
             raise CommandError(type_errors.FIELDS_TWICE)
         if not args.left:
             raise CommandError(wrong_arity(call.name()))
-        count = parse_integer(args.word())
-        if count is None or not 1 <= count <= INT32_MAX:
-            raise CommandError(type_errors.INVALID_FIELD_COUNT)
+        count = bounded(args.word(), 1, INT32_MAX, type_errors.INVALID_FIELD_COUNT)
         if args.left < count * self._width:
             raise CommandError(type_errors.WRONG_WORD_COUNT)
         self.words = [args.word() for _ in range(count * self._width)]
@@ -234,9 +230,7 @@ def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
                 raise CommandError(type_errors.FIELDS_TWICE)
             if args.left < 2:
                 raise CommandError(type_errors.FIELDS_WITHOUT_COUNT)
-            count = parse_integer(args.word())
-            if count is None or not 1 <= count <= INT32_MAX:
-                raise CommandError(type_errors.NUM_FIELDS_NOT_POSITIVE)
+            count = bounded(args.word(), 1, INT32_MAX, type_errors.NUM_FIELDS_NOT_POSITIVE)
             if count > args.left:
                 raise CommandError(type_errors.WRONG_WORD_COUNT)
             fields = [args.word() for _ in range(count)]

@@ -19,7 +19,6 @@ from headrace.server.commands.shared import (
     ScanOptions,
     drop_empty,
     generator,
-    integer,
     random_bits,
     random_count,
     scan_cursor,
@@ -27,6 +26,7 @@ from headrace.server.commands.shared import (
 )
 from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import hash_at, hash_to_change
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.hash import small
@@ -265,10 +265,7 @@ def hincrby(call: Call) -> object:
     value, old = _before(call)
     total = operand
     if old is not None:
-        number = parse_integer(old)
-        if number is None:
-            raise CommandError(type_errors.FIELD_NOT_INTEGER)
-        total += number
+        total += integer(old, type_errors.FIELD_NOT_INTEGER)
     if not INT64_MIN <= total <= INT64_MAX:
         raise CommandError(errors.ADD_OVERFLOW)
     _after(call, value, b"%d" % total, FIELD_INCREASED, call.argv)

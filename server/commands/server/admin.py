@@ -11,14 +11,13 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Map, Status, Verbatim
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING, Session, allowed_by
 from headrace.server.commands.shared_keys import in_region, shared_keys
 from headrace.server.config.files import rewrite
 from headrace.server.config.parameters import is_sensitive
-from headrace.server.dispatch.args import Args, deadline_of
+from headrace.server.dispatch.args import Args, at_least, deadline_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import REDACTED
 from headrace.server.dispatch.rows import TABLE
@@ -274,9 +273,7 @@ def waitaof(call: Call) -> object:
     local = Args(argv).integer()
     if not 0 <= local <= 1:
         raise CommandError(errors.NOT_BETWEEN % (0, 1))
-    replicas = parse_integer(argv[2])
-    if replicas is None or replicas < 0:
-        raise CommandError(errors.NOT_POSITIVE)
+    replicas = at_least(argv[2], 0, errors.NOT_POSITIVE)
     deadline_ms = deadline_of(argv[3], call.now_ms)
     server = call.server
     if server.role.follows:

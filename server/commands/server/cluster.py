@@ -21,11 +21,10 @@ from headrace.compat.errors import (
     CommandError,
     wrong_arity,
 )
-from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map, Status, Verbatim
 from headrace.server.cluster import EPOCH, SLOTS, ClusterNode, slot_of, write_node
 from headrace.server.commands.documentation import show_help
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, bounded, integer
 from headrace.server.dispatch.call import Call
 
 _KEY_COUNT: Final = b"key-count"
@@ -53,9 +52,7 @@ def cluster_slot_stats(call: Call) -> object:
 
 
 def _range(first_word: bytes, last_word: bytes) -> list[int]:
-    first, last = parse_integer(first_word), parse_integer(last_word)
-    if first is None or last is None or not (0 <= first < SLOTS and 0 <= last < SLOTS):
-        raise CommandError(errors.NO_SUCH_SLOT)
+    first, last = _slot(first_word), _slot(last_word)
     if first > last:
         raise CommandError(errors.WRONG_STATISTICS_RANGE % (first, last))
     return list(range(first, last + 1))
@@ -77,10 +74,7 @@ def _order(argv: list[bytes]) -> tuple[bool, int]:
         elif option == b"LIMIT" and args.left:
             if limit:
                 raise CommandError(errors.FILTER_TWICE)
-            number = parse_integer(args.word())
-            if number is None or not 1 <= number <= SLOTS:
-                raise CommandError(errors.BAD_LIMIT)
-            limit = number
+            limit = bounded(args.word(), 1, SLOTS, errors.BAD_LIMIT)
         else:
             raise CommandError(SYNTAX)
     return order != b"ASC", limit or SLOTS
@@ -257,10 +251,7 @@ def cluster_getkeysinslot(call: Call) -> object:
 
 
 def _slot(word: bytes) -> int:
-    number = parse_integer(word)
-    if number is None or not 0 <= number < SLOTS:
-        raise CommandError(errors.NO_SUCH_SLOT)
-    return number
+    return bounded(word, 0, SLOTS - 1, errors.NO_SUCH_SLOT)
 
 
 def _ranges(name: bytes, words: list[bytes]) -> list[tuple[int, int]]:
@@ -363,15 +354,10 @@ def cluster_meet(call: Call) -> object:
     host, word = call.argv[2], call.argv[3]
     if len(call.argv) > 5:
         raise CommandError(errors.WRONG_WORDS % b"MEET")
-    port = parse_integer(word)
-    if port is None:
-        raise CommandError(errors.BAD_PORT % word)
+    port = integer(word, errors.BAD_PORT % word)
     bus_port = port + _BUS_PORT_ABOVE
     if len(call.argv) == 5:
-        given = parse_integer(call.argv[4])
-        if given is None:
-            raise CommandError(errors.BAD_BUS_PORT % call.argv[4])
-        bus_port = given
+        bus_port = integer(call.argv[4], errors.BAD_BUS_PORT % call.argv[4])
     if not (_is_address(host) and 0 < port <= _PORT_MAX and 0 < bus_port <= _PORT_MAX):
         raise CommandError(errors.BAD_ADDRESS % (host, word))
     raise CommandError(errors.ONE_NODE)

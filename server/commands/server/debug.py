@@ -42,6 +42,7 @@ from headrace.server.commands.server.debug_testing import (
     fault_tool,
 )
 from headrace.server.config.files import rewrite
+from headrace.server.dispatch.args import at_least
 from headrace.server.dispatch.call import Call
 from headrace.server.eviction import last_ms
 from headrace.server.loading.starting import reload_aof, reload_snapshot, user_lines
@@ -357,9 +358,9 @@ def _digest_value(call: Call) -> object:
 
 def _populate(call: Call) -> object:
     argv = call.argv
-    count = _not_negative(argv[2])
+    count = at_least(argv[2], 0, errors.NOT_POSITIVE)
     prefix = argv[3] if len(argv) > 3 else b"key"
-    size = _not_negative(argv[4]) if len(argv) > 4 else 0
+    size = at_least(argv[4], 0, errors.NOT_POSITIVE) if len(argv) > 4 else 0
     db = call.db
     for number in range(count):
         key = b"%b:%d" % (prefix, number)
@@ -368,13 +369,6 @@ def _populate(call: Call) -> object:
         value = b"value:%d" % number
         db.put(key, value[:size].ljust(size, b"\0") if size else value, call.now_ms)
     return OK
-
-
-def _not_negative(word: bytes) -> int:
-    value = parse_integer(word)
-    if value is None or value < 0:
-        raise CommandError(errors.NOT_POSITIVE)
-    return value
 
 
 def _reload(call: Call) -> object:

@@ -30,6 +30,7 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.acl.rules import UsersError
 from headrace.server.clients.session import IN_MULTI, NO_EVICT, NO_TOUCH, REPLICA, Session
 from headrace.server.clock import MS, VirtualClock, is_moved
+from headrace.server.dispatch.args import bounded, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import unpause
 from headrace.server.dispatch.invoke import invoke, stop_measuring
@@ -211,9 +212,7 @@ def _refuse(call: Call) -> None:
 
 def _target_ns(clock: VirtualClock, word: bytes, text: bytes) -> int:
     """Return the time of day that a request names; never before the present."""
-    ms = parse_integer(text)
-    if ms is None:
-        raise CommandError(errors.NOT_AN_INTEGER)
+    ms = integer(text)
     clock.refresh()
     if word == b"shift":
         if ms < 0:
@@ -289,10 +288,8 @@ def _line(text: bytes) -> bytes:
 
 
 def _number(text: bytes, least: int, most: int, what: bytes) -> int:
-    number = parse_integer(text)
-    if number is None or not least <= number <= most:
-        raise _wrong(b"%b is a number from %d to %d" % (what, least, most))
-    return number
+    reason = b"%b is a number from %d to %d" % (what, least, most)
+    return bounded(text, least, most, errors.BAD_FAULT_PART % reason)
 
 
 def _set_percent(fault: Fault, text: bytes) -> None:

@@ -7,11 +7,11 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import SYNTAX, CommandError
-from headrace.compat.numbers import INT32_MAX, parse_integer
+from headrace.compat.numbers import INT32_MAX
 from headrace.compat.server_errors import NO_SUCH_SLOT
 from headrace.protocol.replies import OK, Map
 from headrace.server.cluster import SLOTS
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, bounded
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import begin_measuring, stop_measuring
 from headrace.server.statistics.hot_keys import HeavyKeys, HotKeys, Search
@@ -43,11 +43,11 @@ def _search(args: Args, in_cluster: bool) -> Search:
         if not args.left:
             raise CommandError(SYNTAX)
         if option == b"COUNT":
-            search.count = _ranged(args, _MOST_KEYS, errors.HOTKEYS_BAD_COUNT)
+            search.count = bounded(args.word(), 1, _MOST_KEYS, errors.HOTKEYS_BAD_COUNT)
         elif option == b"DURATION":
-            search.duration_s = _ranged(args, _LONGEST_S, errors.HOTKEYS_BAD_DURATION)
+            search.duration_s = bounded(args.word(), 1, _LONGEST_S, errors.HOTKEYS_BAD_DURATION)
         elif option == b"SAMPLE":
-            search.ratio = _ranged(args, INT32_MAX, errors.HOTKEYS_BAD_SAMPLE)
+            search.ratio = bounded(args.word(), 1, INT32_MAX, errors.HOTKEYS_BAD_SAMPLE)
         elif option == b"SLOTS":
             _read_slots(args, search, in_cluster)
         else:
@@ -55,18 +55,10 @@ def _search(args: Args, in_cluster: bool) -> Search:
     return search
 
 
-def _ranged(args: Args, most: int, error: bytes) -> int:
-    """Return the next word as a number from 1 to ``most``. Raises: ``error``, where it is none."""
-    number = parse_integer(args.word())
-    if number is None or not 1 <= number <= most:
-        raise CommandError(error)
-    return number
-
-
 def _read_metrics(args: Args, search: Search) -> None:
     if args.left < 2 or args.option() != b"METRICS":
         raise CommandError(errors.HOTKEYS_WITHOUT_METRICS)
-    for _ in range(_ranged(args, _METRICS, errors.HOTKEYS_BAD_METRICS)):
+    for _ in range(bounded(args.word(), 1, _METRICS, errors.HOTKEYS_BAD_METRICS)):
         if not args.left:
             raise CommandError(errors.HOTKEYS_TOO_FEW_METRICS)
         metric = args.option()
@@ -87,14 +79,12 @@ def _read_slots(args: Args, search: Search, in_cluster: bool) -> None:
         raise CommandError(errors.HOTKEYS_SLOTS_WITHOUT_CLUSTER)
     if search.slots:
         raise CommandError(errors.HOTKEYS_SLOTS_TWICE)
-    count = _ranged(args, SLOTS, errors.HOTKEYS_BAD_SLOT_COUNT)
+    count = bounded(args.word(), 1, SLOTS, errors.HOTKEYS_BAD_SLOT_COUNT)
     if args.left < count:
         raise CommandError(errors.HOTKEYS_TOO_FEW_SLOTS)
     named: set[int] = set()
     for _ in range(count):
-        slot = parse_integer(args.word())
-        if slot is None or not 0 <= slot < SLOTS:
-            raise CommandError(NO_SUCH_SLOT)
+        slot = bounded(args.word(), 0, SLOTS - 1, NO_SUCH_SLOT)
         if slot in named:
             raise CommandError(errors.HOTKEYS_SLOT_TWICE)
         named.add(slot)

@@ -7,9 +7,8 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map, Verbatim
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, at_least
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import TABLE, Command
 from headrace.server.info.command_stats import all_rows, cumulative
@@ -106,9 +105,7 @@ def slowlog_get(call: Call) -> object:
     if len(argv) > 3:
         raise CommandError(errors.bad_subcommand(b"slowlog", argv[1]))
     if len(argv) == 3:
-        wanted = parse_integer(argv[2])
-        if wanted is None or wanted < -1:
-            raise CommandError(errors.BAD_SLOWLOG_COUNT)
+        wanted = at_least(argv[2], -1, errors.BAD_SLOWLOG_COUNT)
         count = wanted if wanted >= 0 else len(log.commands)
     return [_shown(entry) for entry in list(log.commands)[:count]]
 

@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.compat.numbers import parse_double, parse_integer
+from headrace.compat.numbers import parse_double
 from headrace.compat.type_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
@@ -58,7 +58,7 @@ from headrace.server.commands.typed_keys import (
     sorted_set_at,
     sorted_set_to_change,
 )
-from headrace.server.dispatch.args import deadline_of_seconds
+from headrace.server.dispatch.args import at_least, deadline_of_seconds
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import ElementOf
@@ -245,10 +245,7 @@ def _pop(call: Call, greatest: bool) -> object:
     if counted:
         if len(argv) > 3:
             raise CommandError(errors.SYNTAX)
-        number = parse_integer(argv[2])
-        if number is None or number < 0:
-            raise CommandError(errors.NOT_POSITIVE)
-        most = number
+        most = at_least(argv[2], 0, errors.NOT_POSITIVE)
     key = argv[1]
     value = sorted_set_to_change(call, key)
     if value is None or not most:

@@ -14,8 +14,9 @@ from headrace.compat.numbers import parse_bound, parse_integer
 from headrace.protocol.packing import Packer, packed_strings
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import integer, store_result
+from headrace.server.commands.shared import store_result
 from headrace.server.commands.typed_keys import sorted_set_at
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.storage.packed.strings import next_at
 from headrace.storage.sorted_set.runs import Span, place_of, score_at

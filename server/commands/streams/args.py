@@ -14,15 +14,12 @@ from mypy_extensions import i64, mypyc_attr
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.event_classes import EVENT_STREAM
-from headrace.compat.numbers import parse_integer
 from headrace.compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
 from headrace.protocol.packing import NOT_SHOWN, Packer, SizeLimit, entry_bytes
 from headrace.protocol.replies import Packed
 from headrace.server.changes.events import Event
-from headrace.server.commands.shared import integer
-from headrace.server.dispatch.args import deadline_of
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.args import at_least, deadline_of, integer
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.references import ACKED, DELREF, KEEPREF, Trim
@@ -266,7 +263,6 @@ class LengthyIds(Lengthy):
     @abstractmethod
     def take(self, ms: int, seq: int) -> bool:
         """Do to one entry what the request asks for; return whether the entry was there."""
-        raise NotImplementedError
 
     def prepare(self, call: Call, low: int, high: int) -> None:
         """Check all IDs; raises CommandError where one is none."""
@@ -322,9 +318,7 @@ def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
             mode = REFERENCE_MODES[word]
             at += 1
         elif word == b"ids" and at + 1 < len(argv):
-            count = parse_integer(argv[at + 1])
-            if count is None or count <= 0:
-                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
+            count = at_least(argv[at + 1], 1, errors.NUMIDS_NOT_POSITIVE)
             at += 2
             if count > len(argv) - at:
                 raise CommandError(errors.NUMIDS_MISMATCH)
@@ -599,9 +593,7 @@ class ReadOptions:
         if word == b"noack":
             self.noack = True
             return at + 1
-        min_idle_ms = parse_integer(argv[at + 1])
-        if min_idle_ms is None:
-            raise CommandError(errors.CLAIM_NOT_INTEGER)
+        min_idle_ms = integer(argv[at + 1], errors.CLAIM_NOT_INTEGER)
         if min_idle_ms < 0:
             raise CommandError(errors.CLAIM_NEGATIVE)
         self.claim_ms = min_idle_ms

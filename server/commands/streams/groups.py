@@ -30,7 +30,6 @@ from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
 from headrace.server import gate
-from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
     CONSUMER_DELETED,
@@ -47,6 +46,7 @@ from headrace.server.commands.streams.args import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.streams.writing import new_stream, record_limits
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import (
@@ -86,14 +86,13 @@ class GroupReaders(ExclusiveLine):
     def __init__(self, queue: Queue, interest: EntryForGroup) -> None:
         super().__init__(queue, interest)
         self._group: Final = interest.group
-        self._arrivals: Final = Arrivals()
         self._claimers: dict[int, Arrivals] | None = None  # by the idle time they ask for
         self._alarms: dict[int, Alarm] = {}  # for such an idle time
         self._alarmed_ms = 0  # the time of delivery they are set for; never a later one
 
     def add(self, waiter: Waiter, number: int) -> None:
         """Add a waiter at the end."""
-        self._arrivals.add(waiter)
+        self.arrivals.add(waiter)
         claim_ms = _interest(waiter).claim_ms
         if claim_ms >= 0:
             if self._claimers is None:
@@ -104,7 +103,7 @@ class GroupReaders(ExclusiveLine):
             same.add(waiter)
 
     def remove(self, waiter: Waiter, number: int) -> None:
-        if not self._arrivals.remove(waiter) or self._claimers is None:
+        if not self.arrivals.remove(waiter) or self._claimers is None:
             return
         claim_ms = _interest(waiter).claim_ms
         if claim_ms >= 0:
@@ -116,24 +115,18 @@ class GroupReaders(ExclusiveLine):
                 if alarm is not None:
                     alarm.is_set = False
 
-    def is_empty(self) -> bool:
-        return not self._arrivals.waiters
-
-    def waiters(self) -> list[Waiter]:
-        return list(self._arrivals.waiters.values())
-
     def consumers(self) -> set[bytes]:
         """Return the names of the consumers that wait. Complexity: O(waiters)."""
-        return {_interest(waiter).consumer for waiter in self._arrivals.waiters.values()}
+        return {_interest(waiter).consumer for waiter in self.arrivals.waiters.values()}
 
     def next(self, value: object | None, now_ms: int) -> Waiter | None:
         """Return the waiter to serve next; None when the group has nothing to give."""
         stream = value if isinstance(value, Stream) else None
         group = None if stream is None else stream.groups.get(self._group)
         if stream is None or group is None or has_new(stream, group):
-            return self._arrivals.first()
+            return self.arrivals.first()
         if group.places is not None and group.places.elsewhere(stream) != HERE:
-            return self._arrivals.first()  # it is answered so
+            return self.arrivals.first()  # it is answered so
         if not self._claimers:
             return None
         since_ms = claimable_since(stream, group)

@@ -11,12 +11,12 @@ from typing import Final
 from headrace.compat import group_dialect
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
 from headrace.protocol.packing import Constant, Packer
-from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import add_entries, add_entries_array, there
 from headrace.server.commands.streams.groups import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
 from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
 from headrace.server.commands.typed_keys import stream_at
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag

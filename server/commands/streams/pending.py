@@ -14,11 +14,10 @@ from typing import Final
 
 from headrace.compat import errors, group_dialect
 from headrace.compat.errors import CommandError
-from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.compat.numbers import INT64_MAX
 from headrace.compat.stream_ids import format_id, parse_id, plain_id
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, OK, Packed
-from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     PENDING_CHANGED,
     PENDING_RELEASED,
@@ -45,8 +44,8 @@ from headrace.server.commands.streams.groups import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.args import bounded, integer
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.delivery import Lookup
 from headrace.storage.stream.groups import HERE, Consumer, Group, by_name
@@ -315,11 +314,11 @@ class ClaimOptions:
             if at == len(argv):
                 raise CommandError(errors.unrecognized_xclaim_option(argv[at - 1]))
             if word == b"idle":
-                self.delivery_ms = now_ms - _number(argv[at], errors.XCLAIM_IDLE)
+                self.delivery_ms = now_ms - integer(argv[at], errors.XCLAIM_IDLE)
             elif word == b"time":
-                self.delivery_ms = _number(argv[at], errors.XCLAIM_TIME)
+                self.delivery_ms = integer(argv[at], errors.XCLAIM_TIME)
             elif word == b"retrycount":
-                self.count = _number(argv[at], errors.XCLAIM_RETRYCOUNT)
+                self.count = integer(argv[at], errors.XCLAIM_RETRYCOUNT)
             elif word == b"lastid":
                 self.last_id = strict_id(argv[at])
             else:
@@ -330,13 +329,6 @@ class ClaimOptions:
         """Put now for an impossible time; a file may hold one if the clock was set back since."""
         if self.delivery_ms < 0 or self.delivery_ms > call.now_ms:
             self.delivery_ms = call.now_ms
-
-
-def _number(text: bytes, refusal: bytes) -> int:
-    number = parse_integer(text)
-    if number is None:
-        raise CommandError(refusal)
-    return number
 
 
 def xclaim(call: Call) -> object:
@@ -351,7 +343,7 @@ def xclaim(call: Call) -> object:
     key = argv[1]
     stream, group = group_to_use(call, key, argv[2])
     refuse_elsewhere(call, stream, group)
-    min_idle_ms = _number(argv[4], errors.XCLAIM_MIN_IDLE)
+    min_idle_ms = integer(argv[4], errors.XCLAIM_MIN_IDLE)
     ids = _ids_before_options(argv, 5)
     options = ClaimOptions(argv, 5 + len(ids), call.now_ms)
     options.settle(call)
@@ -448,7 +440,7 @@ class SweepOptions:
     """The arguments of XAUTOCLAIM, from the idle time on."""
 
     def __init__(self, argv: list[bytes]) -> None:
-        self.min_idle_ms = _number(argv[4], errors.XAUTOCLAIM_MIN_IDLE)
+        self.min_idle_ms = integer(argv[4], errors.XAUTOCLAIM_MIN_IDLE)
         self.start = range_start(argv[5])
         self.count = AUTOCLAIM_COUNT
         self.just_id = False
@@ -457,7 +449,7 @@ class SweepOptions:
             word = option_name(argv[at])
             if word == b"count" and at + 1 < len(argv):
                 at += 1
-                self.count = _number(argv[at], errors.COUNT_NOT_POSITIVE)
+                self.count = integer(argv[at], errors.COUNT_NOT_POSITIVE)
                 if not 0 < self.count <= AUTOCLAIM_COUNT_MAX:
                     raise CommandError(errors.COUNT_NOT_POSITIVE)
             elif word == b"justid":
@@ -575,9 +567,7 @@ def _read(argv: list[bytes]) -> _Options:
         word = argv[at].lower()
         more = len(argv) - 1 - at
         if word == b"ids" and more:  # of several the last one counts
-            count = parse_integer(argv[at + 1])
-            if count is None or not 0 < count <= _NUMIDS_MAX:
-                raise CommandError(errors.XNACK_NUMIDS)
+            count = bounded(argv[at + 1], 1, _NUMIDS_MAX, errors.XNACK_NUMIDS)
             if count > more - 1:
                 raise CommandError(errors.XNACK_NUMIDS_MISMATCH)
             options.ids = argv[at + 2 : at + 2 + count]

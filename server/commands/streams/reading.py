@@ -26,7 +26,6 @@ from headrace.compat.stream_ids import ID_MAX, format_id
 from headrace.protocol.packing import Packer, SizeLimit, StreamsReply
 from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY
 from headrace.server.build import build_kind
-from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     ReadOptions,
     add_entries,
@@ -45,6 +44,7 @@ from headrace.server.commands.streams.args import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at
+from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import Interest, Line, Parked, Queue, SharedLine, Waiter

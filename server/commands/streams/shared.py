@@ -31,7 +31,6 @@ class SharedStreams:
     @abstractmethod
     def new(self, call: Call, key: bytes) -> Stream:
         """Return the new stream of XADD and XGROUP CREATE where there is no key."""
-        raise NotImplementedError
 
     @abstractmethod
     def finds_seq(self, call: Call, word: bytes, next_seq: bool) -> bool:
@@ -39,7 +38,6 @@ class SharedStreams:
 
         Raises: CommandError, where the region takes no full IDs.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def is_manual(self, call: Call, stream: Stream, ms: int) -> bool:
@@ -47,7 +45,6 @@ class SharedStreams:
 
         Raises: CommandError, where there are IDs in the stream that were made here.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def added(
@@ -68,24 +65,20 @@ class SharedStreams:
             pid, iid: the message that it stands for; an empty pid is none.
             manual: its ID is its caller's; see ``is_manual``.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def trim(self, call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
         """Trim a stream that is there; return how many entries were removed."""
-        raise NotImplementedError
 
     @abstractmethod
     def delete(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> int:
         """Run XDEL on a stream that is there; return how many entries had one of these IDs."""
-        raise NotImplementedError
 
     @abstractmethod
     def delete_by_mode(
         self, call: Call, key: bytes, stream: Stream, mode: int, ids: list[ID]
     ) -> object:
         """Run XDELEX on a stream that is there; return the reply."""
-        raise NotImplementedError
 
     @abstractmethod
     def set_id(self, call: Call, stream: Stream, new_id: ID) -> object:
@@ -93,60 +86,50 @@ class SharedStreams:
 
         Raises: CommandError, where the ID is below the last one, or comes with options.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def set_limits(
         self, call: Call, key: bytes, stream: Stream, duration_s: int, maxsize: int
     ) -> None:
         """Set the limits of the IDMP map of a stream that is there."""
-        raise NotImplementedError
 
     # Groups
 
     @abstractmethod
     def create_group(self, call: Call, stream: Stream, position: ID, created: bool) -> object:
         """Run XGROUP CREATE for a new group, from ``position`` or the end on; return the reply."""
-        raise NotImplementedError
 
     @abstractmethod
     def destroy_group(self, call: Call, stream: Stream) -> int:
         """Run XGROUP DESTROY; return 1, or 0 where there is no such group."""
-        raise NotImplementedError
 
     @abstractmethod
     def set_mode(self, call: Call, stream: Stream, name: bytes, most: int) -> None:
         """Run XGROUP SETMODE on a group that is there; ``most`` limits its pending entries."""
-        raise NotImplementedError
 
     @abstractmethod
     def set_place(self, stream: Stream, group: Group, position: ID | None) -> None:
         """Run XGROUP SETID: read on after an ID, or with None behind all entries that are here."""
-        raise NotImplementedError
 
     @abstractmethod
     def place_record(self, key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
         """Return the record of a group's position after these parts were given to it."""
-        raise NotImplementedError
 
     @abstractmethod
     def release_held(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: bytes
     ) -> None:
         """Release all that a consumer holds in this region alone, before it is deleted."""
-        raise NotImplementedError
 
     @abstractmethod
     def note_acknowledged(self, call: Call, key: bytes, stream: object, group: Group) -> None:
         """Let other regions know, now or soon, that something was acknowledged."""
-        raise NotImplementedError
 
     @abstractmethod
     def ack_and_delete(
         self, call: Call, key: bytes, stream: Stream, group: Group, mode: int, ids: list[ID]
     ) -> object:
         """Run XACKDEL on a group that is there; return the reply."""
-        raise NotImplementedError
 
     # XREAD STABLE
 
@@ -156,55 +139,42 @@ class SharedStreams:
 
         Raises: CommandError, where callers have given it IDs that may come late.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def first_after(self, text: bytes, stream: Stream | None, bound: ID) -> ID:
         """Return the ID after which to read: an ID, ``$`` (the bound) or ``+`` (the last)."""
-        raise NotImplementedError
 
     @abstractmethod
     def parts_up_to(
         self, stream: Stream, after: ID, bound: ID, count: int, most_bytes: int
     ) -> list[Part]:
         """Return the parts after an ID, up to a bound. See ``EntryLog.parts``."""
-        raise NotImplementedError
 
     @abstractmethod
     def wait_for_stable(
         self, call: Call, options: ReadOptions, keys: list[bytes], after: list[ID], bounds: list[ID]
     ) -> Parked:
         """Wait until more is stable; resolve ``$`` now, if its ID is known."""
-        raise NotImplementedError
 
     # XINFO
 
     @abstractmethod
     def add_lanes(self, out: Packer, server: Server, stream: Stream) -> None:
         """Add ``LANE_FIGURES`` pairs: the lanes, and the ID up to which no entry can come."""
-        raise NotImplementedError
 
     @abstractmethod
     def add_places(self, out: Packer, group: Group) -> None:
         """Add the group's position in each lane, and the region where it is read."""
-        raise NotImplementedError
 
 
-class _Registered:
-    def __init__(self) -> None:
-        self.only: SharedStreams | None = None
-
-
-_registered: Final = _Registered()
+_registered: Final[list[SharedStreams]] = []  # one at the most
 
 
 def shares_streams(shared: SharedStreams) -> None:
     """Register the implementation for a region."""
-    _registered.only = shared
+    _registered.append(shared)
 
 
 def shared_streams() -> SharedStreams:
     """Return the implementation for a region; the server must be one."""
-    found = _registered.only
-    assert found is not None
-    return found
+    return _registered[0]

@@ -25,7 +25,6 @@ from headrace.persistence.forms.stream.form import limits_command
 from headrace.protocol.packing import ids_in_sequence, packed_id
 from headrace.protocol.replies import NO_REPLIES, OK, Map
 from headrace.protocol.sequences import STEP
-from headrace.server.commands.shared import integer
 from headrace.server.commands.streams.args import (
     LAST_ID_SET,
     NO_TRIM,
@@ -46,9 +45,8 @@ from headrace.server.commands.streams.args import (
 from headrace.server.commands.streams.shared import shared_streams
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
-from headrace.server.dispatch.args import Args
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.args import Args, integer
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.dispatch.rows import NONE_ALIKE, alike, lengthy
 from headrace.storage.stream.contents import (
     IDMP_DURATION_S,

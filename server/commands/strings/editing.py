@@ -12,7 +12,7 @@ from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
-from headrace.server.commands.shared import delete_expired, integer
+from headrace.server.commands.shared import delete_expired
 from headrace.server.commands.strings.strings import (
     APPENDED,
     INCREASED,
@@ -23,7 +23,7 @@ from headrace.server.commands.strings.strings import (
     set_record,
 )
 from headrace.server.commands.typed_keys import check_length, in_place, lengthen, writable
-from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.args import Args, integer
 from headrace.server.dispatch.call import Call
 from headrace.storage.entry import Entry
 from headrace.storage.key_table import NO_EXPIRY

@@ -23,15 +23,13 @@ from headrace.server.commands.shared import (
     delete_expired,
     expired_at_once,
     has_passed,
-    integer,
     set_deadline,
     store,
 )
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import string_at
-from headrace.server.dispatch.args import Args
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.args import Args, integer
+from headrace.server.dispatch.call import Call, Lengthy
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike, lengthy
 from headrace.storage.entry import Entry
 from headrace.storage.key_table import MOST_AHEAD

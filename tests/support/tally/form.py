@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
-from headrace.persistence.forms.records import INT64_MAX, INT64_MIN, Intake, Reader, Record, Records
+from headrace.persistence.forms.records import INT64_MAX, INT64_MIN, Reader, Record
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from support.tally.value import TALLY, FrozenTally, Tally
 
@@ -47,20 +47,10 @@ class TallyRewrite(Walk):
 
 
 class TallyForm(Form):
-    def type_name(self) -> bytes:
-        return TALLY
-
-    def plural(self) -> str:
-        return "tallies"
-
-    def record_kinds(self) -> dict[int, str]:
-        return {RECORD: "tally"}
-
-    def writer(self, records: Records) -> TallyWriter:
-        return TallyWriter(records)
-
-    def reader(self, intake: Intake) -> TallyReader:
-        return TallyReader(intake)
+    def __init__(self) -> None:
+        super().__init__(
+            TALLY, "tallies", {RECORD: "tally"}, (RDB_TALLY,), ["marks"], TallyWriter, TallyReader
+        )
 
     def check(self, value: object) -> None:
         if not all(INT64_MIN <= mark <= INT64_MAX for mark in cast("Tally", value).marks):
@@ -68,9 +58,6 @@ class TallyForm(Form):
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> TallyRewrite:
         return TallyRewrite(commands, key, cast("FrozenTally", value).marks)
-
-    def rdb_types(self) -> list[int]:
-        return [RDB_TALLY]
 
     def read_rdb(
         self, source: RdbSource, number: int, defaults: dict[str, int]
@@ -89,12 +76,6 @@ class TallyForm(Form):
         for mark in marks:
             output.little(mark, 8)
         return None
-
-    def part_names(self) -> list[str]:
-        return ["marks"]
-
-    def part_counts(self, value: object) -> list[int]:
-        return [cast("Tally", value).size()]
 
     def lacking_counts(self, value: object) -> list[int]:
         return [1]
