@@ -1,24 +1,17 @@
 """The face of the wing of regions, for the process and tools.
 
-This is also the one place from which the code behind it is imported, where a server is a region or
-a file may be one's.
+``server.wing`` imports the code behind it, where a server is a region or a file may be one's.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # a tool that only asks for its arguments needs none of these
-    import argparse
-
-    from headrace.persistence.aof.directory import RecordCount
-    from headrace.server.dispatch.dispatcher import Dispatcher
-    from headrace.server.links.link import Encrypt
-    from headrace.server.loading.loader import RegionFiles
-    from headrace.server.state import Server
-
-    Tools = argparse._SubParsersAction[argparse.ArgumentParser]
+from headrace.persistence.aof.directory import RecordCount
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.links.link import Encrypt
+from headrace.server.loading.loader import RegionFiles
+from headrace.server.state import Server
 
 
 class RegionAtWork:
@@ -66,24 +59,3 @@ class ActiveActive:
     @abstractmethod
     def count(self) -> RecordCount:
         """Return a counter of the records in a file of commands, which may be a region's."""
-
-
-def active_active() -> ActiveActive:
-    """Return the features of regions; all of them are registered when this returns."""
-    from headrace.regions.wing import Wing
-
-    return Wing()
-
-
-def add_regions_tool(tools: Tools) -> None:
-    """Add ``headrace regions`` to the tools."""
-    from headrace.regions.tools.cli import add_tool
-
-    add_tool(tools)
-
-
-def run_regions_tool(arguments: argparse.Namespace) -> int:
-    """Run ``headrace regions``; return the exit code."""
-    from headrace.regions.tools.cli import run_tool
-
-    return run_tool(arguments)

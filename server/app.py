@@ -16,7 +16,7 @@ from headrace.compat.errors import SHUTDOWN_FAILED
 from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.rules import UsersError
-from headrace.server.active_active import RegionAtWork, active_active
+from headrace.server.active_active import RegionAtWork
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.session import Session
 from headrace.server.clock import VirtualClock
@@ -53,6 +53,7 @@ from headrace.server.state import (
     ShutdownOptions,
 )
 from headrace.server.succession import Succession
+from headrace.server.wing import active_active
 from headrace.storage.packed.table import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")

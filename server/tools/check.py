@@ -13,9 +13,9 @@ from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.persistence.taker import Dropping
-from headrace.server.active_active import active_active
 from headrace.server.loading.loader import broken_library
 from headrace.server.tools.keys import DATABASES, LibrarySieve, LibraryTrial, Progress, read_all
+from headrace.server.wing import active_active
 
 
 def check_snapshot(path: bytes) -> int:

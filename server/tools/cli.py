@@ -10,8 +10,8 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.errors import PersistenceError, advice
-from headrace.server.active_active import add_regions_tool, run_regions_tool
 from headrace.server.tools import READERS, VALKEY
+from headrace.server.wing import add_regions_tool, run_regions_tool
 
 if TYPE_CHECKING:
     _Tools = argparse._SubParsersAction[argparse.ArgumentParser]

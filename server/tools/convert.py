@@ -29,7 +29,6 @@ from headrace.persistence.snapshot.file import SUFFIX, is_rdb_file
 from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.persistence.taker import Encoder, IntoDatabases, KeyTaker
-from headrace.server.active_active import active_active
 from headrace.server.build import REDIS_VERSION, VERSION
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -48,6 +47,7 @@ from headrace.server.tools.keys import (
     note_left,
     oldest_reader,
 )
+from headrace.server.wing import active_active
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
 from headrace.storage.keyspace import Keyspaces
