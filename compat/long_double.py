@@ -12,11 +12,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mypy_extensions import i64
+
 MANTISSA_BITS: Final = 64
 LEAST_EXPONENT: Final = -16445  # of the last bit of the smallest subnormal
 GREATEST_EXPONENT: Final = 16384 - MANTISSA_BITS  # of the last bit of the greatest value
 LONGEST: Final = 5 * 1024 - 1  # bytes that Redis looks at
 DECIMALS: Final = 17  # that a result is written with
+_PLAIN_BYTES: Final = 18
+_FIVES: Final = [5**power for power in range(_PLAIN_BYTES)]
+_TENS: Final = [10**power for power in range(_PLAIN_BYTES)]
 _MOST_DIGITS: Final = 4000  # Python converts up to 4300 at once
 _CHUNK: Final[int] = 10**_MOST_DIGITS
 
@@ -48,6 +53,9 @@ def parse(word: bytes) -> LongDouble | None:
     """Return the number of ``word``; None for no number, NaN, overflow and underflow to 0."""
     if not 0 < len(word) <= LONGEST:
         return None
+    plain = _plain(word)
+    if plain is not None:
+        return plain
     found = re.match(_DECIMAL, word)
     if found is not None:
         return _from_decimal(found)
@@ -59,6 +67,37 @@ def parse(word: bytes) -> LongDouble | None:
     return None
 
 
+def _plain(word: bytes) -> LongDouble | None:
+    """Return a decimal number of few digits and no exponent, as most are; None for all others."""
+    size: i64 = len(word)
+    if size > _PLAIN_BYTES:
+        return None
+    first: i64 = word[0]
+    at: i64 = 1 if first == 0x2D or first == 0x2B else 0
+    digits = size - at
+    decimals: i64 = -1
+    number: i64 = 0
+    while at < size:
+        char: i64 = word[at]
+        if 0x30 <= char <= 0x39:
+            number = number * 10 + char - 0x30
+        elif char == 0x2E and decimals < 0:
+            decimals = size - at - 1
+            digits -= 1
+        else:
+            return None
+        at += 1
+    if digits <= 0:
+        return None
+    mantissa = int(-number if first == 0x2D else number)
+    if decimals <= 0 or not number:
+        return LongDouble(mantissa, 0)
+    fives = _FIVES[decimals]
+    if number % fives == 0:  # a number of halves, quarters, ...: exact
+        return LongDouble(mantissa // fives, -int(decimals))
+    return _rounded(mantissa, _TENS[decimals], 0)
+
+
 def add(left: LongDouble, right: LongDouble) -> LongDouble:
     """Return the sum, rounded once; infinite when it overflows or one side is infinite."""
     if left.infinite:
@@ -67,6 +106,8 @@ def add(left: LongDouble, right: LongDouble) -> LongDouble:
         return right
     exponent = min(left.exponent, right.exponent)
     total = _shifted(left, exponent) + _shifted(right, exponent)
+    if exponent <= 0 and total.bit_length() <= MANTISSA_BITS:  # exact
+        return LongDouble(total, exponent)
     return _rounded(total, 1, exponent) or _infinity(total < 0)
 
 
@@ -105,10 +146,19 @@ def text(value: LongDouble) -> bytes:
     magnitude = abs(value.mantissa)
     if value.exponent >= 0:
         digits = _digits(magnitude << value.exponent)
+    elif value.exponent >= -DECIMALS:  # a number of halves, quarters, ...: exact
+        shift = -value.exponent
+        whole = magnitude >> shift
+        decimals = (magnitude - (whole << shift)) * _FIVES[shift]
+        digits = _digits(whole)
+        if decimals:
+            digits += b"." + (b"%d" % (_TENS[shift] + decimals))[1:].rstrip(b"0")
     else:
-        whole, decimals = divmod(
-            _divided(magnitude * 10**DECIMALS, 1 << -value.exponent), 10**DECIMALS
-        )
+        # As ``_divided`` by a power of two: to nearest, ties to even.
+        scaled = magnitude * _TENS[DECIMALS]
+        odd = (scaled >> -value.exponent) & 1
+        scaled = (scaled + (1 << (-value.exponent - 1)) - 1 + odd) >> -value.exponent
+        whole, decimals = divmod(scaled, _TENS[DECIMALS])
         digits = _digits(whole)
         if decimals:
             digits += (b".%017d" % decimals).rstrip(b"0")

@@ -13,6 +13,7 @@ UINT64_MAX: Final = (1 << 64) - 1
 INT32_MAX: Final = (1 << 31) - 1
 INT32_MIN: Final = -(1 << 31)
 
+_NEAR: Final = 1 << 61
 _LONGEST: Final = 20  # the digits of INT64_MIN and its sign
 _PLAIN_DIGITS: Final = 18  # surely no overflow of 64 bits
 
@@ -46,6 +47,11 @@ def parse_integer(word: bytes) -> int | None:
         return 0 if word == b"0" else None
     value = int(word)
     return value if INT64_MIN <= value <= INT64_MAX else None
+
+
+def is_int64(number: int) -> bool:
+    """Return whether a number fits into 64 bits; in compiled code nearly all are quick to see."""
+    return -_NEAR < number < _NEAR or INT64_MIN <= number <= INT64_MAX
 
 
 def parse_unsigned(word: bytes) -> int | None:

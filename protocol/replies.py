@@ -46,6 +46,7 @@ from headrace.protocol.wire import (
     null_array,
     set_header,
     write_bulk,
+    write_integer,
 )
 
 
@@ -173,10 +174,7 @@ def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
     if wire is not None:
         out.append(wire)
         return len(wire)
-    pieces = _Pieces(out)
-    pieces.write(reply, resp3)
-    pieces.end()
-    return pieces.size
+    return _pieces.write_to(out, reply, resp3)
 
 
 def _atom(reply: object, resp3: bool) -> bytes | None:
@@ -201,18 +199,35 @@ def _double(value: float, resp3: bool) -> bytes:
     return b",%b\r\n" % text if resp3 else bulk(text)
 
 
+_NOWHERE: Final[list[bytes]] = []
+
+
 class _Pieces:
     """A reply of several parts on its way to ``out``; a long part goes by itself, uncopied."""
 
-    def __init__(self, out: list[bytes]) -> None:
+    def __init__(self) -> None:
         self.size = 0
-        self._out: Final = out
+        self._out = _NOWHERE
         self._piece = BytesWriter()
 
+    def write_to(self, out: list[bytes], reply: object, resp3: bool) -> int:
+        """Append a reply to ``out``; return its length."""
+        self.size = 0
+        self._out = out
+        self._piece.truncate(0)  # of one that could not be written
+        self.write(reply, resp3)
+        self.end()
+        self._out = _NOWHERE
+        return self.size
+
     def end(self) -> None:
-        if len(self._piece):
-            self._append(self._piece.getvalue())
-            self._piece = BytesWriter()
+        piece = self._piece
+        if len(piece):
+            self._append(piece.getvalue())
+            if len(piece) < 2 * PIECE_BYTES:
+                piece.truncate(0)
+            else:
+                self._piece = BytesWriter()
 
     def _append(self, wire: bytes) -> None:
         self._out.append(wire)
@@ -222,6 +237,8 @@ class _Pieces:
         piece = self._piece
         if isinstance(reply, bytes):
             self._write_bulk(reply)
+        elif isinstance(reply, int) and not (resp3 and isinstance(reply, bool)):
+            write_integer(piece, reply)
         elif isinstance(reply, list):
             self._write_items(array_header(len(reply)), reply, resp3)
         elif isinstance(reply, Packed):
@@ -281,6 +298,9 @@ class _Pieces:
             self.write(reply.reply, resp3)
         else:
             self._piece.write(_rare(reply, resp3))
+
+
+_pieces: Final = _Pieces()  # one reply is written at a time
 
 
 def _rare(reply: object, resp3: bool) -> bytes:

@@ -22,6 +22,7 @@ _ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
 DECIMALS: Final = [b"%d" % n for n in range(1000)]
 THOUSANDTHS: Final = [b"%03d" % n for n in range(1000)]
 WORD_MAX: Final = 2**62 - 1  # what is above may be no machine word
+_line: Final = BytesWriter()  # of one integer
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
 
 
@@ -80,7 +81,11 @@ def four_digits(number: i64) -> i32:
 
 def integer(number: int) -> bytes:
     """Return one integer, whole."""
-    return _INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number
+    if 0 <= number < 1024:
+        return _INTEGERS[number]
+    _line.truncate(0)
+    write_integer(_line, number)
+    return _line.getvalue()
 
 
 def null(resp3: bool) -> bytes:

@@ -199,6 +199,13 @@ def touch(piece: bytes, place: i64) -> i64:
     return i64(piece[_start(piece, place)])
 
 
+def touch_object(value: object) -> i64:
+    """Have the processor fetch what reading a value that is not folded needs."""
+    if isinstance(value, bytearray):
+        return i64(value[0]) if value else 0
+    return len(_form_of(value)[1])
+
+
 def _start(piece: bytes, place: i64) -> i64:
     return _end(piece, place - 1) if place else _HEAD
 

@@ -46,7 +46,7 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
 from headrace.storage.faces import cost_of
-from headrace.storage.folded import GROUP, is_key
+from headrace.storage.folded import GROUP, is_key, touch_object
 from headrace.storage.folded import touch as touch_folded
 from headrace.storage.folded import value_at as folded_value
 from headrace.storage.key_page import (
@@ -249,10 +249,10 @@ class KeyTable:
         """Return whether so many keys are in no cache, and ``look_ahead`` pays."""
         return COMPILED and self.count > _SCATTERED
 
-    def look_ahead(self, requests: list[list[bytes]], at: i64, end: i64) -> None:
+    def look_ahead(self, requests: list[list[bytes]], at: i64, end: i64, word: i64 = 1) -> None:
         """Have the processor fetch what up to ``MOST_AHEAD`` keys and their values need, at once.
 
-        The keys are the second words of the requests; ``find_ahead`` finds them one by one. Each
+        The keys are the same ``word`` of the requests; ``find_ahead`` finds them one by one. Each
         loop is so short that the processor waits for what several rounds need at once.
         """
         marks = self._marks_ahead
@@ -261,7 +261,7 @@ class KeyTable:
         shift = _HASH_BITS - self._depth
         number: i64 = 0
         while number < count:
-            key = requests[at + number][1]
+            key = requests[at + number][word]
             marks[number] = hash_of(key, 0, len(key), self._seed)
             number += 1
         number = 0
@@ -276,15 +276,17 @@ class KeyTable:
             slot = slots[number]
             if slot >= 0:
                 page = self._pages[slot >> PAGE_BITS]
-                place = slot & WITHIN_PAGE
-                items = page.items[place >> GROUP_BITS]
-                name = items[(slot & WITHIN_GROUP) << 1]
-                value = items[((slot & WITHIN_GROUP) << 1) + 1]
-                if value is None:
-                    piece = page.pieces[place >> GROUP_BITS]
-                    slots[number] = page.stamps[place] + touch_folded(piece, slot & WITHIN_GROUP)
-                elif isinstance(name, bytes) and isinstance(value, bytes):
-                    slots[number] = page.stamps[place] + i64(len(name) + len(value))
+                group = (slot & WITHIN_PAGE) >> GROUP_BITS
+                name = page.items[group][(slot & WITHIN_GROUP) << 1]
+                value = page.items[group][((slot & WITHIN_GROUP) << 1) + 1]
+                seen = page.stamps[slot & WITHIN_PAGE]
+                if isinstance(name, bytes):
+                    seen += i64(len(name))
+                else:
+                    seen += touch_folded(page.pieces[group], slot & WITHIN_GROUP)
+                if value is not None:
+                    seen += i64(len(value)) if isinstance(value, bytes) else touch_object(value)
+                slots[number] = seen
             number += 1
 
     def find_ahead(self, key: bytes, number: i64) -> None:

@@ -405,9 +405,13 @@ class Keyspace:
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[Entry]]:
         """Return up to ``count`` entries from ``cursor`` on, and the next cursor; 0: start, end."""
-        position = min(cursor, len(self)) if cursor > 0 else len(self)
-        stop = max(0, position - count)
+        stop, position = self.window(cursor, count)
         return stop, [self.at(slot) for slot in range(position - 1, stop - 1, -1)]
+
+    def window(self, cursor: int, count: int) -> tuple[int, int]:
+        """Return the next cursor, which is the last slot of a step, and what follows the first."""
+        position = min(cursor, len(self)) if cursor > 0 else len(self)
+        return max(0, position - count), position
 
     def clear(self) -> None:
         """Drop all keys: they go to ``unused`` as they are, nothing is walked here."""

@@ -17,7 +17,7 @@ from headrace.server.clients.session import REPLAY
 from headrace.server.commands.shared import store
 from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import buffer_at, in_place, lengthen, writable
-from headrace.server.dispatch.args import integer
+from headrace.server.dispatch.args import integer, upper
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string import bits
@@ -104,7 +104,7 @@ class _Range:
 
 
 def _in_bits(unit: bytes) -> bool:
-    unit = unit.upper()
+    unit = upper(unit)
     if unit not in (b"BIT", b"BYTE"):
         raise CommandError(SYNTAX)
     return unit == b"BIT"
@@ -161,7 +161,7 @@ def bitop(call: Call) -> object:
     Reply: the length of the result; where that is 0, the target is gone.
     """
     argv = call.argv
-    name = argv[1].upper()
+    name = upper(argv[1])
     if name not in _FOLDED and name not in _OF_TWO and name not in _OTHERS:
         raise CommandError(SYNTAX)
     if name == b"NOT" and len(argv) != 4:
@@ -268,7 +268,7 @@ class _Operation:
 def _field_type(word: bytes) -> tuple[bool, int]:
     """Return whether a type such as ``i16`` has a sign, and its bits."""
     signed = word.startswith(b"i")
-    width = parse_integer(word[1:].partition(b"\0")[0])
+    width = parse_integer(word[1:] if 0 not in word else word[1:].partition(b"\0")[0])
     if not (signed or word.startswith(b"u")) or width is None:
         raise CommandError(type_errors.BAD_FIELD_TYPE)
     if not 1 <= width <= (64 if signed else 63):
@@ -282,9 +282,9 @@ def _operations(call: Call) -> list[_Operation]:
     overflow = _WRAP
     at = 2
     while at < len(argv):
-        name = argv[at].upper()
+        name = upper(argv[at])
         if name == b"OVERFLOW" and at + 1 < len(argv):
-            overflow = argv[at + 1].upper()
+            overflow = upper(argv[at + 1])
             if overflow not in (_WRAP, _SAT, _FAIL):
                 raise CommandError(type_errors.BAD_OVERFLOW)
             at += 2

@@ -14,9 +14,9 @@ from headrace.server.changes.events import DELETED, PERSISTED, Event
 from headrace.server.commands.shared import (
     ScanOptions,
     delete_expired,
-    generator,
     has_passed,
     is_replicated,
+    random_bits,
     report_replaced,
     set_deadline,
 )
@@ -275,13 +275,20 @@ def scan(call: Call) -> object:
     if cursor is None:
         raise CommandError(errors.INVALID_CURSOR)
     options = ScanOptions(call, 2, keys=True)
-    cursor, entries = call.db.scan(cursor, options.count)
+    table = call.db.table
+    now_ms = call.now_ms
+    cursor, slot = call.db.window(cursor, options.count)
+    names: list[bytes] = []
+    due = False  # a deadline has passed, and so the slots of others may change
+    while slot > cursor:
+        slot -= 1
+        names.append(table.key_at(slot))
+        due = due or NO_EXPIRY < table.deadline_ms(slot) < now_ms
     keys: list[object] = []
-    for entry in entries:
-        key = entry.key
-        if not options.takes(key) or not call.db.lives(key, call.now_ms):
+    for key in names:
+        if not options.takes(key) or (due and not call.db.lives(key, now_ms)):
             continue
-        if options.kind is None or type_name(entry.value) == options.kind:
+        if options.kind is None or type_name(table.value_at(table.find(key))) == options.kind:
             keys.append(key)
     call.report_expired_apart()
     return [b"%d" % cursor, keys]
@@ -303,7 +310,7 @@ def randomkey(call: Call) -> object:
     """Reply: a key, each as likely as the other, or nil in an empty database."""
     db = call.db
     while len(db):
-        key = db.at(generator().randrange(len(db))).key
+        key = db.table.key_at(random_bits() % len(db))
         if call.db.lives(key, call.now_ms):
             call.report_expired_apart()
             return key

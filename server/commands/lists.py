@@ -19,7 +19,7 @@ from headrace.server.changes.events import Event
 from headrace.server.commands.shared import Pop, drop_empty, positive, wait
 from headrace.server.commands.together import Ran, Reader, Requests, Values, read_alike
 from headrace.server.commands.typed_keys import list_at, list_to_change
-from headrace.server.dispatch.args import Args, at_least, deadline_of_seconds, integer
+from headrace.server.dispatch.args import Args, at_least, deadline_of_seconds, integer, upper
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.server.waiting import ElementOf
@@ -61,7 +61,7 @@ def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:
 
 def is_right(word: bytes) -> bool:
     """Return whether LEFT or RIGHT is RIGHT; raises a syntax error for anything else."""
-    end = word.upper()
+    end = upper(word)
     if end == b"RIGHT":
         return True
     if end != b"LEFT":
@@ -264,7 +264,7 @@ def lset(call: Call) -> object:
 def linsert(call: Call) -> object:
     """Reply: how many elements there are; -1 without the pivot, 0 without a key."""
     argv = call.argv
-    where = argv[2].upper()
+    where = upper(argv[2])
     if where not in (b"BEFORE", b"AFTER"):
         raise CommandError(errors.SYNTAX)
     value = list_to_change(call, argv[1])

@@ -19,8 +19,8 @@ from headrace.server.commands.shared import (
     ScanOptions,
     deletion,
     drop_empty,
-    generator,
     random_bits,
+    random_places,
     scan_cursor,
     store_result,
 )
@@ -396,7 +396,8 @@ def _srandmember_some(call: Call) -> object:
 def _different(value: Set, count: int) -> list[bytes]:
     """Return ``count`` different members, fewer than all."""
     if _CHOSEN_BELOW * count >= value.size():
-        return generator().sample(value.members(), count)
+        members = value.members()
+        return [members[place] for place in random_places(len(members), count)]
     chosen: dict[bytes, None] = {}
     while len(chosen) < count:
         chosen[value.random(random_bits())] = None

@@ -202,6 +202,7 @@ class ScanOptions:
 _GENERATORS: Final[list[Random]] = []  # one, made at the first use
 LOOK_EVERY: Final = 1024  # elements by chance, between two looks how long the reply has become
 _MOST_PAIRS: Final = INT64_MAX // 2
+_SHUFFLED: Final = 512  # elements, in less time than ``generator`` takes
 _SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS
 
 
@@ -231,6 +232,17 @@ def generator() -> Random:
 def random_bits() -> i64:
     """Return SEED_BITS unpredictable bits, in less time than ``generator`` takes."""
     return randrange(_SEEDS)
+
+
+def random_places(size: int, count: int) -> list[int]:
+    """Return ``count`` different numbers below ``size``, as unpredictable as their order."""
+    if size > _SHUFFLED:
+        return generator().sample(range(size), count)
+    places = list(range(size))
+    for at in range(count):
+        other = at + int(randrange(size - at))
+        places[at], places[other] = places[other], places[at]
+    return places[:count]
 
 
 def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None:

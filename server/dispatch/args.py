@@ -65,6 +65,14 @@ def deadline_of_seconds(word: bytes, now_ms: int) -> int:
     return timeout_ms + now_ms
 
 
+def upper(word: bytes) -> bytes:
+    """Return a word in upper case, in which options mostly are."""
+    for char in word:
+        if char >= 0x61:
+            return word.upper()
+    return word
+
+
 class Args:
     """The words of ``argv`` from ``start`` on; ``at`` is the index of the next one."""
 
@@ -87,11 +95,11 @@ class Args:
 
     def option(self) -> bytes:
         """Return the next word in upper case: the name of an option."""
-        return self.word().upper()
+        return upper(self.word())
 
     def flag(self, name: bytes) -> bool:
         """Return whether the next word is ``name`` (upper case) in any case; takes it if so."""
-        if self.at < len(self.argv) and self.argv[self.at].upper() == name:
+        if self.at < len(self.argv) and upper(self.argv[self.at]) == name:
             self.at += 1
             return True
         return False

@@ -69,6 +69,7 @@ from headrace.server.dispatch.invoke import (
     run_alike,
     show_monitors,
 )
+from headrace.server.dispatch.key_specs import key_positions
 from headrace.server.dispatch.rows import DENYOOM, NONE_ALIKE, AlikeHandler, Command, row_of
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
@@ -78,6 +79,7 @@ from headrace.server.waiting import Parked
 from headrace.storage.key_table import MOST_AHEAD
 
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
+_KEYS_AHEAD: Final = 8  # of a request, that are looked ahead at
 
 
 def execute(
@@ -259,7 +261,7 @@ def run(
     handler = row.run_alike
     until = at
     ahead = at  # the keys of the requests up to here were looked at ahead
-    looks_ahead = row.begins_with_key and end - at > 1 and call.db.table.is_scattered()
+    looks_ahead = row.has_keys and end - at > 1 and call.db.table.is_scattered()
     out = session.out
     ready = server.blocking.ready
     while True:
@@ -273,7 +275,7 @@ def run(
                 if count == NONE_ALIKE:
                     handler = None
         if looks_ahead and at >= ahead:
-            ahead = _look_ahead(call, requests, at, end)
+            ahead = _look_ahead(call, row, requests, at, end)
         argv = requests[at]
         pieces = len(out)
         reply = invoke(call, row, argv)
@@ -311,11 +313,13 @@ def _begin_call(server: Server, call: Call, session: Session) -> Call:
     return call
 
 
-def _look_ahead(call: Call, requests: list[list[bytes]], at: i64, end: i64) -> i64:
+def _look_ahead(call: Call, row: Command, requests: list[list[bytes]], at: i64, end: i64) -> i64:
     """Look ahead at the keys of requests of one command; return where these end."""
     until = alike_until(requests, at, min(end, at + MOST_AHEAD), True)
     if until > at + 1:
-        call.db.table.look_ahead(requests, at, until)
+        # Mostly they stand in the same places in all of them.
+        for place in [1] if row.has_one_key else key_positions(row, requests[at])[:_KEYS_AHEAD]:
+            call.db.table.look_ahead(requests, at, until, place)
     return until
 
 

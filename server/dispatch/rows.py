@@ -225,18 +225,19 @@ class Command(CallCounters):
         )
         self.replaces = False
         self.remembers = False
-        self.begins_with_key: Final = len(keys) > 0 and keys[0].begin == 1 and abs(arity) > 1
-        self.reads_keys: Final = bool(
-            flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and keys
-        )
-        self.reads_second_word: Final = (
-            self.reads_keys
+        self.has_keys: Final = len(keys) > 0 and abs(arity) > 1
+        self.has_one_key: Final = (  # the second word
+            self.has_keys
             and len(keys) == 1
             and not keys[0].unknown
             and keys[0].begin == 1
             and keys[0].last == 0
             and not keys[0].counted
         )
+        self.reads_keys: Final = bool(
+            flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and keys
+        )
+        self.reads_second_word: Final = self.reads_keys and self.has_one_key
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed

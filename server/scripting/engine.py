@@ -101,6 +101,7 @@ class ScriptEngine(Scripting):
         self.libraries = Libraries()
         self._scripts: Final[dict[bytes, Script]] = {}
         self._evaluated: Final[dict[bytes, Script]] = {}  # those that may go, the oldest first
+        self._last: Script | None = None  # that was loaded last: mostly the next is the same
 
     # Scripts
 
@@ -113,6 +114,9 @@ class ScriptEngine(Scripting):
 
         Raises: CommandError, where it does not compile.
         """
+        last = self._last
+        if last is not None and not stays and last.source == source:
+            return last
         from hashlib import sha1  # it brings OpenSSL with it
 
         sha = sha1(source).hexdigest().encode()
@@ -131,6 +135,7 @@ class ScriptEngine(Scripting):
         if stays and not script.is_loaded:
             script.is_loaded = True
             self._evaluated.pop(sha, None)
+        self._last = script
         return script
 
     def _forget_oldest(self) -> None:
@@ -147,6 +152,7 @@ class ScriptEngine(Scripting):
         """Forget all scripts, and what they have changed in the interpreter."""
         self._scripts.clear()
         self._evaluated.clear()
+        self._last = None
         self._of_scripts.forget()
 
     # Running

@@ -29,6 +29,7 @@ from headrace.storage.hash.small import Reading
 from headrace.storage.hash.timed import (
     DEADLINE_BYTES,
     NEVER,
+    NO_FIELD,
     Timed,
     TimedPiece,
     TimedTable,
@@ -246,6 +247,13 @@ class Hash(Collection):
         """Return the deadline of a field; ``NEVER`` where it has none or is none."""
         rep = self.rep
         return rep.deadline_ms(field) if isinstance(rep, Timed) else NEVER
+
+    def time_of(self, field: bytes) -> int:
+        """Return the deadline of a field as ``deadline_ms``; ``NO_FIELD`` where it is none."""
+        rep = self.rep
+        if isinstance(rep, Timed):
+            return rep.time_of(field)
+        return NEVER if self.length(field) >= 0 else NO_FIELD
 
     def first_ms(self) -> int:
         """Return the first deadline, or a moment before (see ``Timed``); ``NEVER`` without one."""

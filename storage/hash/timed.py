@@ -29,6 +29,7 @@ from headrace.storage.hash import small
 from headrace.storage.hash.small import Reading
 from headrace.storage.packed.strings import (
     NOWHERE,
+    empty_buffer,
     header_bytes,
     is_same,
     length_at,
@@ -39,6 +40,7 @@ from headrace.storage.packed.strings import (
 from headrace.storage.packed.table import SCORE_BYTES, SCORES, Table, new_seed
 
 NEVER: Final[i64] = 0
+NO_FIELD: Final[i64] = -1  # instead of a deadline
 DEADLINE_BYTES: Final[i64] = 8
 _AFTER_ALL: Final = 2**62
 _TWO: Final[i64] = 2
@@ -65,9 +67,13 @@ class Timed:
     def remove(self, field: bytes) -> bool:
         """Take a field out; False if there is none."""
 
-    @abstractmethod
     def deadline_ms(self, field: bytes) -> i64:
         """Return the deadline of a field; ``NEVER`` where it has none or is none."""
+        return max(NEVER, self.time_of(field))
+
+    @abstractmethod
+    def time_of(self, field: bytes) -> i64:
+        """Return the deadline of a field; ``NO_FIELD`` where it is none."""
 
     @abstractmethod
     def expire_at(self, field: bytes, deadline_ms: i64) -> None:
@@ -153,18 +159,25 @@ class TimedPiece(Timed):
         self._cut(place)
         return True
 
-    def deadline_ms(self, field: bytes) -> i64:
+    def time_of(self, field: bytes) -> i64:
         place = self._find(field)
-        return NEVER if place == NOWHERE else read_i64_le(self.piece, _rest(self.piece, place))
+        return NO_FIELD if place == NOWHERE else read_i64_le(self.piece, _rest(self.piece, place))
 
     def expire_at(self, field: bytes, deadline_ms: i64) -> None:
         place = self._find(field)
         if place == NOWHERE:
             return
         piece = self.piece
-        value = piece[next_at(piece, place) : _rest(piece, place)]
-        self._cut(place)
-        self._insert(field, value, deadline_ms)
+        rest = _rest(piece, place)
+        at = self._place_for(deadline_ms, place)
+        low = min(at, place)
+        high = max(at, rest + DEADLINE_BYTES)
+        out = empty_buffer()
+        out.write(piece[:low] + piece[rest + DEADLINE_BYTES : high])
+        out.write(piece[place:rest])
+        write_i64_le(out, deadline_ms)
+        out.write(piece[low:place] + piece[high:])
+        self.piece = out.getvalue()
 
     def first_ms(self) -> i64:
         piece = self.piece
@@ -253,16 +266,7 @@ class TimedPiece(Timed):
 
     def _insert(self, field: bytes, value: bytes, deadline_ms: i64) -> None:
         piece = self.piece
-        at: i64 = len(piece)
-        if deadline_ms != NEVER:
-            end = at
-            at = small.HEAD
-            while at < end:
-                rest = _rest(piece, at)
-                other = read_i64_le(piece, rest)
-                if other == NEVER or other >= deadline_ms:
-                    break
-                at = rest + DEADLINE_BYTES
+        at = self._place_for(deadline_ms, NOWHERE)
         self.piece = b"%b%b%b%b%b%b" % (
             small.head(small.count_of(piece) + 1),
             piece[small.HEAD : at],
@@ -272,18 +276,30 @@ class TimedPiece(Timed):
             piece[at:],
         )
 
+    def _place_for(self, deadline_ms: i64, moved: i64) -> i64:
+        """Return where a field with this deadline is to stand; ``moved`` is where it stands."""
+        piece = self.piece
+        end: i64 = len(piece)
+        at = end if deadline_ms == NEVER else small.HEAD
+        while at < end:
+            rest = _rest(piece, at)
+            other = read_i64_le(piece, rest)
+            if at != moved and (other == NEVER or other >= deadline_ms):
+                break
+            at = rest + DEADLINE_BYTES
+        return at
+
 
 def timed_piece(pairs: bytes) -> TimedPiece:
     """Return a small hash, of which no field has a deadline yet, in the form with deadlines."""
-    out = BytesWriter()
+    out = empty_buffer()
     out.write(pairs[: small.HEAD] if len(pairs) else small.EMPTY)
-    never = packed_deadline(NEVER)
     at = small.HEAD
     end: i64 = len(pairs)
     while at < end:
         stop = next_at(pairs, at, _TWO)
         out.write(pairs[at:stop])
-        out.write(never)
+        write_i64_le(out, NEVER)
         at = stop
     return TimedPiece(out.getvalue())
 
@@ -354,9 +370,11 @@ class TimedTable(Timed):
         self.times.remove(field)
         return self.table.remove(field)
 
-    def deadline_ms(self, field: bytes) -> i64:
+    def time_of(self, field: bytes) -> i64:
         deadline_ms = self.times.score(field)
-        return i64(int(deadline_ms)) if deadline_ms == deadline_ms else NEVER
+        if deadline_ms == deadline_ms:
+            return i64(int(deadline_ms))
+        return NEVER if self.table.has(field) else NO_FIELD
 
     def expire_at(self, field: bytes, deadline_ms: i64) -> None:
         if deadline_ms == NEVER:

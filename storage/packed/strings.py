@@ -32,6 +32,7 @@ from librt.strings import (
     write_f64_le,
     write_i16_le,
     write_i32_le,
+    write_i64_le,
 )
 from mypy_extensions import i16, i32, i64, u8
 
@@ -57,6 +58,7 @@ class _Kept:
 
 _first: Final = _Kept()
 _second: Final = _Kept()
+_of_wide: Final = _Kept()
 
 
 def empty_buffer() -> BytesWriter:
@@ -195,11 +197,18 @@ def write_slim(out: BytesWriter, piece: bytes, at: i64) -> None:
 
 def wide(slim: bytes, at: i64, end: i64) -> bytes:
     """Return slim strings, from a place up to an end, as packed ones."""
-    out = BytesWriter()
+    out = _of_wide.empty()
+    last: i64 = len(slim) - _WORD
     while at < end:
         size = i64(slim[at])
         at += 1
-        write_string(out, slim[at : at + size])
+        if size <= _WORD and at <= last:  # with no object for the string
+            write_i32_le(out, i32(_DOLLAR_LINE + (size << 8)))
+            write_i64_le(out, read_i64_le(slim, at))
+            out.truncate(i64(len(out)) - _WORD + size)
+            write_i16_le(out, _END_OF_LINE)
+        else:
+            write_string(out, slim[at : at + size])
         at += size
     return out.getvalue()
 

@@ -42,7 +42,7 @@ import math
 from types import FunctionType
 from typing import Final
 
-from librt.strings import BytesWriter, read_i64_le
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from librt.vecs import append, extend, vec
 from mypy_extensions import i64
 
@@ -125,6 +125,7 @@ _BITS: Final = 6
 _MASK: Final = 0x3F
 _AT_ONCE: Final = 8  # registers
 _BYTES_AT_ONCE: Final = 6
+_WORD_MASK: Final[i64] = (1 << 48) - 1
 
 
 def set_dense(sketch: bytearray, index: i64, count: i64) -> bool:
@@ -151,8 +152,10 @@ def raise_by_dense(highest: vec[i64], data: bytes) -> None:
     at: i64 = HEADER
     index: i64 = 0
     while index < REGISTERS:
-        word: i64 = read_i64_le(padded, at)
+        word: i64 = read_i64_le(padded, at) & _WORD_MASK
         end: i64 = index + _AT_ONCE
+        if not word:  # most are, of a sketch that has seen little
+            index = end
         while index < end:
             count: i64 = word & _MASK
             if count > highest[index]:
@@ -174,9 +177,8 @@ def packed(registers: vec[i64], header: bytes) -> bytearray:
             word |= registers[index] << shift
             shift += _BITS
             index += 1
-        for _ in range(_BYTES_AT_ONCE):
-            writer.append(int(word & 0xFF))
-            word >>= 8
+        write_i64_le(writer, word)
+        writer.truncate(len(writer) - (_AT_ONCE - _BYTES_AT_ONCE))
     return bytearray(writer.getvalue())
 
 

@@ -20,6 +20,8 @@ from mypy_extensions import i64
 
 from headrace.storage.string.bits import count_bits
 
+_WORD_BITS: Final = 62  # as many as compiled code has in hand
+
 
 class Match:
     """Bytes that follow each other in both strings; all four offsets are included."""
@@ -118,8 +120,15 @@ class _Rows:
 
 def _places(short: bytes, long: bytes) -> dict[int, int]:
     """Return for each byte of the short string its places in the long one, as bits."""
-    turned = long[::-1]
     found: dict[int, int] = {}
+    if len(long) <= _WORD_BITS:
+        for byte in short:
+            bits: i64 = 0
+            for number in range(len(long) - 1, -1, -1):
+                bits = bits << 1 | (1 if long[number] == byte else 0)
+            found[byte] = int(bits)
+        return found
+    turned = long[::-1]
     for byte in set(short):
         digits = bytearray(b"0" * 256)
         digits[byte] = 0x31

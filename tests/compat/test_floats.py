@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from math import copysign, inf, isnan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.compat import long_double
+from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import parse_bound, parse_double
 from headrace.protocol.doubles import double
 from support.process import RedisProcess
@@ -92,3 +95,24 @@ def test_every_short_number_is_read(number: int, point: int) -> None:
     value = parse_double(text.encode())
     assert value == float(text)
     assert copysign(1.0, value) == copysign(1.0, float(text))
+
+
+def exact(value: LongDouble) -> Fraction:
+    return Fraction(value.mantissa) * Fraction(2) ** value.exponent
+
+
+@given(*2 * [st.from_regex(rb"[+-]?([0-9]{1,9}\.?[0-9]{0,7}|\.[0-9]{1,16})", fullmatch=True)])
+def test_a_short_decimal_is_the_long_double_that_its_exponent_makes(
+    one: bytes, other: bytes
+) -> None:
+    plain = [long_double.parse(one), long_double.parse(other)]
+    spelled = [long_double.parse(one + b"e0"), long_double.parse(other + b"e0")]
+    sums = []
+    for left, right in (plain, spelled):
+        assert left is not None
+        assert right is not None
+        sums.append(long_double.add(left, right))
+        assert long_double.text(left) == long_double.text(long_double.add(left, LongDouble(0, 0)))
+    assert [exact(each) for each in plain if each] == [exact(each) for each in spelled if each]
+    assert exact(sums[0]) == exact(sums[1])
+    assert long_double.text(sums[0]) == long_double.text(sums[1])

@@ -114,11 +114,17 @@ def test_a_value_whose_deadline_has_passed_is_not_read() -> None:
 def test_looking_ahead_changes_nothing() -> None:
     table = KeyTable()
     for number in range(5000):
-        table.add(b"%d" % number, b"v" if number % 3 else number, number)
+        values: list[object] = [number, b"v", bytearray(number % 2), Hash(), List()]
+        table.add(b"%d" % number, values[number % 5], number)
     requests = [[b"GET", b"%d" % number] for number in range(4990, 5022)]
     table.look_ahead(requests, 0, MOST_AHEAD)
     if COMPILED:
         assert table.is_scattered()
+        for number, words in enumerate(requests):
+            table.find_ahead(words[1], number)
+            assert table.find(words[1]) == (4990 + number if number < 10 else NO_SLOT)
+    table.look_ahead([[b"MGET", b"k", words[1]] for words in requests], 0, MOST_AHEAD, 2)
+    if COMPILED:
         for number, words in enumerate(requests):
             table.find_ahead(words[1], number)
             assert table.find(words[1]) == (4990 + number if number < 10 else NO_SLOT)

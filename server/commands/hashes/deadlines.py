@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.compat import type_errors
 from headrace.compat.errors import INVALID_EXPIRE, CommandError, wrong_arity
-from headrace.compat.numbers import INT32_MAX
+from headrace.compat.numbers import INT32_MAX, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.server.commands.hashes.fields import (
     FIELD_DEADLINES_SET,
@@ -15,7 +15,6 @@ from headrace.server.commands.hashes.fields import (
     FIELDS_SET,
     delete_fields,
     drop_expired,
-    has_expired,
     has_same_deadline,
     living,
     made,
@@ -27,10 +26,10 @@ from headrace.server.commands.hashes.fields import (
 from headrace.server.commands.shared import drop_empty
 from headrace.server.commands.shared import has_passed as is_over
 from headrace.server.commands.typed_keys import hash_at, hash_to_change
-from headrace.server.dispatch.args import Args, at_least, bounded, integer
+from headrace.server.dispatch.args import Args, at_least, bounded, integer, upper
 from headrace.server.dispatch.call import Call
 from headrace.storage.hash.hash import Hash
-from headrace.storage.hash.timed import NEVER
+from headrace.storage.hash.timed import NEVER, has_passed
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.value import NO_PART
 
@@ -46,7 +45,7 @@ _EXPIRY: Final[dict[bytes, tuple[int, bool]]] = {  # milliseconds of the unit; f
 def counted_fields(call: Call, at: int) -> list[bytes]:
     """Read ``FIELDS n field ...`` at the end of a request, as HTTL and HGETDEL have it."""
     argv = call.argv
-    if argv[at].upper() != b"FIELDS":
+    if upper(argv[at]) != b"FIELDS":
         raise CommandError(type_errors.FIELDS_MISSING)
     count = at_least(argv[at + 1], 1, type_errors.FIELD_COUNT_NOT_POSITIVE)
     fields = argv[at + 2 :]
@@ -171,9 +170,10 @@ def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
     chosen: list[bytes] = []
     gone: dict[bytes, None] = {}
     for field in fields:
-        if value.length(field) < 0 or field in gone:
+        old_ms = value.time_of(field)
+        if old_ms < 0 or field in gone:
             replies.append(NO_FIELD)
-        elif not _is_met(condition, value.deadline_ms(field), moment_ms):
+        elif not _is_met(condition, old_ms, moment_ms):
             replies.append(REFUSED)
         elif past and not has_same_deadline(value, field, moment_ms):
             replies.append(DELETED)
@@ -215,13 +215,15 @@ def report_deadlines(
 
 def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
     """Read ``[NX|XX|GT|LT] FIELDS n field ...``; of all errors, two conditions are the last."""
+    if argv[3] == b"FIELDS" and parse_integer(argv[4]) == len(argv) - 5:  # mostly so
+        return b"", argv[5:]
     condition = b""
     two = False
     fields: list[bytes] = []
     args = Args(argv, 3)
     while args.left:
         word = args.word()
-        option = word.upper()
+        option = upper(word)
         if option in _CONDITIONS:
             two = two or (condition != b"" and condition != option)
             condition = option
@@ -269,8 +271,8 @@ def _deadlines(call: Call, unit_ms: int, base_ms: int) -> object:
     over_ms = call.now_ms if value.is_small() else call.now_ms - 1
     replies: list[object] = []
     for field in fields:
-        deadline_ms = value.deadline_ms(field)
-        if value.length(field) < 0 or 0 < deadline_ms <= over_ms:
+        deadline_ms = value.time_of(field)
+        if deadline_ms < 0 or 0 < deadline_ms <= over_ms:
             replies.append(NO_FIELD)
         elif deadline_ms == NEVER:
             replies.append(NO_DEADLINE)
@@ -309,9 +311,10 @@ def hpersist(call: Call) -> object:
     replies: list[object] = []
     chosen: list[bytes] = []
     for field in fields:
-        if value.length(field) < 0 or has_expired(call, value, field):
+        deadline_ms = value.time_of(field)
+        if deadline_ms < 0 or (has_passed(deadline_ms, call.now_ms) and call.db.expire_enabled):
             replies.append(NO_FIELD)
-        elif value.deadline_ms(field) == NEVER:
+        elif deadline_ms == NEVER:
             replies.append(NO_DEADLINE)
         else:
             value.be_timed().expire_at(field, NEVER)
@@ -341,7 +344,7 @@ def hgetex(call: Call) -> object:
     args = Args(call.argv, 2)
     while args.left:
         word = args.word()
-        options.take(call, args, word.upper(), word)
+        options.take(call, args, upper(word), word)
     fields = options.words
     if not fields:
         raise CommandError(wrong_arity(call.name()))
@@ -416,7 +419,7 @@ def hsetex(call: Call) -> object:
     args = Args(call.argv, 2)
     while args.left:
         word = args.word()
-        option = word.upper()
+        option = upper(word)
         if option in _EXISTENCE:
             if existence:
                 raise CommandError(type_errors.ONE_EXISTENCE)

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from headrace.compat import errors, long_double, type_errors
 from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_HASH
-from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
+from headrace.compat.numbers import is_int64, parse_integer
 from headrace.protocol.packing import Packer, packed_pairs
 from headrace.protocol.replies import NO_REPLIES, OK, Packed
 from headrace.server.changes.events import Event
@@ -18,9 +18,9 @@ from headrace.server.commands.shared import (
     LOOK_EVERY,
     ScanOptions,
     drop_empty,
-    generator,
     random_bits,
     random_count,
+    random_places,
     scan_cursor,
     store,
 )
@@ -266,7 +266,7 @@ def hincrby(call: Call) -> object:
     total = operand
     if old is not None:
         total += integer(old, type_errors.FIELD_NOT_INTEGER)
-    if not INT64_MIN <= total <= INT64_MAX:
+    if not is_int64(total):
         raise CommandError(errors.ADD_OVERFLOW)
     _after(call, value, b"%d" % total, FIELD_INCREASED, call.argv)
     return total
@@ -445,7 +445,7 @@ def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
         chosen = value.elements()
     elif value.is_small() or count * _WALKED_BELOW > value.size():
         chosen = value.elements()
-        chosen = [chosen[at] for at in sorted(generator().sample(range(len(chosen)), count))]
+        chosen = [chosen[at] for at in sorted(random_places(len(chosen), count))]
     else:
         met: dict[bytes, None] = {}
         while len(met) < count:
@@ -534,7 +534,6 @@ def himport_discardall(call: Call) -> object:
 
 
 _SET_WORDS: Final = 4  # one field
-_SURELY_INT64: Final = 2**61
 
 
 class _Field(Reader):
@@ -626,8 +625,7 @@ def hincrby_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
         if total is None or number is None:
             break
         total += number
-        # The outer bounds are no short integers, so that to compare with them takes longer.
-        if not -_SURELY_INT64 < total < _SURELY_INT64 and not INT64_MIN <= total <= INT64_MAX:
+        if not is_int64(total):
             break
         value.put(words[2], b"%d" % total, limits)
         out.number(total)

@@ -143,7 +143,8 @@ class Combining:
         """Return how many members the intersection has, up to the limit."""
         sources = sorted(self._sources, key=_size)
         found = 0
-        for member in sources[0].members():
+        first = sources[0]  # a generator takes longer, but stops where the limit is
+        for member in first.members() if self.limit else [pair[0] for pair in first.pairs()]:
             if _is_in_all(sources, member):
                 found += 1
                 if found == self.limit:

@@ -22,8 +22,9 @@ from headrace.server.commands.shared import (
     Pop,
     ScanOptions,
     drop_empty,
-    generator,
+    random_bits,
     random_count,
+    random_places,
     scan_cursor,
     wait,
 )
@@ -394,7 +395,7 @@ def zrandmember(call: Call) -> object:
     argv = call.argv
     if len(argv) == 2:
         value = sorted_set_at(call, argv[1])
-        return None if value is None else _pair(value, generator().randrange(value.size()))[0]
+        return None if value is None else _pair(value, random_bits() % value.size())[0]
     count, scores = random_count(argv, b"WITHSCORES")
     value = sorted_set_at(call, argv[1])
     if value is None or not count:
@@ -403,7 +404,7 @@ def zrandmember(call: Call) -> object:
     if count >= size:
         return members_reply(call.session.resp3, value.span(0, size), False, scores)
     if count > 0:
-        return _members(call, value, generator().sample(range(size), count), scores)
+        return _members(call, value, random_places(size, count), scores)
     return _repeated_members(call, value, -count, scores)
 
 
@@ -420,11 +421,10 @@ def _members(call: Call, value: SortedSet, ranks: list[int], scores: bool) -> ob
 
 def _repeated_members(call: Call, value: SortedSet, count: int, scores: bool) -> object:
     """Return ``count`` random members, repeats allowed: they may be more than memory holds."""
-    numbers = generator()
     size = value.size()
     out = _begun(call, count, scores)
     for number in range(count):
-        _add(out, _pair(value, numbers.randrange(size)), scores, call.session.resp3)
+        _add(out, _pair(value, random_bits() % size), scores, call.session.resp3)
         if number % LOOK_EVERY == 0 and call.reply_is_too_long(out.wire_bytes()):
             break
     return out.packed()

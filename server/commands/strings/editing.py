@@ -9,7 +9,7 @@ from __future__ import annotations
 from headrace.compat import errors, long_double
 from headrace.compat.errors import CommandError
 from headrace.compat.long_double import LongDouble
-from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, is_int64, parse_integer
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
 from headrace.server.commands.shared import delete_expired
@@ -57,7 +57,7 @@ def _add(call: Call, operand: int) -> object:
     key = call.argv[1]
     found = writable(call, key)
     total = operand if found is None else integer_of(found.value) + operand
-    if not INT64_MIN <= total <= INT64_MAX:
+    if not is_int64(total):
         raise CommandError(errors.ADD_OVERFLOW)
     replace(call, key, found, total)
     call.changed(key, INCREASED, call.argv)
@@ -227,18 +227,19 @@ def _add_integer(call: Call, options: _Options) -> object:
     operand = options.increment
     lower = INT64_MIN if options.lower is None else _integer(options.lower, b"LBOUND")
     upper = INT64_MAX if options.upper is None else _integer(options.upper, b"UBOUND")
-    if lower > upper:
+    bounded = options.lower is not None or options.upper is not None
+    if bounded and lower > upper:
         raise CommandError(errors.BOUNDS_CROSSED)
     moment_ms = _deadline_ms(call, options)
     found = writable(call, call.argv[1])
     old = 0 if found is None else integer_of(found.value)
     total = old + operand
-    if not lower <= total <= upper:
+    if not (lower <= total <= upper if bounded else is_int64(total)):
         if not options.saturate:
             return [old, 0]
         total = min(max(total, lower), upper)
     applied = total - old
-    if not INT64_MIN <= applied <= INT64_MAX:
+    if not is_int64(applied):
         raise CommandError(errors.APPLIED_OVERFLOW)
     _set(call, options, found, total, b"%d" % total, moment_ms)
     return [total, applied]

@@ -412,7 +412,8 @@ def getrange(call: Call) -> object:
     size = len(value)
     first = max(0, start + size) if start < 0 else start
     last = max(0, end + size) if end < 0 else end
-    return bytes(value[first : min(last, size - 1) + 1]) if first <= last else b""
+    part = value[first : min(last, size - 1) + 1] if first <= last else b""
+    return part if isinstance(part, bytes) else bytes(part)
 
 
 def mget(call: Call) -> object:

@@ -9,6 +9,7 @@ import pytest
 from conftest import Factory
 
 from headrace.server.commands.sets import _REMOVED_AT_ONCE
+from headrace.server.commands.shared import random_places
 from support.client import Argument, RawClient, parse
 from support.figures import done, info
 from support.process import incr
@@ -17,6 +18,14 @@ from support.waiting import wait_until
 DEBUG = ("--enable-debug-command", "yes")
 AOF = ("--appendonly", "yes")
 WRONGTYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+
+
+@pytest.mark.parametrize("size", [5, 600])
+def test_random_places_differ_and_each_is_met_at_each_place(size: int) -> None:
+    drawn = [random_places(size, 3) for _ in range(40 * size)]
+    assert all(len(set(places)) == 3 for places in drawn)
+    for place in range(3):
+        assert {places[place] for places in drawn} == set(range(size))
 
 
 def members(client: RawClient, key: str) -> list[bytes]:

@@ -10,7 +10,7 @@ from headrace.storage.collection import SmallLimits
 from headrace.storage.digest import Digest
 from headrace.storage.hash.hash import Hash, flaw
 from headrace.storage.hash.small import BOTH, FIELDS, VALUES
-from headrace.storage.hash.timed import NEVER, TimedPiece, TimedTable
+from headrace.storage.hash.timed import NEVER, NO_FIELD, TimedPiece, TimedTable
 from headrace.storage.packed.strings import unpack
 from headrace.storage.packed.table import SEED_BITS, Table
 
@@ -95,6 +95,8 @@ class Model:
             assert moments == sorted(self.deadlines[each] for each in due)[:3]
             for each in gone:
                 del self.pairs[each], self.deadlines[each]
+        expected = self.deadlines.get(field, NEVER) if field in self.pairs else NO_FIELD
+        assert self.value.time_of(field) == expected
 
 
 @pytest.mark.parametrize("timed", [False, True])
