@@ -8,12 +8,7 @@ from typing import Final, cast
 from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
-from headrace.persistence.rdb.kinds import (
-    SET,
-    SET_INTSET,
-    SET_LISTPACK,
-    VERSION_PACKED,
-)
+from headrace.persistence.rdb.kinds import SET, SET_INTSET, SET_LISTPACK, VERSION_PACKED
 from headrace.persistence.rdb.packings import Listpack, intset_of
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import SET_KINDS, set_count, set_parts, strings

@@ -11,11 +11,7 @@ from mypy_extensions import i64
 from headrace.persistence.forms.buckets import TABLE_NUMBERS, BucketsWalk, TableIntake, put_head
 from headrace.persistence.forms.form import Commands, Form, Unsound, Walk, Writer
 from headrace.persistence.forms.records import NO_DEADLINE, Intake, Reader, Record, Records
-from headrace.persistence.rdb.kinds import (
-    SORTED_SET,
-    SORTED_SET_LISTPACK,
-    VERSION_PACKED,
-)
+from headrace.persistence.rdb.kinds import SORTED_SET, SORTED_SET_LISTPACK, VERSION_PACKED
 from headrace.persistence.rdb.packings import Listpack
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.persistence.rdb.values import PACKED_SORTED_SETS, SORTED_SET_KINDS, sorted_set_parts

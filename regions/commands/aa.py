@@ -10,11 +10,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, Map
-from headrace.regions.exchange.effects import (
-    emit,
-    region_of,
-    replication,
-)
+from headrace.regions.exchange.effects import emit, region_of, replication
 from headrace.regions.exchange.heartbeats import forget
 from headrace.regions.exchange.peers import Peer
 from headrace.regions.exchange.regions import Regions, regions_of

@@ -15,11 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat.stream_ids import format_id
-from headrace.regions.commands.state import (
-    note_outlived,
-    settle,
-    state_of,
-)
+from headrace.regions.commands.state import note_outlived, settle, state_of
 from headrace.regions.commands.stream_effects import LaneEntry
 from headrace.regions.exchange.effects import Effect, EffectError, effect, may_write, region_of
 from headrace.regions.lanes.lane import Lane, LaneError

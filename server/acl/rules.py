@@ -21,29 +21,9 @@ from headrace.server.acl.users import (
     hashed,
 )
 
-CATEGORIES: Final = (
-    b"keyspace",
-    b"read",
-    b"write",
-    b"set",
-    b"sortedset",
-    b"list",
-    b"hash",
-    b"string",
-    b"array",
-    b"bitmap",
-    b"hyperloglog",
-    b"geo",
-    b"stream",
-    b"pubsub",
-    b"admin",
-    b"fast",
-    b"slow",
-    b"blocking",
-    b"dangerous",
-    b"connection",
-    b"transaction",
-    b"scripting",
+CATEGORIES: Final = tuple(
+    b"keyspace read write set sortedset list hash string array bitmap hyperloglog geo stream "
+    b"pubsub admin fast slow blocking dangerous connection transaction scripting".split()
 )
 CATEGORY_BITS: Final = {name: 1 << number for number, name in enumerate(CATEGORIES)}
 

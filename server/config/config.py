@@ -395,15 +395,10 @@ def _words(row: Parameter, given: bytes) -> list[bytes]:
     return given.split(b" ") if given else []
 
 
-_SIZES: Final = (
-    "list-max-listpack-size",
-    "hash-max-listpack-entries",
-    "hash-max-listpack-value",
-    "set-max-intset-entries",
-    "set-max-listpack-entries",
-    "set-max-listpack-value",
-    "zset-max-listpack-entries",
-    "zset-max-listpack-value",
+_SIZES: Final = tuple(
+    "list-max-listpack-size hash-max-listpack-entries hash-max-listpack-value "
+    "set-max-intset-entries set-max-listpack-entries set-max-listpack-value "
+    "zset-max-listpack-entries zset-max-listpack-value".split()
 )
 _IDMP: Final = ("stream-idmp-duration", "stream-idmp-maxsize")
 

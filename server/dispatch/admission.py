@@ -40,16 +40,8 @@ from headrace.server.state import Server
 log: Final = logging.getLogger("headrace")
 MOST_NAMES: Final = 4096  # spellings of command names that are remembered
 _UNQUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
-_FOR_SUBSCRIBERS: Final = (
-    b"ping",
-    b"subscribe",
-    b"ssubscribe",
-    b"psubscribe",
-    b"unsubscribe",
-    b"sunsubscribe",
-    b"punsubscribe",
-    b"quit",
-    b"reset",
+_FOR_SUBSCRIBERS: Final = frozenset(
+    b"ping subscribe ssubscribe psubscribe unsubscribe sunsubscribe punsubscribe quit reset".split()
 )
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 # Commands of a file or a master that run besides writes and scripts. EXEC and DISCARD fail there.

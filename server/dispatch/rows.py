@@ -93,36 +93,18 @@ FLAGS["may_replicate"] = MAY_REPLICATE
 
 # The ACL category of the commands of a chapter, where they have one.
 _CATEGORY_OF_GROUP: Final = {
-    "array": "array",
-    "bitmap": "bitmap",
-    "connection": "connection",
-    "generic": "keyspace",
-    "geo": "geo",
-    "hash": "hash",
-    "hyperloglog": "hyperloglog",
-    "list": "list",
-    "scripting": "scripting",
-    "set": "set",
-    "sorted-set": "sortedset",
-    "stream": "stream",
-    "string": "string",
-    "transactions": "transaction",
-}
+    name: name
+    for name in (
+        "array bitmap connection geo hash hyperloglog list scripting set stream string".split()
+    )
+} | {"generic": "keyspace", "sorted-set": "sortedset", "transactions": "transaction"}
 
 
 # As tables have them, and as COMMAND INFO shows them, in the order in which Redis lists them.
 KEY_FLAGS: Final[dict[str, bytes]] = {
-    "RO": b"RO",
-    "RW": b"RW",
-    "OW": b"OW",
-    "RM": b"RM",
-    "ACCESS": b"access",
-    "UPDATE": b"update",
-    "INSERT": b"insert",
-    "DELETE": b"delete",
-    "NOT_KEY": b"not_key",
-    "INCOMPLETE": b"incomplete",
-    "VARIABLE_FLAGS": b"variable_flags",
+    **{name: name.encode() for name in "RO RW OW RM".split()},
+    **{name: name.lower().encode() for name in "ACCESS UPDATE INSERT DELETE NOT_KEY".split()},
+    **{name: name.lower().encode() for name in "INCOMPLETE VARIABLE_FLAGS".split()},
 }
 
 

@@ -46,19 +46,7 @@ _PREPARING: Final = 0
 _CHANGING: Final = 1
 _DONE: Final = 2
 _HARMLESS: Final = frozenset(  # they take no keys, and see none
-    (
-        b"command",
-        b"discard",
-        b"info",
-        b"lastsave",
-        b"latency",
-        b"lolwut",
-        b"multi",
-        b"role",
-        b"slowlog",
-        b"time",
-        b"unwatch",
-    )
+    b"command discard info lastsave latency lolwut multi role slowlog time unwatch".split()
 )
 
 

@@ -20,24 +20,11 @@ NOT_UPDATED: Final = "Unable to update TLS configuration. Check server logs."
 NOT_CONFIGURED: Final = "Failed to configure TLS. Check logs for more info."
 
 # Parameters that say how a connection is encrypted.
-_RULES: Final = (
-    "tls-cert-file",
-    "tls-key-file",
-    "tls-key-file-pass",
-    "tls-ca-cert-file",
-    "tls-ca-cert-dir",
-    "tls-protocols",
-    "tls-ciphers",
-    "tls-ciphersuites",
-    "tls-prefer-server-ciphers",
-    "tls-session-caching",
-    "tls-session-cache-size",
-    "tls-session-cache-timeout",
-    "tls-dh-params-file",
-    "tls-client-cert-file",
-    "tls-client-key-file",
-    "tls-client-key-file-pass",
-    "tls-replication",
+_RULES: Final = tuple(
+    "tls-cert-file tls-key-file tls-key-file-pass tls-ca-cert-file tls-ca-cert-dir tls-protocols "
+    "tls-ciphers tls-ciphersuites tls-prefer-server-ciphers tls-session-caching "
+    "tls-session-cache-size tls-session-cache-timeout tls-dh-params-file tls-client-cert-file "
+    "tls-client-key-file tls-client-key-file-pass tls-replication".split()
 )
 
 

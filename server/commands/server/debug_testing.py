@@ -35,15 +35,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import unpause
 from headrace.server.dispatch.invoke import invoke, stop_measuring
 from headrace.server.dispatch.rows import ORIGINALS, TABLE
-from headrace.server.faults import (
-    ANY,
-    CLOSE_AFTER,
-    CLOSE_BEFORE,
-    DELAY,
-    ERROR,
-    SILENCE,
-    Fault,
-)
+from headrace.server.faults import ANY, CLOSE_AFTER, CLOSE_BEFORE, DELAY, ERROR, SILENCE, Fault
 from headrace.server.gate import FAULTY, FOLLOWS, LOADING_DATA
 from headrace.server.loading.starting import load_users
 from headrace.server.state import Server
@@ -185,17 +177,14 @@ def clock_tool(call: Call) -> object:
     server.host.clock_changed()
     call.session, call.db, call.row, call.argv = mine
     level = logging.DEBUG if was_moved and is_moved(clock) else logging.WARNING
-    log.log(level, "DEBUG CLOCK: the time is %s, %+.3f seconds ahead", *_shown_briefly(clock))
+    shown = clock.state().decode(), clock.ahead_ms_of_system() / 1000
+    log.log(level, "DEBUG CLOCK: the time is %s, %+.3f seconds ahead", *shown)
     return server.clock.refresh()
 
 
 def _shown(clock: VirtualClock) -> Map:
     ahead_ms = clock.ahead_ms_of_system()
     return Map([(b"ms", clock.refresh()), (b"state", clock.state()), (b"ahead_ms", ahead_ms)])
-
-
-def _shown_briefly(clock: VirtualClock) -> tuple[str, float]:
-    return clock.state().decode(), clock.ahead_ms_of_system() / 1000
 
 
 def _refuse(call: Call) -> None:
