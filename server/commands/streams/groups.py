@@ -30,6 +30,7 @@ from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
 from headrace.server import gate
+from headrace.server.clock import MS
 from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
     CONSUMER_DELETED,
@@ -561,7 +562,7 @@ def idlers_until(server: Server, until_ms: int) -> list[Idler]:
 
 def reclaim_due(server: Server, idlers: list[Idler]) -> None:
     """Remove those whose time has come, unless they were used meanwhile."""
-    now_ms = server.clock.now_ns // 1_000_000
+    now_ms = server.clock.now_ns // MS
     while idlers and idlers[-1].due_ms <= now_ms:
         each = idlers.pop()
         db = server.data.dbs[each.db]
@@ -624,7 +625,7 @@ def go_round(server: Server) -> Iterator[int]:
                         group = find_group(db, key, group_name)
                         if group is None:
                             break
-                        now_ms = server.clock.now_ns // 1_000_000
+                        now_ms = server.clock.now_ns // MS
                         _reclaim(server, db, key, group, names[start : start + PAGE], now_ms)
                         yield PAGE
             yield PAGE // 10
