@@ -11,6 +11,8 @@ COPY compat /src/compat
 COPY headrace /src/headrace
 COPY persistence /src/persistence
 COPY protocol /src/protocol
+COPY kit /src/kit
+COPY policies /src/policies
 COPY regions /src/regions
 COPY server /src/server
 COPY storage /src/storage

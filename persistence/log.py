@@ -14,6 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 # In an RDB file it stands in notes, as Redis writes them.
 WRITER: Final = b"headrace-ver"
 REPLICATION_ID: Final = b"repl-id"
+RECORD: Final = b"headrace-record:"  # in a stream, before the wire of a record that Redis has not
 _OFFSET: Final = b"repl-offset"
 _STREAM_DB: Final = b"repl-stream-db"
 

@@ -27,7 +27,7 @@ class Encoder:
         """Make the head of the file."""
 
     def add_library(self, code: bytes) -> None:
-        """Take a library of functions, in front of all keys."""
+        """Take a library of functions, or requests in wire form (``*``), in front of all keys."""
         raise NotImplementedError
 
     def add(self, key: FrozenKey) -> bool:

@@ -37,13 +37,12 @@ from headrace.server.clients.session import (
 from headrace.server.clock import MS, STEP_MS, VirtualClock
 from headrace.server.commands.hashes.deadlines import sweep_fields
 from headrace.server.commands.streams.groups import (
-    Sweep,
+    NO_WRITES,
     find_group,
-    idlers_until,
     keys_of_streams,
     names_of_groups,
-    reclaim_due,
 )
+from headrace.server.commands.streams.shared import policies
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own, stop_if_over
@@ -178,7 +177,6 @@ class Cron:
         self._iids_due = False  # there was more to forget than one go may
         self._keys_due = False  # likewise, to expire
         self._folds_due = False  # likewise, to fold
-        self._idle_consumers: Final = Sweep(server)
         self._clock_steps: Final = ClockSteps(dispatcher)
         self._spare_memory: Final = SpareMemory()
 
@@ -260,8 +258,8 @@ class Cron:
         if server.gate.reasons & (gate.MEMORY_LIMITED | gate.CLIENTS_LIMITED):
             server.clients.weigh_all()
             server.ready_evicting().make_room()
-        if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & gate.FOLLOWS:
-            self._reclaim_consumers()
+        if server.policies is not None:
+            act_on_policies(self._dispatcher)
         if server.role.following is not None:
             server.role.following.tick(now_ms)
         if server.role.replicas is not None:
@@ -281,9 +279,6 @@ class Cron:
         day_ms = server.clock.refresh()
         while not forget_iids(server):
             pass
-        if not server.gate.reasons & gate.FOLLOWS:
-            self._idle_consumers.run_all()
-            finish_own(server)
         for session in list(server.clients.sessions.values()):
             look_at_client(server, session, day_ms)
 
@@ -309,12 +304,6 @@ class Cron:
         if not self._server.gate.reasons & gate.LOADING_DATA:
             self._iids_due = not forget_iids(self._server)
 
-    def _reclaim_consumers(self) -> None:
-        server = self._server
-        self._idle_consumers.run(server.clock.refresh())
-        if server.changes.unfinished:
-            finish_own(server)
-
     def _sample(self, now_ms: int) -> None:
         server = self._server
         rates = server.statistics.rates
@@ -338,6 +327,20 @@ class Cron:
             session = server.clients.sessions.get(session_id)
             if session is not None:
                 look_at_client(server, session, day_ms)
+
+
+def act_on_policies(dispatcher: Dispatcher) -> int:
+    """Do what is due by policies; return the time of day, in ms, when more is, or 0."""
+    server = dispatcher.server
+    if server.gate.reasons & (NO_WRITES | gate.FOLLOWS):
+        return 0
+    server.clock.refresh()
+    next_ms = policies().tick(dispatcher.call)
+    if server.changes.unfinished:
+        finish_own(server)
+    if server.blocking.ready:
+        serve_ready(dispatcher)
+    return next_ms
 
 
 def begin_job(durability: Durability, now_s: int) -> None:
@@ -504,13 +507,10 @@ def move_clock(dispatcher: Dispatcher, cron: Cron, clock: VirtualClock, to_ns: i
     clock.freeze()
     server.gate.finish_work()
     try:
-        idlers = idlers_until(server, to_ns // MS)
+        if server.policies is not None:
+            policies().foresee(dispatcher.call, to_ns // MS)
         while True:
             due_ms = _do_due(dispatcher)
-            if idlers:
-                reclaim_due(server, idlers)
-                finish_own(server)
-                due_ms = min(due_ms, idlers[-1].due_ms) if idlers else due_ms
             if due_ms * MS > to_ns:
                 break
             clock.go_to(due_ms * MS)
@@ -532,6 +532,8 @@ def _do_due(dispatcher: Dispatcher) -> int:
         serve_ready(dispatcher)
     if next_ms:
         found.append(next_ms + now_ms - server.clock.monotonic_ms())
+    if server.policies is not None:
+        found.append(act_on_policies(dispatcher) or FAR_MS)
     data = server.data
     held_back = server.gate.reasons & NO_EXPIRY_BY_ITSELF & ~gate.LENGTHY_AT_WORK
     if data.active_expire and not data.expiry_held and not held_back:

@@ -64,6 +64,8 @@ class Settings:
         hooks["aa-xadd-id-mode"] = self.take_id_mode
         hooks["aa-peers"] = self.take_peers
         hooks["cluster-strict-slots"] = self.take_strictness
+        hooks["stream-policy"] = self.take_policies
+        hooks["stream-consumer-reclaim-ms"] = self.take_policies
         self.take_small_limits()
         self.take_id_mode()
         self.take_peers()
@@ -78,6 +80,13 @@ class Settings:
         self.take_slowness()
         self.take_latency_tracking()
         self.take_list_limits()
+        self.take_policies()
+
+    def take_policies(self) -> str | None:
+        """Let policies hold by ``stream-policy``, and idle consumers go."""
+        if self._config.stream_policy or self._config.stream_consumer_reclaim_ms:
+            self._server.ready_policies()
+        return None
 
     def take_events(self) -> str | None:
         """Publish the events that ``notify-keyspace-events`` asks for."""

@@ -6,6 +6,7 @@ import logging
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Collection
+from importlib import import_module
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -106,6 +107,22 @@ class ScriptFigures:
         self.functions_bytes = 0
         self.script_text_bytes = 0
         self.library_text_bytes = 0
+
+
+class Policies:
+    """The policies of streams and groups, by the names of keys; see ``policies``."""
+
+    @abstractmethod
+    def codes(self) -> list[bytes]:
+        """Return requests, in wire form, that set all of them."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Forget all of them, but those of the configuration."""
+
+    @abstractmethod
+    def take_back(self, code: bytes) -> None:
+        """Run such requests of a file. Raises CommandError."""
 
 
 USERS: Final = b"users"
@@ -232,6 +249,7 @@ class Server:
         cron_paused: DEBUG has stopped the periodic work.
         neighbours: its relations to other regions; None where it is no region.
         cluster: its node of a cluster; None without ``cluster-enabled``.
+        policies: None while there was never one.
         scripting: None before the first script; make_scripting: None where requests are not run.
         evicting: None while ``maxmemory`` was never set; make_evicting: as make_scripting.
         shutdown: ends the process; None where there is none to end; stopping: nothing more is run.
@@ -263,6 +281,7 @@ class Server:
         self.statistics: Final = Statistics(self.clock)
         self.neighbours: Neighbours | None = None
         self.cluster: ClusterNode | None = None
+        self.policies: Policies | None = None
         self.scripting: Scripting | None = None
         self.make_scripting: Callable[[], Scripting] | None = None
         self.evicting: Evicting | None = None
@@ -279,8 +298,20 @@ class Server:
         return b"standalone" if self.cluster is None else b"cluster"
 
     def libraries(self) -> list[bytes]:
-        """Return the libraries of functions, as they were loaded."""
-        return [] if self.scripting is None else self.scripting.codes()
+        """Return the libraries of functions, as they were loaded, and requests that set policies.
+
+        These are in wire form, and so begin with an asterisk.
+        """
+        codes = [] if self.scripting is None else self.scripting.codes()
+        return codes if self.policies is None else codes + self.policies.codes()
+
+    def ready_policies(self) -> Policies:
+        """Return the policies, whose wing is imported, by name, with the first one."""
+        policies = self.policies
+        if policies is None:
+            policies = import_module("headrace.policies.wing").begin(self)
+            self.policies = policies
+        return policies
 
     def ready_scripting(self) -> Scripting:
         """Return the runner of scripts, which is made by the first one, because it is large."""

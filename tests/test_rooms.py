@@ -66,6 +66,7 @@ ROOMS: dict[str, list[str]] = {
         "families",
         "manual",
     ],
+    "policies": ["policy", "rules", "book", "consumers", "steps", "wing", "commands"],
     "regions": ["knowledge", "lanes", "files", "exchange", "commands", "tools", "wing"],
 }
 # What is there for every type of value imports none of them.
@@ -101,7 +102,7 @@ KNOW_A_TYPE = {
     "headrace.server.state": "how large the nodes of streams may become",
     "headrace.server.commands.typed_keys": "how a command finds a value of its type",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
-    "headrace.server.commands.server.debug_testing": "how lists are cut at the start",
+    "headrace.kit.debug": "how lists are cut at the start",
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
     "headrace.regions.files.region_form": "what lies in the tombstones of a region",
     "headrace.regions.wing": "all that regions register",
@@ -119,11 +120,12 @@ OF_A_TYPE = (
     "headrace.server.commands.sorted_sets",
     "headrace.server.commands.streams",
     "headrace.server.commands.strings",
+    "headrace.policies",
     "headrace.regions.lanes",
     "headrace.regions.files.stream_form",
     "headrace.regions.commands",
 )
-PACKAGES = ("protocol", "storage", "persistence", "compat", "server", "regions")
+PACKAGES = ("protocol", "storage", "persistence", "compat", "server", "kit", "policies", "regions")
 
 
 def dotted(path: Path) -> str:
@@ -243,15 +245,21 @@ def test_families_of_commands_do_not_know_each_other() -> None:
     assert found == []
 
 
-def test_regions_are_imported_in_one_place() -> None:
-    """A server that is alone has none of them, and what it does there is seen by faces."""
-    wing = f"{PREFIX}regions"
+@pytest.mark.parametrize(
+    ("name", "place"), [("regions", {"headrace.server.wing"}), ("policies", set()), ("kit", set())]
+)
+def test_wings_are_imported_in_one_place(name: str, place: set[str]) -> None:
+    """A server that is alone has none of them, and what it does there is seen by faces.
+
+    Policies and the kit are imported by name, because they import those who ask for them.
+    """
+    wing = PREFIX + name
     knowing = {
         module
         for module, others in IMPORTS.items()
         if not module.startswith(wing) and any(other.startswith(wing) for other in others)
     }
-    assert knowing == {"headrace.server.wing"}
+    assert knowing == place
 
 
 def test_what_is_wrong_is_found() -> None:

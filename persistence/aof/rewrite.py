@@ -43,7 +43,10 @@ class RewriteEncoder(Encoder):
             self.size_bytes = self._commands.size_bytes
 
     def add_library(self, code: bytes) -> None:
-        self._commands.add([b"FUNCTION", b"LOAD", code])
+        if code.startswith(b"*"):
+            self._commands.add_wire(code)
+        else:
+            self._commands.add([b"FUNCTION", b"LOAD", code])
         self.size_bytes = self._commands.size_bytes
 
     def add(self, key: FrozenKey) -> bool:

@@ -116,6 +116,7 @@ FREQUENCY: Final = 0xF9
 IDLE: Final = 0xF8
 MODULE_NOTE: Final = 0xF7
 FUNCTIONS: Final = 0xF5
+REQUESTS: Final = b"headrace-requests"  # a note: what stands beside keys and libraries, as commands
 SLOT: Final = 0xF4
 KEY_NOTES: Final = 0xF3  # of Redis
 SLOT_IMPORT: Final = 0xF3  # of Valkey

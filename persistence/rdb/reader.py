@@ -360,7 +360,9 @@ class RdbReader:
     def _note(self, name: bytes, text: bytes) -> None:
         """Take a note: on the value before it, if it is one of ours, or on the file."""
         if self._value is None or self._known is None:
-            if not self.keys and len(self.notes) < MOST_NOTES:
+            if name == kinds.REQUESTS:
+                self._taker.take_library(text)
+            elif not self.keys and len(self.notes) < MOST_NOTES:
                 self.notes[name] = text
             return
         source = self._source

@@ -57,8 +57,11 @@ class RdbEncoder(Encoder):
         return b"%b%04d" % (kinds.REDIS, self._version)
 
     def add_library(self, code: bytes) -> None:
-        self._output.byte(kinds.FUNCTIONS)
-        self._output.string(code)
+        if code.startswith(b"*"):
+            self._output.write_notes([kinds.REQUESTS, code])
+        else:
+            self._output.byte(kinds.FUNCTIONS)
+            self._output.string(code)
         self.size_bytes = self._output.size_bytes
 
     def add(self, key: FrozenKey) -> bool:

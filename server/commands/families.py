@@ -15,6 +15,7 @@ LATE: Final = (
     "headrace.server.commands.server.cluster",
     "headrace.server.commands.server.debug",
     "headrace.server.commands.server.hotkeys",
+    "headrace.policies.commands",
 )
 
 

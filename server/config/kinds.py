@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from importlib import import_module
 from socket import AF_INET6, inet_pton
 from typing import Final, NamedTuple, cast
 
@@ -200,6 +201,40 @@ class OutputLimits(Parameter):
 
     def range_text(self) -> str:
         return "`<normal, replica or pubsub> <hard> <soft> <soft seconds>`, once or more"
+
+
+class PolicyLine(NamedTuple):
+    """Policies of streams whose keys fit a pattern, and of groups that fit another; None is all."""
+
+    key: bytes
+    group: bytes | None
+    values: dict[bytes, bytes]
+
+    def text(self) -> bytes:
+        """Return it as it is written."""
+        names = [self.key] if self.group is None else [self.key, b"group", self.group]
+        words = [word for pair in self.values.items() for word in pair]
+        return b" ".join([quoted(word) for word in [*names, *words]])
+
+
+class PolicyLines(Parameter):
+    """Policies by patterns, a list; their wing is imported where there are some."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        if words == [b""] or not words:
+            return []
+        lines = import_module("headrace.policies.policy").lines_of
+        return lines(words, cast("list[PolicyLine]", current or []))
+
+    def show(self, value: object) -> bytes:
+        return b" ; ".join([line.text() for line in cast("list[PolicyLine]", value)])
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        found = cast("list[PolicyLine]", value)
+        return [(b"%b %b" % (self.wire, line.text()), True) for line in found]
+
+    def range_text(self) -> str:
+        return "`<key pattern> [group <pattern>] <name> <value> ...`, once or more"
 
 
 class PeerAddress(NamedTuple):

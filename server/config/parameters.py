@@ -51,6 +51,7 @@ from headrace.server.config.kinds import (
     PeerNames,
     Peers,
     Percentiles,
+    PolicyLines,
     Save,
 )
 
@@ -82,6 +83,7 @@ SEVERAL_WORDS: Final[dict[str, Callable[[str, list[str]], Parameter]]] = {
     "master": ReplicaOf,
     "oom-scores": OomScores,
     "output-limits": OutputLimits,
+    "policies": PolicyLines,
     "peers": Peers,
     "percentiles": Percentiles,
     "save-points": Save,

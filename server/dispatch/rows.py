@@ -17,10 +17,10 @@ for none), tips (``+nondeterministic_output``), and behind a bar each of the key
 ``KeySpec``. The lines below document it: see ``server.commands.documentation``. A longer line goes
 on in the next, which is further indented. Three kinds of lines are about all entries behind them:
 
-- ``[hashes.fields]`` names the module, below ``server.commands``, of their functions. A function is
-  called as its command, ``config_get`` for CONFIG|GET, with an underscore behind a name that Python
-  has. ``[strings.strings:getrange]`` names the function, too. A module may be named for what it
-  declares with ``alike`` alone.
+- ``[hashes.fields]`` names the module of their functions, below ``server.commands`` where it is not
+  in full. A function is called as its command, ``config_get`` for CONFIG|GET, with an underscore
+  behind a name that Python has. ``[strings.strings:getrange]`` names the function, too. A module
+  may be named for what it declares with ``alike`` alone.
 - ``group hash`` is their chapter in the manual.
 - ``WHOLE = O(N) for a hash of N fields`` is what ``{WHOLE}`` means where they are documented.
 
@@ -382,7 +382,7 @@ def _read_table(text: str, path: str, package: str) -> None:
         header = ""
         documented = 0
         if line.startswith("["):
-            place = f"{package}{line[1:-1]}"
+            place = line[1:-1] if line.startswith("[headrace.") else f"{package}{line[1:-1]}"
             MODULES[place.partition(":")[0]] = None
         elif line.startswith("group "):
             category = _CATEGORY_OF_GROUP.get(line[6:], "")

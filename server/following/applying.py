@@ -12,6 +12,7 @@ from typing import Final
 
 from headrace.compat.errors import CommandError
 from headrace.compat.server_errors import NO_SCRIPT
+from headrace.persistence.log import RECORD
 from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import RequestParser
@@ -153,6 +154,10 @@ class Applier:
 
     def _run(self, name: bytes, argv: list[bytes]) -> None:
         if name == _REPLCONF:
+            wrapped = _wrapped(argv)
+            if wrapped:
+                self._run(wrapped[0].lower(), wrapped)
+                return
             self.asked = True
         server = self._server
         row = self._rows.get(argv[0])
@@ -194,3 +199,13 @@ class Applier:
             if self._server.config.hide_user_data_from_log:
                 line = line.partition(b" ")[0]
             log.warning("A command of the master, %r, failed here: %r", name, line)
+
+
+def _wrapped(argv: list[bytes]) -> list[bytes]:
+    """Return the record that a REPLCONF holds; none, if it holds none. See ``CommandStream``."""
+    if len(argv) != 3 or not argv[2].startswith(RECORD):
+        return []
+    parser = RequestParser(_MOST_WORD_BYTES)
+    parser.feed(argv[2][len(RECORD) :])
+    requests = parser.take()
+    return requests[0] if len(requests) == 1 else []

@@ -303,7 +303,7 @@ _WEIGHED: Final = (
     (b"hash", b"hashes_sizes"),
 )
 Section = Callable[[Call], Lines]
-_OF_REGIONS: Final[set[bytes]] = set()  # sections that other servers do not have
+_ADDED: Final[set[bytes]] = set()  # sections that not every server has
 
 _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
@@ -710,9 +710,9 @@ SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
 
 
 def add_section(name: bytes, title: bytes, section: Section) -> None:
-    """Add a section behind all others, for a server that is a region."""
+    """Add a section behind all others, which is shown where it has lines."""
     SECTIONS.append((name, title, section, True))
-    _OF_REGIONS.add(name)
+    _ADDED.add(name)
 
 
 def info_text(call: Call, words: list[bytes]) -> bytes:
@@ -722,9 +722,10 @@ def info_text(call: Call, words: list[bytes]) -> bytes:
     default = not words or b"default" in asked
     parts: list[bytes] = []
     for name, title, section, is_default in SECTIONS:
-        if name in _OF_REGIONS and call.server.data.region is None:
-            continue
         if everything or name in asked or (default and is_default):
-            lines = [b"# " + title, *section(call)]
+            found = section(call)
+            if not found and name in _ADDED:
+                continue
+            lines = [b"# " + title, *found]
             parts.append(b"".join([line.translate(_IN_LINES) + b"\r\n" for line in lines]))
     return b"\r\n".join(parts)

@@ -547,12 +547,17 @@ def refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
 def take_back(server: Server, path: bytes, codes: list[bytes], replaces: bool = True) -> None:
     """Load the libraries of a snapshot, in the place of the present ones if ``replaces`` is set.
 
+    Requests beside them (see ``Server.libraries``) are those that set policies.
+
     Raises PersistenceError: one cannot be loaded, or is there already and ``replaces`` is not set.
     """
-    if not codes:
-        return
+    libraries = [code for code in codes if not code.startswith(b"*")]
     try:
-        server.ready_scripting().take_back(codes, replaces)
+        if libraries:
+            server.ready_scripting().take_back(libraries, replaces)
+        for code in codes:
+            if code.startswith(b"*"):
+                server.ready_policies().take_back(code)
     except CommandError as error:
         raise broken_library(path, error.line) from error
 

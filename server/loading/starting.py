@@ -392,9 +392,11 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
 
 
 def empty(server: Server) -> None:
-    """Drop all keys and functions without a record."""
+    """Drop all keys, functions and policies without a record."""
     if server.scripting is not None:
         server.scripting.forget_functions()
+    if server.policies is not None:
+        server.policies.forget()
     now_ms = server.clock.now_ns // 1_000_000
     server.changes.flushed()
     for db in server.data.dbs:

@@ -1,8 +1,10 @@
 """The stream of changes that replicas get, and its latest part, the backlog.
 
 It consists of the records of commands, as the append-only file does. The changes of one command are
-one unit: several records stand between MULTI and EXEC. XGROUP SETMODE is left out, because Redis
-does not have it. SELECT stands where the database changes. Bytes are collected, and leave in one
+one unit: several records stand between MULTI and EXEC. Those that Redis does not have (XGROUP
+SETMODE, XPOLICY, XNACKIN) are wrapped into a REPLCONF CAPA, which no client can send through a
+master, and in which a replica passes over what it does not know. SELECT stands where the database
+changes. Bytes are collected, and leave in one
 piece when the event loop has its next turn, which is after the replies of the present one.
 """
 
@@ -14,7 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE
-from headrace.persistence.log import Log, Written
+from headrace.persistence.log import RECORD, Log, Written
 from headrace.protocol.client import request
 
 
@@ -94,7 +96,7 @@ class CommandStream(Log):
 
     def append(self, db: int, record: list[bytes]) -> bool:
         if _is_ours(record):
-            return False
+            record = [b"REPLCONF", b"CAPA", RECORD + request(record)]
         first = self._first
         if first is not None:
             self._first = None
@@ -176,5 +178,9 @@ class CommandStream(Log):
         self._on_piece(piece)
 
 
+_OURS: Final = (b"xpolicy", b"xnackin")
+
+
 def _is_ours(record: list[bytes]) -> bool:
-    return len(record) == 6 and record[0].lower() == b"xgroup" and record[1].lower() == b"setmode"
+    name = record[0].lower()
+    return name in _OURS or (name == b"xgroup" and record[1].lower() == b"setmode")

@@ -21,7 +21,7 @@ from headrace.storage.stream.groups import (
     has_tombstone_after,
 )
 from headrace.storage.stream.part import Part, part_with
-from headrace.storage.stream.pel import GONE, Nack
+from headrace.storage.stream.pel import HELD, Nack
 from headrace.storage.stream.run import Run, is_below
 from headrace.storage.stream.stream import Stream
 
@@ -193,5 +193,5 @@ def claimable(
 
 def claimable_since(stream: Stream, group: Group) -> int:
     """Return when the first entry to be claimed was delivered; 0: released, ``NEVER``: none."""
-    found = claimable(stream, group, GONE - 1, 1)
+    found = claimable(stream, group, HELD - 1, 1)
     return found[0].nack.delivery_ms if found else NEVER

@@ -1,9 +1,12 @@
 """Consumer groups: how far each has read, and which consumer holds which entries.
 
 A group reads a stream once, its consumers together. It knows the ID it has delivered up to, and
-its pending entries (``storage.stream.pel``). Delivery is decided in one place, ``Group.room``: how
-many entries may go out now. Whatever will hold entries back (delays, limits, leases) is a condition
-there.
+its pending entries (``storage.stream.pel``). Whatever holds entries back (limits, delays, the order
+of keys) is decided in one place: ``Group.room`` says how many new ones may go out now, and asks the
+``Rules`` of policies where there are some.
+
+A pending entry without a consumer may go out again at once, and stands in the zone; or at a moment,
+which is its ``delivery_ms`` and its place by time; or at none (``HELD``).
 
 Invariants: every Nack of a consumer's ``pel`` is the same object in its group's ``pel`` and
 ``by_time``, and its ``consumer`` is that consumer; a Nack without a consumer is in the zone, and
@@ -109,6 +112,43 @@ class Position:
         raise NotImplementedError
 
 
+class Rules:
+    """What policies decide about a group: see ``policies.rules``.
+
+    Attributes:
+        undelivered: how many pending entries no consumer has been given yet; they count as lag.
+        most_new: how many new entries the present request may be given.
+    """
+
+    def __init__(self) -> None:
+        self.undelivered = 0
+        self.most_new = UNLIMITED
+
+    def room(self, group: Group) -> int:
+        """Return as ``Group.room``."""
+        raise NotImplementedError
+
+    def may_give(self, log: EntryLog, group: Group, now_ms: int) -> bool:
+        """Return whether an entry may go out that ``has_new`` does not know of."""
+        raise NotImplementedError
+
+    def has_room_for(self, group: Group, consumer: bytes) -> bool:
+        """Return whether a consumer may be given an entry now."""
+        raise NotImplementedError
+
+    def next_ms(self, group: Group, now_ms: int) -> int:
+        """Return when time alone lets something go out next, or happen; 0: never."""
+        raise NotImplementedError
+
+    def leaves(self, nack: Nack, dropped: bool) -> None:
+        """Note that a pending entry is about to go to a consumer, or to be dropped."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Note that pending entries have changed otherwise: all is to be looked at anew."""
+        raise NotImplementedError
+
+
 class Group(Freeable):
     """One consumer group of a stream.
 
@@ -120,6 +160,7 @@ class Group(Freeable):
         max_pending: the most pending entries at which new ones still go out; 0 is no limit.
         frozen: what keeps a pending entry as it is before it changes, or None.
         places: how far it has read where several regions write the stream; else None.
+        rules: of its policies; None without.
     """
 
     def __init__(self, name: bytes, last_ms: int, last_seq: int, entries_read: int) -> None:
@@ -134,6 +175,7 @@ class Group(Freeable):
         self.max_pending = 0
         self.frozen: NackKeeper | None = None
         self.places: Position | None = None
+        self.rules: Rules | None = None
 
     def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
         """Add a consumer that is not there."""
@@ -150,6 +192,8 @@ class Group(Freeable):
         held = consumer.pel
         consumer.pel = NacksById()  # its entries know it: a ring otherwise
         removed = Removed(held.size, held.chunks)
+        if self.rules is not None:
+            self.rules.reset()
         if held.size == self.pel.size:
             removed.pieces.extend(self.pel.chunks)
             removed.pieces.extend(self.by_time.chunks)
@@ -191,17 +235,25 @@ class Group(Freeable):
 
     def room(self) -> int:
         """Return how many new entries may go out now; ``UNLIMITED`` where no limit holds."""
+        if self.rules is not None:
+            return self.rules.room(self)
         if self.max_pending:
             return max(0, self.max_pending - self.pel.size)
         return UNLIMITED
 
+    def is_limited(self) -> bool:
+        """Return whether others may go out when an entry is pending no more."""
+        return self.max_pending != 0 or self.rules is not None
+
     def add_pending(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: int) -> Nack:
-        """Make an entry pending that is not; with count 1, and in the zone without a consumer."""
+        """Make an entry pending that is not; with count 1.
+
+        Without a consumer it may go out at ``delivery_ms``; 0 is at once, in the zone.
+        """
         nack = Nack(ms, seq, consumer, delivery_ms)
         self.pel.add(nack)
         if consumer is None:
-            nack.delivery_ms = 0
-            nack.order_ms = IN_ZONE
+            nack.order_ms = delivery_ms or IN_ZONE
             self.zone += 1
         else:
             consumer.pel.add(nack)
@@ -221,7 +273,7 @@ class Group(Freeable):
         last_ms = self.by_time.last_order_ms()
         if consumer is None:
             self.zone += 1
-            nack.order_ms = IN_ZONE
+            nack.order_ms = delivery_ms or IN_ZONE
         else:
             consumer.pel.add(nack)
         if nack.order_ms < last_ms:
@@ -244,6 +296,8 @@ class Group(Freeable):
         """Hand a pending entry to ``consumer``, as delivered at ``delivery_ms``."""
         if self.frozen is not None:
             self.frozen.keep(nack)
+        if self.rules is not None:
+            self.rules.leaves(nack, False)
         if nack.consumer is not consumer:
             if nack.consumer is not None:
                 _consumer(nack.consumer).pel.remove(nack, self.pel)
@@ -270,17 +324,22 @@ class Group(Freeable):
                 self.assign(nack, _consumer(nack.consumer), now_ms)
         return len(late)
 
-    def release(self, nack: Nack) -> None:
-        """Take a pending entry from its consumer and put it last into the zone."""
+    def release(self, nack: Nack, until_ms: int = 0) -> None:
+        """Take a pending entry from its consumer; it may go out again from a moment on.
+
+        0 is at once, as the last of the zone; ``HELD`` is at no moment.
+        """
         if self.frozen is not None:
             self.frozen.keep(nack)
+        if self.rules is not None:
+            self.rules.leaves(nack, False)
         if nack.consumer is not None:
             _consumer(nack.consumer).pel.remove(nack, self.pel)
             nack.consumer = None
             self.zone += 1
         self.by_time.remove(nack, self.pel)
-        nack.delivery_ms = 0
-        nack.order_ms = IN_ZONE
+        nack.delivery_ms = until_ms
+        nack.order_ms = until_ms or IN_ZONE
         # The zone comes first by time, so its end is a place in the middle.
         self.by_time.add(nack)
 
@@ -296,6 +355,8 @@ class Group(Freeable):
         memory, and those that stand close together wait together.
         """
         by_time = self.by_time
+        if self.rules is not None:
+            self.rules.leaves(nack, True)
         by_time.locate(nack, self.pel)
         holder = nack.consumer
         if holder is not None:

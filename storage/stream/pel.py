@@ -45,7 +45,8 @@ class Nack:
     Attributes:
         ms, seq: the entry's ID.
         consumer: its holder; None when it was released.
-        delivery_ms: when it was delivered last, in milliseconds since 1970; 0 when released.
+        delivery_ms: when it was delivered last, in milliseconds since 1970. When released: from
+            when on it goes out by itself; 0 where only a claim hands it out.
         count: how often it was delivered.
         order_ms, ticket: its place in the order by time; ``order_ms`` is ``IN_ZONE`` when released,
             ``GONE`` when the stream's entry was found deleted.
@@ -59,6 +60,10 @@ class Nack:
         self.count = 1
         self.order_ms: i64 = delivery_ms
         self.ticket: i64 = 0
+
+    def is_aside(self) -> bool:
+        """Return whether no consumer has ever had it: a policy holds it back."""
+        return self.consumer is None and not self.count and self.delivery_ms > 0
 
     def count_up(self) -> None:
         """Count one more delivery."""
@@ -181,6 +186,7 @@ class Chunk:
 
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
+HELD: Final[i64] = GONE - 1  # until something else is done, at no moment: see ``groups.Rules``
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
 FILTER_FROM: Final = 12  # entries of a chunk from which it pays to go through all of it
 GUESSES: Final = 4  # before a search in a chunk halves what is left
@@ -566,15 +572,37 @@ class NacksByTime(_Chunks):
         return None if len(found) > most else found
 
     def delivered_after(self, now_ms: i64, most: int) -> list[Nack]:
-        """Return the last ones delivered later than ``now_ms``, up to about ``most``.
+        """Return the last ones that consumers got later than ``now_ms``, up to about ``most``.
 
-        Complexity: O(answer, and what was found deleted).
+        Complexity: O(answer, and what was found deleted or is to go out later).
         """
         found: list[Nack] = []
         for chunk in reversed(self.chunks):
             if chunk.last().order_ms <= now_ms or len(found) >= most:
                 break
-            found += [nack for nack in chunk.live() if nack.delivery_ms > now_ms]
+            for nack in chunk.live():
+                if nack.consumer is not None and nack.delivery_ms > now_ms:
+                    found.append(nack)
+        return found
+
+    def from_time(self, after_ms: i64, until_ms: i64, most: int) -> list[Nack]:
+        """Return up to ``most`` (0: all) in order, later than ``after_ms``, up to ``until_ms``."""
+        found: list[Nack] = []
+        if not self.chunks:
+            return found
+        at = self._find(0, after_ms + 1, 0)
+        place = self._place_of(at, after_ms + 1, 0)
+        for number in range(at, len(self.chunks)):
+            chunk = self.chunks[number]
+            for slot in range(max(place, chunk.start), len(chunk.slots)):
+                nack = chunk.slots[slot]
+                if nack is not None:
+                    if nack.order_ms > until_ms:
+                        return found
+                    found.append(nack)
+                    if len(found) == most:
+                        return found
+            place = 0
         return found
 
     def move_to_end(self, nacks: list[Nack]) -> None:

@@ -72,7 +72,7 @@ def pending_count(stream: Stream) -> int:
 def is_held_back(stream: Stream) -> bool:
     """Return whether a group waits for pending entries to go before it is given more."""
     for group in stream.groups.values():
-        if group.max_pending:
+        if group.is_limited():
             return True
     return False
 

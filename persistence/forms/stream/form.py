@@ -40,6 +40,7 @@ from headrace.storage.stream.frozen import NO_OWNER, STREAM, FrozenGroup, Frozen
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.idmp import Producer
 from headrace.storage.stream.packing import pack
+from headrace.storage.stream.pel import HELD
 from headrace.storage.stream.stream import Stream
 
 ID_END: Final = 2**64
@@ -164,8 +165,6 @@ def _check_group(group: Group) -> None:
             last = (nack.ms, nack.seq)
             if nack.delivery_ms < 0 or not 0 <= nack.count < 2**63:
                 raise Unsound("a pending entry's time or count out of range")
-            if nack.consumer is None and nack.delivery_ms:
-                raise Unsound("a released entry with a time")
 
 
 def _check_idmp(stream: Stream) -> None:
@@ -193,8 +192,9 @@ class StreamRewrite(Walk):
         self._next_group = 0
         self._limits_done = False
         self._group: FrozenGroup | None = None
-        self._released: list[bytes] = []  # IDs, all with the count that follows
+        self._released: list[bytes] = []  # IDs, all with the count and the moment that follow
         self._released_count = 0
+        self._released_until_ms = 0
         if not stream.length:
             commands.add([b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"])
 
@@ -317,11 +317,14 @@ class StreamRewrite(Walk):
         )
 
     def _add_released(self, group: FrozenGroup, pending: Pending, number: int) -> None:
-        """Collect released entries with the same count for one command."""
+        """Collect released entries with the same count and moment for one command."""
         count = pending.counts[number]
-        if count != self._released_count or len(self._released) == RELEASED_PAGE:
+        until_ms = pending.delivery_ms[number] % HELD  # those are found again
+        is_like = count == self._released_count and until_ms == self._released_until_ms
+        if not is_like or len(self._released) == RELEASED_PAGE:
             self._release(group)
         self._released_count = count
+        self._released_until_ms = until_ms
         self._released.append(b"%d-%d" % (pending.ms[number], pending.seq[number]))
 
     def _release(self, group: FrozenGroup) -> None:
@@ -333,6 +336,10 @@ class StreamRewrite(Walk):
                     *(b"RETRYCOUNT", b"%d" % self._released_count, b"FORCE"),
                 ]
             )
+            if self._released_until_ms:
+                words = [b"XNACKIN", self._key, group.name, b"AT"]
+                moment = b"%d" % self._released_until_ms
+                self._commands.add([*words, moment, b"IDS", b"%d" % len(ids), *ids])
             self._released = []
 
     def _record_iids(self, producer: Producer) -> None:

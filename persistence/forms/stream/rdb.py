@@ -528,7 +528,8 @@ class _GroupRdb:
                 if self._kind < kinds.STREAM_8_8:
                     continue
                 self._released.extend(_ID.pack(ms, seq))
-            self._pending.append((ms, seq, owner, some.delivery_ms[number], some.counts[number]))
+            delivery_ms = 0 if owner == NO_OWNER else some.delivery_ms[number]
+            self._pending.append((ms, seq, owner, delivery_ms, some.counts[number]))
         return True
 
     def _some_pending(self) -> None:

@@ -627,6 +627,6 @@ class StreamReader(Reader):
                 delivery_ms -= WRAP
             number = table[row + 2]
             owner = None if number == 0 else members[number - 1]
-            delivered_ms = min(now_ms, delivery_ms)
+            delivered_ms = delivery_ms if owner is None else min(now_ms, delivery_ms)
             group.restore_pending(ms, seq, owner, delivered_ms, table[row + 4])
         self._pending_left -= len(table) // PENDING_ROW

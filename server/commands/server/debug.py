@@ -12,6 +12,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Final
 
 from headrace.compat import errors
@@ -34,13 +35,6 @@ from headrace.protocol.replies import (
     Verbatim,
 )
 from headrace.server.clients.session import allowed_by
-from headrace.server.commands.server.debug_testing import (
-    CLOCKS,
-    FAULTS,
-    clean_tool,
-    clock_tool,
-    fault_tool,
-)
 from headrace.server.config.files import rewrite
 from headrace.server.dispatch.args import at_least
 from headrace.server.dispatch.call import Call
@@ -468,11 +462,6 @@ def _nothing(call: Call) -> object:
 TOOLS: Final[dict[bytes, Tool]] = {
     b"help": Tool(_help, 2, 2, "", "Lists the subcommands."),
     b"sleep": Tool(_sleep, 3, 3, "<seconds>", "Stops the whole server for a while."),
-    b"clean": Tool(clean_tool, 2, 2, "", "Brings the server back to its start, for the next test."),
-    b"clock": Tool(clock_tool, 3, 4, CLOCKS, "Freezes, moves or shows the server's time."),
-    b"fault": Tool(
-        fault_tool, 3, 1 << 10, FAULTS, "Delays or refuses requests of clients, or loses replies."
-    ),
     b"set-active-expire": Tool(
         _set_active_expire, 3, 3, "<0|1>", "Whether keys expire before anybody asks for them."
     ),
@@ -527,3 +516,5 @@ TOOLS: Final[dict[bytes, Tool]] = {
         _allow_all_to_scripts, 3, 3, "<0|1>", "Whether scripts may call what is not for scripts."
     ),
 }
+
+import_module("headrace.kit.debug")  # the wing, which adds its tools, and knows this module

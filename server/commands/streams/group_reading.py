@@ -16,6 +16,7 @@ from mypy_extensions import mypyc_attr
 
 from headrace.compat import errors, group_dialect
 from headrace.compat.errors import CommandError, no_key_or_group
+from headrace.compat.stream_ids import format_id
 from headrace.protocol.packing import (
     NOT_SHOWN,
     SizeLimit,
@@ -44,7 +45,7 @@ from headrace.server.commands.streams.groups import (
     refuse_elsewhere,
 )
 from headrace.server.commands.streams.reading import GREATEST, parts_after
-from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.streams.shared import policies, shared_streams
 from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
@@ -162,7 +163,8 @@ def xreadgroup(call: Call) -> object:
     if not options.block_at or not call.may_block:
         return NULL_ARRAY
     keys = [source.key for source in sources]
-    wanted = EntryForGroup(options.group, options.consumer, options.claim_ms)
+    ripens = any(source.group.rules is not None for source in sources)
+    wanted = EntryForGroup(options.group, options.consumer, options.claim_ms, ripens)
     return Parked(keys, options.deadline_ms, call.argv, NULL_ARRAY, wanted)
 
 
@@ -202,6 +204,8 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
                 after = None
         if after is None and group.places is not None:
             refuse_elsewhere(call, stream, group)
+        if call.server.policies is not None:
+            policies().attend(call, key, stream, group)
         sources.append(_Source(key, stream, group, after))
     return sources
 
@@ -212,13 +216,18 @@ def _choose(reading: _Reading, source: _Source) -> bool:
     stream = source.stream
     group = source.group
     size = reading.size
-    new = has_new(stream, group)
     claiming = reading.claim_ms != NO_CLAIM
     limit = reading.limit()
     claims = _NONE_PENDING
     if claiming:
         latest_ms = now_ms - reading.claim_ms
         claims = claimable(stream, group, latest_ms, limit, reading.bytes_left())
+    if group.rules is not None:
+        claims = policies().choose(
+            *(reading.call, source.key, stream, group, reading.options),
+            *(claims, limit, reading.bytes_left()),
+        )
+    new = has_new(stream, group)
     if not claims and not new:
         return False
     if size is not None:
@@ -233,6 +242,8 @@ def _choose(reading: _Reading, source: _Source) -> bool:
             count += claim.shown()
         source.pending = claims
     limit = _tighter(limit, group.room())
+    if group.rules is not None:
+        limit = _tighter(limit, group.rules.most_new)
     if limit != 0 and not (claims and reading.is_full()):
         if group.places is None:
             last = (group.last_ms, group.last_seq)
@@ -312,11 +323,13 @@ def _deliver(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     """Give the consumer what is chosen; what was deleted stays as it is."""
     group = source.group
     now_ms = reading.call.now_ms
+    noack = reading.options.noack
     for each in source.pending:
-        if each.part is not None:
+        if noack and not each.nack.count and group.rules is not None:
+            group.drop(each.nack)
+        elif each.part is not None:
             group.assign(each.nack, consumer, now_ms)
             each.nack.count_up()
-    noack = reading.options.noack
     if source.after is None and (source.pending or (source.new and not noack)):
         consumer.active_ms = now_ms
     if source.new:
@@ -352,7 +365,11 @@ def _records(
     group = source.group
     last_ms, last_seq = last
     for each in source.pending:
-        records.append(claim_record(key, group, each.nack, last_ms, last_seq))
+        nack = each.nack
+        if nack.count:
+            records.append(claim_record(key, group, nack, last_ms, last_seq))
+        else:
+            records.append([b"XACK", key, group.name, format_id(nack.ms, nack.seq)])
     if not source.new:
         return records
     if not noack:

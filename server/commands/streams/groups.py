@@ -1,4 +1,4 @@
-"""Consumer groups: XGROUP, clients that wait for entries of a group, and idle consumers.
+"""Consumer groups: XGROUP, and clients that wait for entries of a group.
 
 **Records.** A delivery or a claim is recorded as the XCLAIM that repeats it, with its time and
 count; a group's position as XGROUP SETID. Neither depends on a clock or on idle times.
@@ -11,26 +11,18 @@ time that readers ask for. What is delivered from now on is younger than what is
 can make it older. While nothing is pending, no alarm is needed: whatever becomes pending while a
 client waits makes the key ready.
 
-**Idle consumers.** Workers that take a new name at every start leave their old names in the group.
-With ``stream-consumer-reclaim-ms``, a consumer that holds nothing and was not seen for so long is
-removed and recorded as by XGROUP DELCONSUMER. It goes when its group's consumers are listed, or
-when the cron comes by: it goes round all keys, a slice with each tick, so no command pays for this.
-A consumer whose client waits in a blocking read is kept, however long it waits.
-
 Source: t_stream.c, xgroupCommand; what differs from the public pages is decided by the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from headrace.compat import errors, group_dialect
 from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK
 from headrace.server import gate
-from headrace.server.clock import MS
 from headrace.server.commands.streams.args import (
     CONSUMER_CREATED,
     CONSUMER_DELETED,
@@ -49,7 +41,6 @@ from headrace.server.commands.streams.writing import new_stream, record_limits
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
-from headrace.server.state import Server
 from headrace.server.waiting import (
     Alarm,
     Arrivals,
@@ -67,15 +58,21 @@ from headrace.storage.stream.groups import HERE, NEVER, ON_ITS_WAY, UNKNOWN, Con
 from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.stream import Stream
 
+_BY_POLICY: Final = -1
+
 
 class EntryForGroup(Interest):
-    """An entry for a consumer: a new one, or one idle for ``claim_ms`` unless that is negative."""
+    """An entry for a consumer: a new one, or one idle for ``claim_ms`` unless that is negative.
 
-    def __init__(self, group: bytes, consumer: bytes, claim_ms: int) -> None:
+    ``ripens``: by a policy, time alone may let one go out.
+    """
+
+    def __init__(self, group: bytes, consumer: bytes, claim_ms: int, ripens: bool) -> None:
         super().__init__(_line_name(group), True)
         self.group: Final = group
         self.consumer: Final = consumer
         self.claim_ms: Final = claim_ms
+        self.ripens: Final = ripens
 
     def new_line(self, queue: Queue) -> Line:
         return GroupReaders(queue, self)
@@ -90,10 +87,13 @@ class GroupReaders(ExclusiveLine):
         self._claimers: dict[int, Arrivals] | None = None  # by the idle time they ask for
         self._alarms: dict[int, Alarm] = {}  # for such an idle time
         self._alarmed_ms = 0  # the time of delivery they are set for; never a later one
+        self._ripens = interest.ripens
+        self._due: Alarm | None = None  # by policies
 
     def add(self, waiter: Waiter, number: int) -> None:
         """Add a waiter at the end."""
         self.arrivals.add(waiter)
+        self._ripens = self._ripens or _interest(waiter).ripens
         claim_ms = _interest(waiter).claim_ms
         if claim_ms >= 0:
             if self._claimers is None:
@@ -124,7 +124,15 @@ class GroupReaders(ExclusiveLine):
         """Return the waiter to serve next; None when the group has nothing to give."""
         stream = value if isinstance(value, Stream) else None
         group = None if stream is None else stream.groups.get(self._group)
-        if stream is None or group is None or has_new(stream, group):
+        if stream is None or group is None:
+            return self.arrivals.first()
+        if group.rules is not None:
+            self._ripens = True
+            if has_new(stream, group) or group.rules.may_give(stream, group, now_ms):
+                for waiter in self.arrivals.waiters.values():
+                    if group.rules.has_room_for(group, _interest(waiter).consumer):
+                        return waiter
+        elif has_new(stream, group):
             return self.arrivals.first()
         if group.places is not None and group.places.elsewhere(stream) != HERE:
             return self.arrivals.first()  # it is answered so
@@ -144,13 +152,20 @@ class GroupReaders(ExclusiveLine):
         return found
 
     def ripens(self) -> bool:
-        """Return whether a reader waits for pending entries to be old enough to be claimed."""
-        return bool(self._claimers)
+        """Return whether a reader waits for pending entries, which time lets go out."""
+        return self._ripens or bool(self._claimers)
 
     def new_alarms(self, value: object | None, now_ms: int) -> list[Alarm]:
         """Return alarms for the readers that claim and have none, or need an earlier one."""
         found: list[Alarm] = []
         group = value.groups.get(self._group) if isinstance(value, Stream) else None
+        if group is not None and group.rules is not None:
+            due_ms = group.rules.next_ms(group, now_ms)
+            if due_ms and (self._due is None or due_ms < self._due.moment_ms):
+                if self._due is not None:
+                    self._due.is_set = False
+                self._due = Alarm(self, _BY_POLICY, max(due_ms, now_ms + 1))
+                found.append(self._due)
         if self._claimers is None or not isinstance(value, Stream) or group is None:
             return found
         since_ms = claimable_since(value, group)
@@ -171,7 +186,10 @@ class GroupReaders(ExclusiveLine):
         return found
 
     def rang(self, alarm: Alarm) -> None:
-        del self._alarms[alarm.number]
+        if alarm.number == _BY_POLICY:
+            self._due = None
+        else:
+            del self._alarms[alarm.number]
 
 
 def group_readers(blocking: Blocking, db: int, key: bytes, group: Group) -> GroupReaders | None:
@@ -260,7 +278,7 @@ def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:
             record = [b"XACK", key, group.name, format_id(nack.ms, nack.seq)]
         else:
             record = claim_record(key, group, nack, group.last_ms, group.last_seq)
-    call.changed(key, PENDING_CHANGED, record, wakes=group.max_pending != 0)
+    call.changed(key, PENDING_CHANGED, record, wakes=group.is_limited())
 
 
 def note_position(call: Call, key: bytes, group: Group) -> None:
@@ -446,7 +464,7 @@ def xgroup_delconsumer(call: Call) -> object:
     if group.places is not None and consumer.pel.size:
         shared_streams().release_held(call, argv[2], stream, group, argv[4])
     removed = group.delete_consumer(argv[4])
-    room = removed.count > 0 and group.max_pending != 0
+    room = removed.count > 0 and group.is_limited()
     call.changed(argv[2], CONSUMER_DELETED, argv, wakes=room)
     if removed.count:
         if group.places is not None:
@@ -490,10 +508,7 @@ def xgroup_del_consumer(call: Call) -> object:
     return xgroup_delconsumer(call)
 
 
-SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups cost as much as one
-PAGE: Final = 200  # keys, or consumers of a group, looked at in one step
-ROUND_MS: Final = 1000  # between the starts of two rounds, or what the parameter says if less
-_NO_WRITES: Final = (
+NO_WRITES: Final = (
     gate.LOADING_DATA
     | gate.PAUSED_ALL
     | gate.PAUSED_WRITES
@@ -502,135 +517,6 @@ _NO_WRITES: Final = (
     | gate.NO_REPLICAS
     | gate.LENGTHY_AT_WORK
 )
-
-
-def reclaim_listed(call: Call, key: bytes, group: Group) -> None:
-    """Remove the idle consumers of a group that is about to be listed."""
-    server = call.server
-    if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & _NO_WRITES:
-        _reclaim(server, call.db, key, group, list(group.consumers), call.now_ms)
-
-
-def _reclaim(
-    server: Server, db: Keyspace, key: bytes, group: Group, names: list[bytes], now_ms: int
-) -> None:
-    latest_ms = now_ms - server.config.stream_consumer_reclaim_ms
-    idle: list[bytes] = []
-    for name in names:
-        consumer = group.consumers.get(name)
-        if consumer is not None and not consumer.pel.size and consumer.seen_ms <= latest_ms:
-            idle.append(name)
-    if not idle:
-        return
-    readers = group_readers(server.blocking, db.index, key, group)
-    waiting = set[bytes]() if readers is None else readers.consumers()
-    db.before_change(key)
-    for name in idle:
-        if name not in waiting:
-            group.delete_consumer(name)
-            record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
-            server.changes.report(db.index, key, CONSUMER_DELETED, record, count=1, wakes=False)
-
-
-class Idler(NamedTuple):
-    """A consumer that holds nothing, and when it will have been idle for so long that it goes."""
-
-    due_ms: int
-    db: int
-    key: bytes
-    group: bytes
-    name: bytes
-
-
-def idlers_until(server: Server, until_ms: int) -> list[Idler]:
-    """Return those that will go up to a moment, the first one last. O(keys and consumers)."""
-    reclaim_ms = server.config.stream_consumer_reclaim_ms
-    if not reclaim_ms:
-        return []
-    found: list[Idler] = []
-    for db in server.data.dbs:
-        for entry in db.every():
-            if isinstance(entry.value, Stream):
-                for group in entry.value.groups.values():
-                    for each in group.consumers.values():
-                        due_ms = each.seen_ms + reclaim_ms
-                        if not each.pel.size and due_ms <= until_ms:
-                            found.append(Idler(due_ms, db.index, entry.key, group.name, each.name))
-    found.sort(reverse=True)
-    return found
-
-
-def reclaim_due(server: Server, idlers: list[Idler]) -> None:
-    """Remove those whose time has come, unless they were used meanwhile."""
-    now_ms = server.clock.now_ns // MS
-    while idlers and idlers[-1].due_ms <= now_ms:
-        each = idlers.pop()
-        db = server.data.dbs[each.db]
-        group = find_group(db, each.key, each.group)
-        if group is not None and not server.gate.reasons & _NO_WRITES:
-            _reclaim(server, db, each.key, group, [each.name], now_ms)
-
-
-class Sweep:
-    """A round over all consumers in slices."""
-
-    def __init__(self, server: Server) -> None:
-        self._server: Final = server
-        self._round: Iterator[int] | None = None
-        self._next_round_ms = 0
-
-    def run(self, now_ms: int) -> None:
-        """Run one slice; it reports what it removes, but does not make it known yet."""
-        server = self._server
-        reclaim_ms = server.config.stream_consumer_reclaim_ms
-        if not reclaim_ms or server.gate.reasons & _NO_WRITES:
-            return
-        steps = self._round
-        if steps is None:
-            if 0 <= self._next_round_ms - now_ms <= ROUND_MS:  # more where the clock was set back
-                return
-            self._next_round_ms = now_ms + min(reclaim_ms, ROUND_MS)
-            steps = self._round = go_round(server)
-        left = SLICE
-        while left > 0:
-            cost = next(steps, 0)
-            if not cost:
-                self._round = None
-                return
-            left -= cost
-
-    def run_all(self) -> None:
-        """Run a whole round at once."""
-        server = self._server
-        if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & _NO_WRITES:
-            for _ in go_round(server):
-                pass
-
-
-def go_round(server: Server) -> Iterator[int]:
-    """Look at all consumers once; yield the cost of each step.
-
-    Anything may change between two steps, so each of them finds its group anew.
-    """
-    for db in server.data.dbs:
-        cursor = 0
-        while True:
-            cursor, entries = db.scan(cursor, PAGE)
-            for key in keys_of_streams(entries):
-                for group_name in names_of_groups(db, key):
-                    yield 1
-                    group = find_group(db, key, group_name)
-                    names = [] if group is None else list(group.consumers)
-                    for start in range(0, len(names), PAGE):
-                        group = find_group(db, key, group_name)
-                        if group is None:
-                            break
-                        now_ms = server.clock.now_ns // MS
-                        _reclaim(server, db, key, group, names[start : start + PAGE], now_ms)
-                        yield PAGE
-            yield PAGE // 10
-            if not cursor:
-                break
 
 
 def keys_of_streams(entries: list[Entry]) -> list[bytes]:

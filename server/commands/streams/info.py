@@ -12,9 +12,13 @@ from headrace.compat import group_dialect
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
 from headrace.protocol.packing import Constant, Packer
 from headrace.server.commands.streams.args import add_entries, add_entries_array, there
-from headrace.server.commands.streams.groups import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
-from headrace.server.commands.streams.shared import LANE_FIGURES, shared_streams
+from headrace.server.commands.streams.shared import (
+    LANE_FIGURES,
+    POLICY_FIGURES,
+    policies,
+    shared_streams,
+)
 from headrace.server.commands.typed_keys import stream_at
 from headrace.server.dispatch.args import integer
 from headrace.server.dispatch.call import Call
@@ -87,9 +91,8 @@ def xinfo_stream(call: Call) -> object:
         add_entries_array(out, stream.parts(LEAST, GREATEST, count, False), False)
         out.constant(_GROUPS)
         out.array(len(stream.groups))
-        for group in by_name(stream.groups):
-            reclaim_listed(call, argv[2], group)
-            _add_full_group(out, stream, group, count)
+        for group in _attended(call, stream, True):
+            _add_full_group(out, call, stream, group, count)
     else:
         _add_number(out, _GROUPS, len(stream.groups))
         ms, seq = stream.first_id()
@@ -148,21 +151,36 @@ def _add_position(out: Packer, stream: Stream, group: Group) -> None:
         out.null()
     else:
         out.number(group.entries_read)
-    _add_number(out, _LAG, lag(stream, group))
+    undelivered = 0 if group.rules is None else group.rules.undelivered
+    _add_number(out, _LAG, lag(stream, group) + undelivered)
 
 
 def _modes(group: Group) -> int:
-    return (1 if group.max_pending else 0) + (2 if group.places is not None else 0)
+    modes = (1 if group.max_pending else 0) + (2 if group.places is not None else 0)
+    return modes if group.rules is None else modes + POLICY_FIGURES
 
 
-def _add_mode(out: Packer, group: Group) -> None:
+def _add_mode(out: Packer, call: Call, stream: Stream, group: Group) -> None:
     if group.max_pending:
         _add_number(out, _MAX_PENDING, group.max_pending)
     if group.places is not None:
         shared_streams().add_places(out, group)
+    if group.rules is not None:
+        policies().add_figures(out, stream, group, call.now_ms)
 
 
-def _add_full_group(out: Packer, stream: Stream, group: Group, count: int) -> None:
+def _attended(call: Call, stream: Stream, full: bool) -> list[Group]:
+    """Return the groups in byte order of their names, with the rules that hold now."""
+    groups = by_name(stream.groups)
+    if call.server.policies is not None:
+        for group in groups:
+            policies().attend(call, call.argv[2], stream, group)
+            if full:
+                policies().list_consumers(call, call.argv[2], group)
+    return groups
+
+
+def _add_full_group(out: Packer, call: Call, stream: Stream, group: Group, count: int) -> None:
     out.map(5 + POSITION + _modes(group))
     _add_text(out, _NAME, group.name)
     _add_position(out, stream, group)
@@ -173,7 +191,7 @@ def _add_full_group(out: Packer, stream: Stream, group: Group, count: int) -> No
     out.array(len(group.consumers))
     for consumer in by_name(group.consumers):
         _add_full_consumer(out, consumer, count)
-    _add_mode(out, group)
+    _add_mode(out, call, stream, group)
 
 
 def _add_full_consumer(out: Packer, consumer: Consumer, count: int) -> None:
@@ -193,7 +211,7 @@ def _add_pending(out: Packer, nacks: list[Nack], with_owner: bool) -> None:
         out.id(nack.ms, nack.seq)
         if with_owner:
             out.text(b"" if nack.consumer is None else nack.consumer.name)
-        out.number(nack.delivery_ms)
+        out.number(0 if nack.consumer is None else nack.delivery_ms)
         out.number(nack.count)
 
 
@@ -202,13 +220,14 @@ def xinfo_groups(call: Call) -> object:
     stream = there(stream_at(call, call.argv[2]))
     out = Packer(call.session.resp3)
     out.array(len(stream.groups))
-    for group in by_name(stream.groups):
+    for group in _attended(call, stream, False):
+        undelivered = 0 if group.rules is None else group.rules.undelivered
         out.map(3 + POSITION + _modes(group))
         _add_text(out, _NAME, group.name)
         _add_number(out, _CONSUMERS, len(group.consumers))
-        _add_number(out, _PENDING, group.pel.size)
+        _add_number(out, _PENDING, group.pel.size - undelivered)
         _add_position(out, stream, group)
-        _add_mode(out, group)
+        _add_mode(out, call, stream, group)
     return out.packed()
 
 
@@ -219,7 +238,8 @@ def xinfo_consumers(call: Call) -> object:
     group = stream.groups.get(call.argv[3])
     if group is None:
         raise CommandError(no_such_group(call.argv[3], key))
-    reclaim_listed(call, key, group)
+    if call.server.policies is not None:
+        policies().list_consumers(call, key, group)
     out = Packer(call.session.resp3)
     out.array(len(group.consumers))
     for consumer in by_name(group.consumers):

@@ -41,7 +41,7 @@ from headrace.server.commands.streams.groups import (
     record_consumer,
     refuse_elsewhere,
 )
-from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.streams.shared import policies, shared_streams
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import bounded, integer
@@ -93,7 +93,7 @@ def xack(call: Call) -> object:
             if group.ack(ms, seq):
                 acknowledged += 1
     if acknowledged:
-        room = group.max_pending != 0
+        room = group.is_limited()
         call.changed(argv[1], PENDING_CHANGED, argv, count=acknowledged, wakes=room)
         if group.places is not None:
             shared_streams().note_acknowledged(call, argv[1], stream, group)
@@ -119,7 +119,7 @@ class _Acknowledgement(LengthyIds):
     def finish(self, call: Call) -> object:
         group = self._group
         if group is not None and self.taken:
-            room = group.max_pending != 0
+            room = group.is_limited()
             self.record(call, b"XACK")
             call.changed(self.argv[1], PENDING_CHANGED, None, count=self.taken, wakes=room)
             if group.places is not None:
@@ -147,7 +147,7 @@ def xack_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
         return NONE_ALIKE, NO_REPLIES
     name = words[2]
     group = stream.groups.get(name)
-    if group is None or group.max_pending:  # then others wait for what is acknowledged
+    if group is None or group.is_limited():  # then others wait for what is acknowledged
         return NONE_ALIKE, NO_REPLIES
     if group.places is not None and group.places.elsewhere(stream) != HERE:
         return NONE_ALIKE, NO_REPLIES
@@ -242,11 +242,20 @@ def pending_range(call: Call) -> list[Nack]:
         consumer = group.consumers.get(wanted.consumer)
         if consumer is None:
             return []
+    hides = group.rules is not None and group.rules.undelivered > 0
+    most = group.pel.size if hides else wanted.count
     if wanted.min_idle_ms > 0:
         latest_ms = call.now_ms - wanted.min_idle_ms
-        return group.idle_between(consumer, wanted.start, wanted.end, wanted.count, latest_ms)
-    pel = group.pel if consumer is None else consumer.pel
-    return pel.between(wanted.start, wanted.end, wanted.count, ANY_TIME_MS)
+        found = group.idle_between(consumer, wanted.start, wanted.end, most, latest_ms)
+    else:
+        pel = group.pel if consumer is None else consumer.pel
+        found = pel.between(wanted.start, wanted.end, most, ANY_TIME_MS)
+    return _delivered(found)[: wanted.count] if hides else found
+
+
+def _delivered(nacks: list[Nack]) -> list[Nack]:
+    """Return those that a consumer was ever given."""
+    return [nack for nack in nacks if not nack.is_aside()]
 
 
 def xgroup_pending(call: Call) -> object:
@@ -274,11 +283,16 @@ def xgroup_get_pending(call: Call) -> object:
 def _summary(group: Group) -> object:
     first = group.pel.first()
     last = group.pel.last()
+    size = group.pel.size
+    if group.rules is not None and group.rules.undelivered:
+        there = _delivered(group.pel.from_id(0, 0, 0))
+        size = len(there)
+        first, last = (there[0], there[-1]) if there else (None, None)
     if first is None or last is None:
         return [0, None, None, NULL_ARRAY]
     holders = [consumer for consumer in by_name(group.consumers) if consumer.pel.size]
     return [
-        group.pel.size,
+        size,
         format_id(first.ms, first.seq),
         format_id(last.ms, last.seq),
         [[consumer.name, b"%d" % consumer.pel.size] for consumer in holders],
@@ -325,10 +339,16 @@ class ClaimOptions:
                 raise CommandError(errors.unrecognized_xclaim_option(argv[at - 1]))
             at += 1
 
-    def settle(self, call: Call) -> None:
+    def settle(self, call: Call, group: Group) -> None:
         """Put now for an impossible time; a file may hold one if the clock was set back since."""
         if self.delivery_ms < 0 or self.delivery_ms > call.now_ms:
             self.delivery_ms = call.now_ms
+        elif group.rules is not None:
+            group.rules.reset()
+
+    def renews(self, nack: Nack, consumer: Consumer) -> bool:
+        """Return whether an entry is to be had though it rests, or by the one who has it."""
+        return self.force or (self.just_id and nack.consumer is consumer)
 
 
 def xclaim(call: Call) -> object:
@@ -346,7 +366,7 @@ def xclaim(call: Call) -> object:
     min_idle_ms = integer(argv[4], errors.XCLAIM_MIN_IDLE)
     ids = _ids_before_options(argv, 5)
     options = ClaimOptions(argv, 5 + len(ids), call.now_ms)
-    options.settle(call)
+    options.settle(call, group)
 
     raised = options.last_id > (group.last_ms, group.last_seq) and group.places is None
     if raised:
@@ -371,7 +391,7 @@ def xclaim(call: Call) -> object:
             if not options.force:
                 continue
             nack = group.add_pending(ms, seq, consumer, options.delivery_ms)
-        elif too_young:
+        elif too_young or not _may_claim(call, stream, group, nack, options.renews(nack, consumer)):
             continue
         else:
             group.assign(nack, consumer, options.delivery_ms)
@@ -389,6 +409,13 @@ def xclaim(call: Call) -> object:
     if made:
         record_consumer(call, key, group, consumer)
     return _claimed_reply(call, stream, group, claimed if options.just_id else None, parts)
+
+
+def _may_claim(call: Call, stream: Stream, group: Group, nack: Nack, renews: bool) -> bool:
+    """Return whether policies let a consumer have a pending entry."""
+    if call.server.policies is None or call.replaying:
+        return True
+    return policies().may_claim(call, call.argv[1], stream, group, nack, renews)
 
 
 def xgroup_claim(call: Call) -> object:
@@ -503,7 +530,7 @@ def xautoclaim(call: Call) -> object:
             group.drop(nack)
             deleted.append(format_id(nack.ms, nack.seq))
             continue
-        if too_young:
+        if too_young or not _may_claim(call, stream, group, nack, False):
             continue
         group.assign(nack, consumer, call.now_ms)
         if not options.just_id:
@@ -545,17 +572,21 @@ def xnack(call: Call) -> object:
     stream, group = group_of(stream_to_change(call, argv[1]), argv[1], argv[2])
     refuse_elsewhere(call, stream, group)
     options = _read(argv)
-    released = 0
+    released: list[Nack] = []
+    counts: list[int] = []
     for ms, seq in strict_ids(options.ids):
         nack = _nack(stream, group, ms, seq, options.force)
         if nack is None:
             continue
         group.release(nack)
+        counts.append(nack.count)
         nack.count = _count(nack.count, options)
-        released += 1
+        released.append(nack)
     if released:
-        call.changed(argv[1], PENDING_RELEASED, argv, count=released)
-    return released
+        call.changed(argv[1], PENDING_RELEASED, argv, count=len(released))
+        if call.server.policies is not None and not call.replaying:
+            policies().released(*(call, argv[1], stream, group), *(released, counts, options.mode))
+    return len(released)
 
 
 def _read(argv: list[bytes]) -> _Options:
@@ -593,7 +624,7 @@ def _nack(stream: Stream, group: Group, ms: int, seq: int, force: bool) -> Nack 
     if nack is None and force and stream.contains(ms, seq):
         nack = group.add_pending(ms, seq, None, 0)
         nack.count = 0
-    return nack
+    return None if nack is not None and nack.is_aside() else nack
 
 
 def _count(count: int, options: _Options) -> int:

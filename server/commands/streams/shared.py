@@ -1,7 +1,8 @@
-"""The steps in which commands on streams differ where several regions write a stream.
+"""The steps in which commands on streams differ: between regions, and where there are policies.
 
-The wing of regions implements them, and registers itself. A stream that regions share is
-``Replicated``, and its groups have ``places``.
+The wing of regions implements the first, and registers itself. A stream that regions share is
+``Replicated``, and its groups have ``places``. The wing of policies implements the others, and a
+group that has policies has ``rules``.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from headrace.server.commands.streams.args import AddOptions, ReadOptions, TrimO
 from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
+from headrace.storage.stream.delivery import PendingEntry
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.idmp import Iid
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.stream import Stream
 
 ID = tuple[int, int]
@@ -167,7 +170,88 @@ class SharedStreams:
         """Add the group's position in each lane, and the region where it is read."""
 
 
-_registered: Final[list[SharedStreams]] = []  # one at the most
+class PolicySteps:
+    """The steps of commands of groups that have policies."""
+
+    @abstractmethod
+    def attend(self, call: Call, key: bytes, stream: Stream, group: Group) -> None:
+        """Give a group the rules of its policies as they are now."""
+
+    @abstractmethod
+    def choose(
+        self,
+        call: Call,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        options: ReadOptions,
+        claims: list[PendingEntry],
+        limit: int,
+        most_bytes: int,
+    ) -> list[PendingEntry]:
+        """Return what XREADGROUP hands out before new entries: of ``claims`` what may go, and more.
+
+        Args:
+            limit: how many at most; negative is any number. most_bytes: as in ``EntryLog.parts``.
+
+        Raises: CommandError, where a policy does not allow such a request.
+        """
+
+    @abstractmethod
+    def may_claim(
+        self, call: Call, key: bytes, stream: Stream, group: Group, nack: Nack, renews: bool
+    ) -> bool:
+        """Return whether a consumer may get a pending entry; one at its limit dies instead.
+
+        ``renews``: its consumer gets it again, and no delivery is counted.
+        """
+
+    @abstractmethod
+    def released(
+        self,
+        call: Call,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        nacks: list[Nack],
+        counts: list[int],
+        mode: bytes,
+    ) -> None:
+        """Decide when entries that XNACK has just released go out again, if at all.
+
+        ``counts``: how often each had been delivered.
+        """
+
+    @abstractmethod
+    def add_figures(self, out: Packer, stream: Stream, group: Group, now_ms: int) -> None:
+        """Add ``POLICY_FIGURES`` pairs about a group that has policies."""
+
+    @abstractmethod
+    def list_consumers(self, call: Call, key: bytes, group: Group) -> None:
+        """Remove the idle consumers of a group that is about to be listed."""
+
+    @abstractmethod
+    def foresee(self, call: Call, until_ms: int) -> None:
+        """Find what idle consumers will go up to a moment, to which the clock is to be moved."""
+
+    @abstractmethod
+    def tick(self, call: Call) -> int:
+        """Do what time brings, though no client asks; return when more is to be done, or 0."""
+
+
+POLICY_FIGURES: Final = 10
+_policies: Final[list[PolicySteps]] = []  # one at the most
+_registered: Final[list[SharedStreams]] = []  # likewise
+
+
+def steps_by(steps: PolicySteps) -> None:
+    """Register the implementation of policies."""
+    _policies.append(steps)
+
+
+def policies() -> PolicySteps:
+    """Return the implementation of policies, which the server must have."""
+    return _policies[0]
 
 
 def shares_streams(shared: SharedStreams) -> None:

@@ -30,6 +30,7 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.acl.rules import UsersError
 from headrace.server.clients.session import IN_MULTI, NO_EVICT, NO_TOUCH, REPLICA, Session
 from headrace.server.clock import MS, VirtualClock, is_moved
+from headrace.server.commands.server.debug import TOOLS, Tool
 from headrace.server.dispatch.args import bounded, integer
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import unpause
@@ -128,6 +129,8 @@ def _clean_data(call: Call) -> None:
     if scripting is not None:
         scripting.allows_all = False
         requests += _OF_SCRIPTS
+    if call.server.policies is not None:
+        call.server.policies.forget()
     mine = (call.row, call.argv)
     for request in requests:
         call.argv = request
@@ -362,3 +365,17 @@ def _clear(call: Call) -> int:
         by_id.clear()
     call.server.gate.set(FAULTY, bool(by_id))
     return gone
+
+
+TOOLS.update(
+    {
+        b"clean": Tool(
+            clean_tool, 2, 2, "", "Brings the server back to its start, for the next test."
+        ),
+        b"clock": Tool(clock_tool, 3, 4, CLOCKS, "Freezes, moves or shows the server's time."),
+        b"fault": Tool(
+            *(fault_tool, 3, 1 << 10, FAULTS),
+            "Delays or refuses requests of clients, or loses replies.",
+        ),
+    }
+)

@@ -1,0 +1,1 @@
+"""Policies of streams and groups: limits, retries, dead letters, order and time."""

@@ -1,0 +1,267 @@
+"""The policies of a server, by the names of streams and groups.
+
+There are three places where a policy is set, and the later one counts: lines of the configuration
+(``stream-policy``), in their order; XPOLICY SET for a stream; XPOLICY SET for one of its groups.
+They belong to names: they are there before the stream is, and stay when it is deleted.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from headrace.compat.errors import CommandError
+from headrace.compat.glob import matches
+from headrace.policies.policy import Policy, PolicyError, check, check_together
+from headrace.policies.rules import ID, Note
+from headrace.protocol.client import request
+from headrace.protocol.requests import RequestParser
+from headrace.server.config.kinds import PolicyLine
+from headrace.server.state import Policies, Server
+
+Scope = tuple[int, bytes, bytes | None]  # database, key, and group or None
+Values = dict[bytes, bytes]
+_CACHED: Final = 100_000  # groups whose policies are kept
+_LONGEST: Final = 1 << 32
+_DELAY: Final = b"retry-delay"
+_GROWING: Final = (b"retry-delay-min", b"retry-delay-max")
+
+
+class Counters:
+    """What policies have done since the start."""
+
+    def __init__(self) -> None:
+        self.dead_lettered = 0
+        self.discarded = 0  # they died without a dead-letter-key
+        self.expired = 0
+        self.redelivered = 0
+        self.redriven = 0
+
+
+class Kept(NamedTuple):
+    """The policies that hold for a group, and the version of the book that says so."""
+
+    version: int
+    policy: Policy | None
+
+
+class Book(Policies):
+    """All policies of a server.
+
+    Attributes:
+        version: grows with each change.
+        scopes: what XPOLICY SET has set.
+        counters: what has been done.
+        attended: the groups that have rules.
+        looked_version, looking: the version for which groups are looked for, and in which
+            databases, from which cursor on.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self.version = 1
+        self.scopes: Final[dict[Scope, Values]] = {}
+        self.notes: Final[dict[Scope, dict[ID, Note]]] = {}
+        self.blocked: Final[dict[Scope, set[bytes]]] = {}
+        self.counters: Final = Counters()
+        self.attended: Final[dict[Scope, None]] = {}
+        self.looked_version = 0
+        self.looking: list[tuple[int, int]] = []
+        self._alarms: Final[dict[Scope, int]] = {}
+        self._heap: Final[list[tuple[int, Scope]]] = []
+        self._lines: list[PolicyLine] = []
+        self._cache: dict[Scope, Kept] = {}
+
+    def put(self, scope: Scope, values: Values) -> None:
+        """Set policies. Raises PolicyError, before anything is changed, for what is not valid."""
+        for name, word in values.items():
+            check(name, word)
+        found = {**self.scopes.get(scope, {}), **values}
+        check_together(found)
+        self.scopes[scope] = found
+        self.changed()
+
+    def unset(self, scope: Scope, names: list[bytes]) -> int:
+        """Remove policies; return how many of them were set."""
+        values = self.scopes.get(scope)
+        if values is None:
+            return 0
+        found = [values.pop(name, None) for name in names]
+        if b"order-key" in names or b"order-on-dead" in names:  # nothing is held by that any more
+            for db, key, group in list(self.blocked):
+                if (db, key) == scope[:2] and scope[2] in (None, group):
+                    del self.blocked[db, key, group]
+        if not values:
+            del self.scopes[scope]
+        self.changed()
+        return len(found) - found.count(None)
+
+    def changed(self) -> None:
+        """Note that other policies hold from now on."""
+        self.version += 1
+        self._cache.clear()
+
+    def knows(self, name: bytes) -> bool:
+        """Return whether a policy is set anywhere."""
+        everywhere = [line.values for line in self._configured()] + list(self.scopes.values())
+        return any(name in values for values in everywhere)
+
+    def values_of(self, db: int, key: bytes, group: bytes | None) -> Values:
+        """Return the policies that hold for a group, or for a stream as a whole."""
+        values: Values = {}
+        for line in self._configured():
+            fits_group = line.group is None or (group is not None and matches(line.group, group))
+            if fits_group and matches(line.key, key):
+                _merge(values, line.values)
+        _merge(values, self.scopes.get((db, key, None), {}))
+        if group is not None:
+            _merge(values, self.scopes.get((db, key, group), {}))
+        return values
+
+    def policy_of(self, db: int, key: bytes, group: bytes) -> Policy | None:
+        """Return the policies that hold for a group together; None where there are none."""
+        self._configured()
+        scope = (db, key, group)
+        kept = self._cache.get(scope)
+        if kept is None:
+            if len(self._cache) >= _CACHED:
+                self._cache.clear()
+            values = self.values_of(db, key, group)
+            kept = Kept(self.version, Policy(values, key, group) if values else None)
+            self._cache[scope] = kept
+        return kept.policy
+
+    def _configured(self) -> list[PolicyLine]:
+        lines = self._server.config.stream_policy
+        if lines is not self._lines:
+            self._lines = lines
+            self.changed()
+        return lines
+
+    def notes_of(self, scope: Scope) -> dict[ID, Note]:
+        """Return the notes on entries of a group, to be changed."""
+        return self.notes.setdefault(scope, {})
+
+    def blocked_of(self, scope: Scope) -> set[bytes]:
+        """Return the values of the order key that are held in a group, to be changed."""
+        return self.blocked.setdefault(scope, set())
+
+    # Time
+
+    def wake_at(self, scope: Scope, moment_ms: int) -> None:
+        """Have a group looked at at a moment, or before."""
+        set_ms = self._alarms.get(scope)
+        if set_ms is None or moment_ms < set_ms:
+            self._alarms[scope] = moment_ms
+            heappush(self._heap, (moment_ms, scope))
+
+    def next_ms(self) -> int:
+        """Return when a group is to be looked at next; 0: none is."""
+        while self._heap and self._alarms.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else 0
+
+    def take_due(self, now_ms: int) -> Scope | None:
+        """Take a group that is to be looked at by now."""
+        next_ms = self.next_ms()
+        if not next_ms or next_ms > now_ms:
+            return None
+        scope = heappop(self._heap)[1]
+        del self._alarms[scope]
+        return scope
+
+    # Files
+
+    def codes(self) -> list[bytes]:
+        wires: list[bytes] = []
+        selected = -1
+        for record, db in self._records():
+            if db != selected:
+                selected = db
+                wires.append(request([b"SELECT", b"%d" % db]))
+            wires.append(request(record))
+        return [b"".join(wires)] if wires else []
+
+    def _records(self) -> list[tuple[list[bytes], int]]:
+        # The first changes nothing; where it is read, entries that go out by themselves do so.
+        found: list[tuple[list[bytes], int]] = [([b"XPOLICY", b"UNSET", b"", b"window"], 0)]
+        for scope, values in self.scopes.items():
+            words = [word for pair in values.items() for word in pair]
+            found.append(([b"XPOLICY", b"SET", *names_of(scope), *words], scope[0]))
+        for scope, blocked in self.blocked.items():
+            for value in sorted(blocked):
+                found.append(([b"XPOLICY", b"HOLD", *names_of(scope), value], scope[0]))
+        for scope, notes in self.notes.items():
+            for place, note in notes.items():
+                found.append((note_record(scope, place, note), scope[0]))
+        return found
+
+    def forget(self) -> None:
+        self.scopes.clear()
+        self.notes.clear()
+        self.blocked.clear()
+        self.attended.clear()
+        self.changed()
+
+    def take_back(self, code: bytes) -> None:
+        parser = RequestParser(_LONGEST)
+        parser.feed(code)
+        db = 0
+        requests: list[list[bytes]] = []
+        while some := parser.take():
+            requests += some
+        for words in requests:
+            if words[0] == b"SELECT":
+                db = int(words[1])
+            elif words[1] == b"SET":
+                scope, at = scope_of(db, words, 2)
+                self.scopes[scope] = dict(zip(words[at::2], words[at + 1 :: 2], strict=True))
+            elif words[1] == b"HOLD":
+                scope, at = scope_of(db, words, 2)
+                self.blocked_of(scope).add(words[at])
+            elif words[1] == b"NOTE":
+                scope, at = scope_of(db, words, 2)
+                self.take_note(scope, words[at:])
+        self.changed()
+
+    def take_note(self, scope: Scope, words: list[bytes]) -> None:
+        """Keep a note that a record holds."""
+        ms, _, seq = words[0].partition(b"-")
+        first_ms, last_ms, redrives = [int(word) for word in words[1:4]]
+        note = Note(first_ms, last_ms, redrives, words[4])
+        self.notes_of(scope)[int(ms), int(seq)] = note
+
+
+def _merge(values: Values, more: Values) -> None:
+    """Let later policies take the place of others of their name, and of those they contradict."""
+    if _DELAY in more:
+        for name in _GROWING:
+            values.pop(name, None)
+    elif more.keys() & set(_GROWING):
+        values.pop(_DELAY, None)
+    values.update(more)
+
+
+def names_of(scope: Scope) -> list[bytes]:
+    """Return a stream, and perhaps a group, as commands name them."""
+    return [scope[1]] if scope[2] is None else [scope[1], b"GROUP", scope[2]]
+
+
+def note_record(scope: Scope, place: ID, note: Note) -> list[bytes]:
+    """Return the record of a note."""
+    times = [b"%d-%d" % place, b"%d" % note.first_ms, b"%d" % note.last_ms]
+    last = [b"%d" % note.redrives, note.consumer]
+    return [b"XPOLICY", b"NOTE", *names_of(scope), *times, *last]
+
+
+def scope_of(db: int, argv: list[bytes], at: int) -> tuple[Scope, int]:
+    """Return what ``key [GROUP group]`` at a place of a request names, and what comes after."""
+    key = argv[at]
+    if at + 2 < len(argv) and argv[at + 1].lower() == b"group":
+        return (db, key, argv[at + 2]), at + 3
+    return (db, key, None), at + 1
+
+
+def refusal(error: PolicyError) -> CommandError:
+    """Return the error that a client gets."""
+    return CommandError(b"ERR " + error.message)

@@ -1,0 +1,449 @@
+"""The rules of one group: which of its entries may go out now, and if not, when or after what.
+
+An entry that was looked at and may not go out yet is *set aside*: it is pending in its group,
+without a consumer and with no delivery counted, so that it is in every file and at every replica.
+Its ``delivery_ms`` is the moment from which on it may go out, which also is its place in the
+group's order by time: that order is the heap of all that is to come. An entry that is to be tried
+again later stands there in the same way, with the deliveries it has had. One that waits for another
+with the same value of the ``order-key`` is ``HELD``.
+
+What can be found again from that and from the entries themselves is kept beside it, for speed:
+
+- ``ready``: a heap of IDs that may go out now, or could when they were put there; ``late``: those
+  that a consumer has not acknowledged in time.
+- ``lines``: for each value of the order key the number of entries that are out, ready, delayed or
+  to be tried again (one, while the policy stands), and behind it those that are held, in order.
+
+``derive`` finds it, after a start, a change of policies, or what else ``reset`` is called for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from headrace.policies.policy import Policy
+from headrace.storage.stream.entry_log import EntryLog
+from headrace.storage.stream.groups import UNLIMITED, Group, Rules
+from headrace.storage.stream.pel import HELD, Nack
+from headrace.storage.stream.stream import Stream
+
+ID = tuple[int, int]
+NO_ROW: Final[list[bytes]] = []
+
+
+class Note(NamedTuple):
+    """What dead letters say of an entry, and no pending entry has a place for.
+
+    Attributes:
+        first_ms, last_ms: when it was delivered first and last, 0 if not known.
+        redrives: how often it was put back.
+        consumer: who held it last; empty if not known.
+    """
+
+    first_ms: int
+    last_ms: int
+    redrives: int
+    consumer: bytes
+
+
+UNKNOWN_NOTE: Final = Note(0, 0, 0, b"")
+
+
+class Line:
+    """The entries with one value of the order key: how many are on their way, and which wait."""
+
+    def __init__(self) -> None:
+        self.busy = 0
+        self.waiting: deque[Nack] = deque()
+
+
+class GroupRules(Rules):
+    """The rules of a group.
+
+    Args:
+        policy: what holds for it; db, key: where its stream is; version: of the book.
+        notes: of its entries; blocked: values of the order key that are held by hand, or by a dead
+            entry.
+
+    Attributes:
+        stale: all is to be derived anew.
+        held, delayed, backing: how many pending entries wait for another one, for their moment, or
+            to be tried again.
+        dying: those whose dead letter could not be written, with the reason of their death, and
+            how often they were delivered.
+        dead_lettered, expired: how many entries of the group were, since the start.
+        scans_on: there are new entries that a request has not come to.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        db: int,
+        key: bytes,
+        version: int,
+        notes: dict[ID, Note],
+        blocked: set[bytes],
+    ) -> None:
+        super().__init__()
+        self.policy: Final = policy
+        self.db: Final = db
+        self.key: Final = key
+        self.version: Final = version
+        self.notes: Final = notes
+        self.blocked: Final = blocked
+        self.stale = True
+        self.held = 0
+        self.delayed = 0
+        self.backing = 0
+        self.dying: dict[ID, tuple[bytes, int]] = {}
+        self.ready: list[ID] = []
+        self.late: list[ID] = []
+        self.lines: dict[bytes, Line] = {}
+        self.values: dict[ID, bytes] = {}  # of those that are on their way
+        self.freed: list[bytes] = []  # values whose next entry is to be found
+        self.seen_ms = 0  # moments up to here have been seen to
+        self.waited_ms = 0  # deliveries up to here have been waited for long enough
+        self.scans_on = False
+        self.dead_lettered = 0
+        self.expired = 0
+        self._counts = True
+
+    def take_over(self, former: GroupRules) -> None:
+        """Go on with what former rules of the group have counted, and have not ended."""
+        self.dead_lettered = former.dead_lettered
+        self.expired = former.expired
+        self.dying = former.dying
+
+    def acts_by_itself(self) -> bool:
+        """Return whether something happens in time though no client reads."""
+        policy = self.policy
+        gives_up = policy.ack_wait_ms > 0 and (policy.delivery_limit > 0 or policy.delays_all)
+        return gives_up or bool(self.dying)
+
+    def hold(self, value: bytes) -> None:
+        """Hold what has this value of the order key."""
+        if value not in self.blocked:
+            self.blocked.add(value)
+            line = self.lines.get(value)
+            if line is None:
+                line = self.lines[value] = Line()
+            line.busy += 1
+
+    def free(self, value: bytes) -> None:
+        """Let what has this value go on."""
+        if value in self.blocked:
+            self.blocked.discard(value)
+            self.lines[value].busy -= 1
+            self.freed.append(value)
+
+    # As core asks
+
+    def room(self, group: Group) -> int:
+        policy = self.policy
+        if policy.looks or policy.pause_until_ms > self.seen_ms:
+            return 0
+        most = policy.max_pending or group.max_pending
+        if not most:
+            return UNLIMITED
+        return max(0, most - group.pel.size + self.held + self.delayed + self.backing)
+
+    def room_for_more(self, group: Group) -> int:
+        """Return how many more entries consumers may hold by ``max-pending``."""
+        most = self.policy.max_pending or group.max_pending
+        return max(0, most - group.pel.size + group.zone) if most else UNLIMITED
+
+    def has_room_for(self, group: Group, consumer: bytes) -> bool:
+        most = self.policy.max_per_consumer
+        if not most:
+            return True
+        found = group.consumers.get(consumer)
+        return found is None or found.pel.size < most
+
+    def window_left(self) -> int:
+        """Return how many more entries may be set aside."""
+        return max(0, self.policy.window - self.held - self.delayed - self.backing)
+
+    def may_give(self, log: EntryLog, group: Group, now_ms: int) -> bool:
+        policy = self.policy
+        if policy.pause_until_ms > now_ms:
+            return False
+        if self.stale or self.freed or policy.pause_until_ms > self.seen_ms:
+            return True
+        if self.late:
+            return True
+        if self.room_for_more(group) == 0:
+            return self._expired(group, now_ms)
+        if self.ready or self._expired(group, now_ms):
+            return True
+        if policy.looks and log.has_after(group.last_ms, group.last_seq) and self.window_left():
+            return True
+        return any(
+            nack.consumer is None for nack in group.by_time.from_time(self.seen_ms, now_ms, 0)
+        )
+
+    def _expired(self, group: Group, now_ms: int) -> bool:
+        """Return whether a consumer has not acknowledged an entry in time."""
+        wait_ms = self.policy.ack_wait_ms
+        if not wait_ms:
+            return False
+        late = group.by_time.from_time(self.waited_ms, now_ms - wait_ms, 0)
+        return any(nack.consumer is not None for nack in late)
+
+    def next_ms(self, group: Group, now_ms: int) -> int:
+        policy = self.policy
+        if policy.pause_until_ms > now_ms:
+            return policy.pause_until_ms
+        if self.scans_on or self.stale:
+            return now_ms + 1
+        found = 0
+        coming = group.by_time.from_time(max(self.seen_ms, now_ms), HELD - 1, 1)
+        for nack in coming:
+            if nack.consumer is None:
+                found = int(nack.order_ms)
+                break
+        if policy.ack_wait_ms:
+            for nack in group.by_time.from_time(self.waited_ms, now_ms, 64):
+                if nack.consumer is not None:
+                    moment_ms = int(nack.order_ms) + policy.ack_wait_ms
+                    return min(found, moment_ms) if found else moment_ms
+        return found
+
+    def leaves(self, nack: Nack, dropped: bool) -> None:
+        if nack.consumer is not None:
+            if self.policy.dead_letter_key and not dropped:
+                self.note(nack)
+        elif self._counts:
+            self._count(nack, -1)
+        if dropped:
+            place = (nack.ms, nack.seq)
+            value = self.values.pop(place, None)
+            if value is not None:
+                self.lines[value].busy -= 1
+                self.freed.append(value)
+            if self.notes:
+                self.notes.pop(place, None)
+            if self.dying:
+                self.dying.pop(place, None)
+
+    def reset(self) -> None:
+        self.stale = True
+
+    def note(self, nack: Nack) -> Note:
+        """Note who holds an entry, and since when; return the note."""
+        assert nack.consumer is not None
+        place = (nack.ms, nack.seq)
+        last_ms = int(nack.delivery_ms)
+        former = self.notes.get(place, UNKNOWN_NOTE)
+        first_ms = former.first_ms or (last_ms if nack.count < 2 else 0)
+        note = Note(first_ms, last_ms, former.redrives, nack.consumer.name)
+        self.notes[place] = note
+        return note
+
+    # Pending entries without a consumer
+
+    def _count(self, nack: Nack, change: int) -> None:
+        if not nack.delivery_ms:
+            return
+        if not nack.count:
+            self.undelivered += change
+        if nack.delivery_ms == HELD:
+            self.held += change
+        elif nack.delivery_ms > self.seen_ms:
+            if nack.count:
+                self.backing += change
+            else:
+                self.delayed += change
+
+    def place(self, group: Group, nack: Nack, until_ms: int) -> None:
+        """Let an entry go out again from a moment on; it loses its consumer."""
+        group.release(nack, until_ms)
+        self.enters(nack)
+
+    def enters(self, nack: Nack) -> None:
+        """Count an entry that has just lost its consumer, or never had one."""
+        self._count(nack, 1)
+        if 0 < nack.delivery_ms <= self.seen_ms:
+            heappush(self.ready, (nack.ms, nack.seq))
+
+    def set_aside(
+        self, stream: Stream, group: Group, ms: int, seq: int, row: list[bytes], now_ms: int
+    ) -> Nack | None:
+        """Make an entry that was never given pending, ready or not; None where it is pending."""
+        if group.pel.get(ms, seq) is not None:
+            return None
+        until_ms = self._entry_until(ms, seq, row, now_ms)
+        nack = group.add_pending(ms, seq, None, until_ms)
+        nack.count = 0
+        if until_ms == HELD:
+            value = self.policy.order_of(row)
+            assert value is not None
+            self.lines[value].waiting.append(nack)
+        self.enters(nack)
+        return nack
+
+    def _entry_until(self, ms: int, seq: int, row: list[bytes], now_ms: int) -> int:
+        """Return when an entry may go out, and put it on its way if nothing is before it."""
+        policy = self.policy
+        value = policy.order_of(row)
+        if value is not None:
+            line = self.lines.get(value)
+            if line is None:
+                line = self.lines[value] = Line()
+            if line.busy or line.waiting:
+                return HELD
+            self._occupy(line, value, (ms, seq))
+        return max(policy.due_ms(row, ms), now_ms)
+
+    def _occupy(self, line: Line, value: bytes, place: ID) -> None:
+        if place not in self.values:
+            line.busy += 1
+            self.values[place] = value
+
+    # Time
+
+    def free_lines(self, stream: Stream, group: Group, now_ms: int) -> None:
+        """Let the next entries of the values go out whose former ones have gone."""
+        while self.freed:
+            value = self.freed.pop()
+            line = self.lines.get(value)
+            if line is not None:
+                self._advance(stream, group, value, line, now_ms)
+
+    def _advance(self, stream: Stream, group: Group, value: bytes, line: Line, now_ms: int) -> None:
+        while line.waiting and line.busy <= 0:
+            nack = line.waiting.popleft()
+            if nack.delivery_ms != HELD or group.pel.get(nack.ms, nack.seq) is not nack:
+                continue
+            row = row_of(stream, nack.ms, nack.seq)
+            self._occupy(line, value, (nack.ms, nack.seq))
+            self.place(group, nack, max(self.policy.due_ms(row, nack.ms), now_ms))
+        if line.busy <= 0 and not line.waiting:
+            del self.lines[value]
+
+    def see_to(self, group: Group, now_ms: int) -> None:
+        """Make ready what was to go out by now."""
+        if now_ms <= self.seen_ms:
+            return
+        for nack in group.by_time.from_time(self.seen_ms, now_ms, 0):
+            if nack.consumer is None:
+                self._count_due(nack)
+                heappush(self.ready, (nack.ms, nack.seq))
+        self.seen_ms = now_ms
+
+    def _count_due(self, nack: Nack) -> None:
+        if nack.count:
+            self.backing -= 1
+        else:
+            self.delayed -= 1
+
+    def not_in_time(self, group: Group, now_ms: int) -> list[Nack]:
+        """Return those that consumers have not acknowledged in time, each of them once."""
+        wait_ms = self.policy.ack_wait_ms
+        if not wait_ms or now_ms - wait_ms <= self.waited_ms:
+            return []
+        found = group.by_time.from_time(self.waited_ms, now_ms - wait_ms, 0)
+        self.waited_ms = now_ms - wait_ms
+        return [nack for nack in found if nack.consumer is not None]
+
+    def next_ready(self, group: Group, now_ms: int, only_late: bool) -> Nack | None:
+        """Take the pending entry with the lowest ID that may go out now; None: there is none.
+
+        ``only_late``: those that no consumer holds stay.
+        """
+        while self.late or (self.ready and not only_late):
+            late_first = bool(self.late) and (
+                only_late or not self.ready or self.late[0] < self.ready[0]
+            )
+            ms, seq = heappop(self.late if late_first else self.ready)
+            nack = group.pel.get(ms, seq)
+            if nack is None or late_first is (nack.consumer is None):
+                continue
+            if self.is_ready(nack, now_ms):
+                return nack
+        return None
+
+    def put_back(self, nack: Nack) -> None:
+        """Let what ``next_ready`` has returned be ready again."""
+        heappush(self.ready if nack.consumer is None else self.late, (nack.ms, nack.seq))
+
+    def is_ready(self, nack: Nack, now_ms: int) -> bool:
+        """Return whether a pending entry may go out by ``>`` now."""
+        if nack.consumer is not None:
+            wait_ms = self.policy.ack_wait_ms
+            return wait_ms > 0 and nack.delivery_ms <= now_ms - wait_ms
+        if not nack.delivery_ms:
+            return self.policy.redelivers
+        return nack.delivery_ms <= now_ms
+
+    # All of it anew
+
+    def derive(self, stream: Stream, group: Group, now_ms: int) -> None:
+        """Find everything anew. Complexity: O(pending entries)."""
+        self.stale = False
+        self._counts = False
+        self.held = self.delayed = self.backing = self.undelivered = 0
+        self.ready = []
+        self.late = []
+        self.lines = {}
+        self.values = {}
+        self.freed = []
+        self.seen_ms = now_ms
+        wait_ms = self.policy.ack_wait_ms
+        self.waited_ms = now_ms - wait_ms if wait_ms else 0
+        for value in self.blocked:
+            line = self.lines[value] = Line()
+            line.busy = 1
+        aside: list[Nack] = []
+        for nack in group.pel.from_id(0, 0, 0):
+            if nack.is_aside():
+                aside.append(nack)
+            else:
+                self._derive_delivered(stream, nack, now_ms)
+        for nack in aside:
+            self._derive_aside(stream, group, nack, now_ms)
+        self._counts = True
+
+    def _derive_delivered(self, stream: Stream, nack: Nack, now_ms: int) -> None:
+        if self.policy.order_key:
+            value = self.policy.order_of(row_of(stream, nack.ms, nack.seq))
+            if value is not None:
+                line = self.lines.get(value)
+                if line is None:
+                    line = self.lines[value] = Line()
+                self._occupy(line, value, (nack.ms, nack.seq))
+        if nack.consumer is None:
+            self._count(nack, 1)
+        if self.is_ready(nack, now_ms):
+            self.put_back(nack)
+
+    def _derive_aside(self, stream: Stream, group: Group, nack: Nack, now_ms: int) -> None:
+        row = row_of(stream, nack.ms, nack.seq)
+        until_ms = self._entry_until(nack.ms, nack.seq, row, now_ms)
+        if row is NO_ROW and nack.delivery_ms != HELD:
+            until_ms = int(nack.delivery_ms)  # its end is seen to then
+        if nack.delivery_ms != until_ms and (until_ms > now_ms or nack.delivery_ms > now_ms):
+            group.release(nack, until_ms)
+        if until_ms == HELD:
+            value = self.policy.order_of(row)
+            assert value is not None
+            self.lines[value].waiting.append(nack)
+        self._count(nack, 1)
+        if nack.delivery_ms <= now_ms:
+            heappush(self.ready, (nack.ms, nack.seq))
+
+
+def row_of(stream: Stream, ms: int, seq: int) -> list[bytes]:
+    """Return the fields and values of an entry in a row; none where it was deleted."""
+    part = stream.one(ms, seq)
+    return NO_ROW if part is None else part.run.row(part.low)
+
+
+def has_own(group: Group) -> bool:
+    """Return whether a group has entries that are to go out by themselves. O(pending entries)."""
+    if not group.zone:
+        return False
+    return any(
+        nack.consumer is None and nack.delivery_ms > 0 for nack in group.pel.from_id(0, 0, 0)
+    )

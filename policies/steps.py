@@ -1,0 +1,704 @@
+"""What commands on groups with policies do: hand out, claim, give up, and what time brings.
+
+Whether an entry may go out is decided by ``policies.rules``. Here that is carried out, reported and
+recorded. What is recorded are Redis's own commands, of which any server understands the first two:
+
+- XNACK FORCE for entries that are set aside, XCLAIM for those that go out, as everywhere;
+- XADD for a dead letter, and XACK for what has died, in one unit;
+- XNACKIN AT for the moment from which on entries go out by themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import CommandError, no_key_or_group
+from headrace.compat.stream_ids import format_id
+from headrace.policies.book import Book, Scope, note_record
+from headrace.policies.consumers import Idler, Sweep, idlers_until, reclaim, reclaim_due
+from headrace.policies.policy import Policy
+from headrace.policies.rules import ID, NO_ROW, UNKNOWN_NOTE, GroupRules, has_own, row_of
+from headrace.protocol.packing import Constant, Packer
+from headrace.protocol.replies import ErrorReply
+from headrace.server.commands.streams.args import PENDING_CHANGED, ReadOptions
+from headrace.server.commands.streams.groups import (
+    keys_of_streams,
+    names_of_groups,
+    note_purge,
+    position_record,
+)
+from headrace.server.commands.streams.reading import parts_after
+from headrace.server.commands.streams.shared import PolicySteps
+from headrace.server.dispatch.admission import is_out_of_memory
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.invoke import invoke
+from headrace.server.dispatch.rows import ORIGINALS
+from headrace.server.gate import FOLLOWS
+from headrace.server.state import Server
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.delivery import PendingEntry, hand_out
+from headrace.storage.stream.groups import UNLIMITED, Consumer, Group, lag
+from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import HELD, Nack
+from headrace.storage.stream.stream import Stream
+
+NOACK_REFUSED: Final = (
+    b"ERR this group keeps the order of keys (order-key), which NOACK cannot: entries have to be "
+    b"acknowledged"
+)
+EXPIRED: Final = b"expired"
+LIMIT: Final = b"delivery limit"
+REJECTED: Final = b"rejected"
+RETRY_DEATH_MS: Final = 1000  # until a dead letter that could not be written is tried again
+SCANNED_MOST: Final = 50_000  # new entries that one request looks at
+BATCH: Final = 64  # of those, at least
+DUE_SLICE: Final = 256  # groups looked at in one tick
+PAGE: Final = 100  # keys
+PAGES: Final = 20  # in one tick
+DLQ: Final = b"__dlq.errors."
+
+
+def book_of(server: Server) -> Book:
+    """Return the policies of a server that has had one."""
+    book = server.policies
+    assert isinstance(book, Book)
+    return book
+
+
+def rules_of(group: Group) -> GroupRules | None:
+    """Return the rules of a group that was attended; None where it has no policies."""
+    rules = group.rules
+    return rules if isinstance(rules, GroupRules) else None
+
+
+class Steps(PolicySteps):
+    """The steps of commands where there are policies."""
+
+    def __init__(self) -> None:
+        self._idlers: list[Idler] = []  # that go until a moment to which the clock is moved
+        self._sweeps: Final[dict[bytes, Sweep]] = {}  # by the servers of this process
+
+    def attend(self, call: Call, key: bytes, stream: Stream, group: Group) -> None:
+        attend(call.server, call.db, key, stream, group, call.now_ms)
+
+    def choose(
+        self,
+        call: Call,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        options: ReadOptions,
+        claims: list[PendingEntry],
+        limit: int,
+        most_bytes: int,
+    ) -> list[PendingEntry]:
+        rules = rules_of(group)
+        assert rules is not None
+        if rules.policy.order_key and options.noack:
+            raise CommandError(NOACK_REFUSED)
+        if rules.policy.pause_until_ms > call.now_ms:
+            return []
+        return _Choice(call, key, stream, group, rules).run(options, claims, limit, most_bytes)
+
+    def may_claim(
+        self, call: Call, key: bytes, stream: Stream, group: Group, nack: Nack, renews: bool
+    ) -> bool:
+        return may_claim(call, key, stream, group, nack, renews)
+
+    def released(
+        self,
+        call: Call,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        nacks: list[Nack],
+        counts: list[int],
+        mode: bytes,
+    ) -> None:
+        attend(call.server, call.db, key, stream, group, call.now_ms)
+        rules = rules_of(group)
+        if rules is None:
+            return
+        policy = rules.policy
+        until: dict[int, list[bytes]] = {}
+        for nack, count in zip(nacks, counts, strict=True):
+            gives_up = policy.delivery_limit > 0 or policy.dead_letter_key != b""
+            if mode == b"fatal" and gives_up:
+                give_up(call, key, stream, group, rules, nack, REJECTED, count)
+            elif mode == b"fail" and policy.is_dead(nack.count):
+                give_up(call, key, stream, group, rules, nack, LIMIT)
+            else:
+                note = rules.notes.get((nack.ms, nack.seq))
+                if note is not None:
+                    scope: Scope = (rules.db, key, group.name)
+                    call.record(note_record(scope, (nack.ms, nack.seq), note))
+                if policy.redelivers:
+                    delay_ms = policy.delay_ms(nack.count, True) if mode == b"fail" else 0
+                    later(call, group, rules, nack, call.now_ms + delay_ms, until)
+        record_moments(call, key, group, until, True)
+
+    def add_figures(self, out: Packer, stream: Stream, group: Group, now_ms: int) -> None:
+        rules = rules_of(group)
+        assert rules is not None
+        unread = lag(stream, group)
+        policy = rules.policy
+        if policy.deliver_delay_ms and unread:
+            ripe_ms = now_ms - policy.deliver_delay_ms
+            last_ms = max(group.last_ms, ripe_ms)
+            unread = max(0, unread - (stream.length - stream.count_before(last_ms + 1, 0)))
+        places = {*rules.ready, *rules.late}
+        ready = sum(1 for place in places if _is_ready(group, rules, place, now_ms))
+        figures = (
+            (_POLICY, 0),
+            (_READY, 0 if policy.pause_until_ms > now_ms else ready + unread),
+            (_HELD, rules.held),
+            (_DELAYED, rules.delayed),
+            (_BACKING_OFF, rules.backing - len(rules.dying)),
+            (_DEAD_PENDING, len(rules.dying)),
+            (_DEAD_LETTERED, rules.dead_lettered),
+            (_EXPIRED, rules.expired),
+            (_NEXT_DUE, rules.next_ms(group, now_ms)),
+            (_WINDOW_FULL, 0 if rules.window_left() else 1),
+        )
+        for name, figure in figures:
+            out.constant(name)
+            if name is _POLICY:
+                out.text(b" ".join([b"%b %b" % pair for pair in sorted(policy.values.items())]))
+            else:
+                out.number(figure)
+
+    def list_consumers(self, call: Call, key: bytes, group: Group) -> None:
+        server = call.server
+        reclaim(server, book_of(server), call.db, key, group, list(group.consumers), call.now_ms)
+
+    def foresee(self, call: Call, until_ms: int) -> None:
+        self._idlers = idlers_until(call.server, book_of(call.server), until_ms)
+
+    def tick(self, call: Call) -> int:
+        server = call.server
+        book = book_of(server)
+        next_ms = tick(call)
+        if self._idlers:
+            reclaim_due(server, book, self._idlers)
+        if self._idlers and (not next_ms or self._idlers[-1].due_ms < next_ms):
+            next_ms = self._idlers[-1].due_ms
+        sweep = self._sweeps.get(server.run_id)
+        if sweep is None:
+            sweep = self._sweeps[server.run_id] = Sweep(server, book)
+        sweep.run(server.clock.now_ns // 1_000_000)
+        return next_ms
+
+
+_POLICY: Final = Constant(b"policy")
+_READY: Final = Constant(b"ready")
+_HELD: Final = Constant(b"held")
+_DELAYED: Final = Constant(b"delayed")
+_BACKING_OFF: Final = Constant(b"backing-off")
+_DEAD_PENDING: Final = Constant(b"dead-pending")
+_DEAD_LETTERED: Final = Constant(b"dead-lettered")
+_EXPIRED: Final = Constant(b"expired")
+_NEXT_DUE: Final = Constant(b"next-due-ms")
+_WINDOW_FULL: Final = Constant(b"window-full")
+
+
+def _is_ready(group: Group, rules: GroupRules, place: ID, now_ms: int) -> bool:
+    nack = group.pel.get(place[0], place[1])
+    return nack is not None and rules.is_ready(nack, now_ms)
+
+
+def attend(
+    server: Server, db: Keyspace, key: bytes, stream: Stream, group: Group, now_ms: int
+) -> None:
+    """Give a group the rules of its policies as they are now; see ``PolicySteps.attend``."""
+    book = book_of(server)
+    policy = book.policy_of(db.index, key, group.name)
+    rules = rules_of(group)
+    fits = (
+        rules is not None
+        and rules.version == book.version
+        and rules.key == key
+        and rules.db == db.index
+    )
+    if rules is None or not fits:
+        if policy is None and not (group.zone and has_own(group)):
+            group.rules = None
+            return
+        scope: Scope = (db.index, key, group.name)
+        new = GroupRules(
+            policy or Policy({}, key, group.name),
+            *(db.index, key, book.version),
+            *(book.notes_of(scope), book.blocked_of(scope)),
+        )
+        if rules is not None:
+            new.take_over(rules)
+        group.rules = rules = new
+        book.attended[scope] = None
+        if rules.acts_by_itself():
+            book.wake_at(scope, now_ms)
+    if rules.stale or now_ms < rules.seen_ms or server.gate.reasons & FOLLOWS:
+        db.before_change(key)
+        rules.derive(stream, group, now_ms)
+    elif rules.freed or now_ms > rules.seen_ms:
+        db.before_change(key)
+        rules.see_to(group, now_ms)
+        rules.free_lines(stream, group, now_ms)
+
+
+def may_claim(
+    call: Call, key: bytes, stream: Stream, group: Group, nack: Nack, renews: bool
+) -> bool:
+    """Return whether a pending entry may be claimed; see ``PolicySteps.may_claim``."""
+    attend(call.server, call.db, key, stream, group, call.now_ms)
+    rules = rules_of(group)
+    if rules is None:
+        return True
+    if not renews and rules.policy.is_dead(nack.count):
+        give_up(call, key, stream, group, rules, nack, LIMIT)
+        return False
+    if nack.delivery_ms == HELD:
+        return False
+    if renews:
+        return True
+    rests = nack.consumer is None and nack.delivery_ms > call.now_ms
+    return not rests and rules.policy.pause_until_ms <= call.now_ms
+
+
+class _Choice:
+    """One XREADGROUP that chooses what goes out before new entries."""
+
+    def __init__(
+        self, call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRules
+    ) -> None:
+        self.call: Final = call
+        self.key: Final = key
+        self.stream: Final = stream
+        self.group: Final = group
+        self.rules: Final = rules
+        self.found: list[PendingEntry] = []
+        self.places: Final[set[ID]] = set()
+        self.passed: Final[list[Nack]] = []
+        self.consumer: Consumer | None = None
+        self.room = UNLIMITED
+        self.room_of_consumer = UNLIMITED
+        self.bytes_left = 0
+
+    def run(
+        self, options: ReadOptions, claims: list[PendingEntry], limit: int, most_bytes: int
+    ) -> list[PendingEntry]:
+        """Return what goes out, at most ``limit``; see ``PolicySteps.choose``."""
+        settle(self.call, self.key, self.stream, self.group, self.rules)
+        if self.rules.acts_by_itself():  # what goes out now is to be acknowledged by then
+            scope: Scope = (self.rules.db, self.key, self.group.name)
+            wait_ms = max(self.rules.policy.ack_wait_ms, 1)
+            book_of(self.call.server).wake_at(scope, self.call.now_ms + wait_ms)
+        for claim in claims:
+            nack = claim.nack
+            if self.group.pel.get(nack.ms, nack.seq) is nack and may_claim(
+                *(self.call, self.key, self.stream, self.group, nack), False
+            ):
+                self.found.append(claim)
+                self.places.add((nack.ms, nack.seq))
+        self._set_rooms(options)
+        most = limit if limit < 0 else max(0, limit - len(self.found))
+        self.bytes_left = most_bytes
+        aside: list[Nack] = []
+        while most != 0 and not (most_bytes and self.bytes_left <= 0):
+            more = self._take_ready(most)
+            if most > 0:
+                most -= more
+            if most == 0 or not self.rules.policy.looks or self._is_full():
+                break
+            if not self._look_ahead(most, aside):
+                break
+        for nack in self.passed:
+            self.rules.put_back(nack)
+        self._record_aside(aside, most_bytes > 0)
+        if most_bytes:
+            for each in self.found:  # of which the reply may have no place for all
+                self.rules.put_back(each.nack)
+        self.rules.most_new = self.room_of_consumer
+        return self.found
+
+    def _set_rooms(self, options: ReadOptions) -> None:
+        """Find how many more entries consumers may hold, and this one; negative is any number."""
+        self.room = self.rules.room_for_more(self.group)
+        self.consumer = self.group.consumers.get(options.consumer)
+        most = self.rules.policy.max_per_consumer
+        if most:
+            held = 0 if self.consumer is None else self.consumer.pel.size
+            self.room_of_consumer = max(0, most - held)
+
+    def _take_ready(self, most: int) -> int:
+        """Choose of what is ready, up to ``most``, negative is all; return how many."""
+        rules = self.rules
+        taken = 0
+        now_ms = self.call.now_ms
+        while taken != most:
+            nack = rules.next_ready(self.group, now_ms, self._is_full())
+            if nack is None:
+                break
+            place = (nack.ms, nack.seq)
+            if place in self.places:
+                continue
+            is_own = nack.consumer is not None and nack.consumer is self.consumer
+            if self.room_of_consumer == 0 and not is_own:
+                self.passed.append(nack)
+                continue
+            part = self._alive(nack)
+            if part is None:
+                continue
+            self._take(nack, part, is_own)
+            taken += 1
+            if self.bytes_left:
+                self.bytes_left = max(0, self.bytes_left - part.least_bytes()) or -1
+                if self.bytes_left < 0:
+                    break
+        return taken
+
+    def _is_full(self) -> bool:
+        """Return whether no entry may go out that no consumer holds."""
+        return self.room == 0 or self.room_of_consumer == 0
+
+    def _take(self, nack: Nack, part: Part, is_own: bool) -> None:
+        rules = self.rules
+        place = (nack.ms, nack.seq)
+        if nack.consumer is None:
+            self.room -= 1 if self.room > 0 else 0
+            if not nack.count:
+                nack.delivery_ms = self.call.now_ms  # it has not been idle
+        elif rules.policy.dead_letter_key:
+            note = rules.note(nack)
+            scope: Scope = (rules.db, self.key, self.group.name)
+            self.call.record(note_record(scope, place, note))
+        if not is_own and self.room_of_consumer > 0:
+            self.room_of_consumer -= 1
+        if nack.count:
+            book_of(self.call.server).counters.redelivered += 1
+        self.found.append(PendingEntry(self.stream, self.group, nack, part))
+        self.places.add(place)
+
+    def _alive(self, nack: Nack) -> Part | None:
+        """Return where an entry is to be found that may still go out; else see to its end."""
+        rules = self.rules
+        place = (nack.ms, nack.seq)
+        part = self.stream.one(nack.ms, nack.seq)
+        reason = b""
+        count = nack.count
+        if part is not None:
+            if rules.policy.expires_ms(part.run.row(part.low), nack.ms) <= self.call.now_ms:
+                reason = EXPIRED
+            elif rules.policy.is_dead(nack.count) or place in rules.dying:
+                reason, count = rules.dying.get(place, (LIMIT, nack.count))
+            else:
+                return part
+        if reason:
+            give_up(*(self.call, self.key, self.stream, self.group, rules, nack), reason, count)
+        else:
+            note_purge(self.call, self.key, self.group, nack)
+            self.group.drop(nack)
+        rules.free_lines(self.stream, self.group, self.call.now_ms)
+        return None
+
+    def _look_ahead(self, most: int, aside: list[Nack]) -> bool:
+        """Look at new entries until ``most`` are ready; return whether any is."""
+        rules, stream, group = self.rules, self.stream, self.group
+        rules.free_lines(stream, group, self.call.now_ms)
+        looked = 0
+        for room in (self.room, self.room_of_consumer):
+            if room >= 0:
+                most = room if most < 0 else min(most, room)
+        while rules.window_left():
+            need = most - len(rules.ready)
+            if most >= 0 and need <= 0:
+                break
+            rules.scans_on = looked >= SCANNED_MOST
+            if rules.scans_on:
+                break
+            wanted = max(BATCH, need) if most > 0 else SCANNED_MOST
+            parts = parts_after(stream, (group.last_ms, group.last_seq), wanted, 0)
+            if not parts:
+                break
+            for part in parts:
+                seen = self._look_at(part, most, aside)
+                looked += seen.high - seen.low
+                hand_out(stream, group, [seen], None, self.call.now_ms)
+                if seen.high < part.high:
+                    break
+        return bool(rules.ready)
+
+    def _look_at(self, part: Part, most: int, aside: list[Nack]) -> Part:
+        """Set aside the entries of a part until enough are ready; return those looked at."""
+        rules = self.rules
+        run = part.run
+        now_ms = self.call.now_ms
+        for number in range(part.low, part.high):
+            if part.dead is not None and part.dead[number]:
+                continue
+            if not rules.window_left() or 0 <= most <= len(rules.ready):
+                return part.until(number)
+            nack = rules.set_aside(
+                *(self.stream, self.group, run.ms[number], run.seq[number]),
+                *(run.row(number), now_ms),
+            )
+            if nack is not None:
+                aside.append(nack)
+        return part
+
+    def _record_aside(self, aside: list[Nack], all_of_them: bool) -> None:
+        """Record what was set aside and does not go out now, and the group's position."""
+        call = self.call
+        if not aside:
+            return
+        group = self.group
+        if call.recorded:
+            until: dict[int, list[bytes]] = {}
+            for nack in aside:
+                stays = group.pel.get(nack.ms, nack.seq) is nack
+                if stays and (all_of_them or (nack.ms, nack.seq) not in self.places):
+                    moment_ms = int(nack.delivery_ms)
+                    if moment_ms == HELD:  # what it waits for is found again
+                        moment_ms = call.now_ms
+                    until.setdefault(moment_ms, []).append(format_id(nack.ms, nack.seq))
+            for ids in until.values():
+                call.changed(self.key, PENDING_CHANGED, aside_record(self.key, group, ids), 0)
+            record_moments(call, self.key, group, until)
+            call.changed(self.key, PENDING_CHANGED, position_record(self.key, group), 0)
+
+
+def aside_record(key: bytes, group: Group, ids: list[bytes]) -> list[bytes]:
+    """Return the record that makes entries pending, without a consumer and a delivery."""
+    return [
+        *(b"XNACK", key, group.name, b"SILENT", b"IDS", b"%d" % len(ids), *ids),
+        *(b"RETRYCOUNT", b"0", b"FORCE"),
+    ]
+
+
+def release_record(key: bytes, group: Group, nack: Nack) -> list[bytes]:
+    """Return the record by which an entry has no consumer, and the deliveries that it has had."""
+    words = [b"XNACK", key, group.name, b"FAIL", b"IDS", b"1", format_id(nack.ms, nack.seq)]
+    return [*words, b"RETRYCOUNT", b"%d" % nack.count, b"FORCE"]
+
+
+def record_moments(
+    call: Call, key: bytes, group: Group, until: dict[int, list[bytes]], wakes: bool = False
+) -> None:
+    """Record from when on entries go out by themselves: IDs by moments; ``wakes`` readers."""
+    for moment_ms, ids in until.items():
+        words = [b"XNACKIN", key, group.name, b"AT", b"%d" % moment_ms]
+        record = [*words, b"IDS", b"%d" % len(ids), *ids]
+        call.changed(key, PENDING_CHANGED, record, count=0, wakes=wakes)
+
+
+def later(
+    call: Call,
+    group: Group,
+    rules: GroupRules,
+    nack: Nack,
+    until_ms: int,
+    until: dict[int, list[bytes]],
+) -> None:
+    """Let an entry go out by itself from a moment on, and add it to the moments to record."""
+    rules.place(group, nack, until_ms)
+    until.setdefault(until_ms, []).append(format_id(nack.ms, nack.seq))
+
+
+def settle(call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRules) -> None:
+    """Do what time and other commands have brought since the last time."""
+    now_ms = call.now_ms
+    if rules.stale or now_ms < rules.seen_ms:
+        rules.derive(stream, group, now_ms)
+    rules.see_to(group, now_ms)
+    policy = rules.policy
+    until: dict[int, list[bytes]] = {}
+    for nack in rules.not_in_time(group, now_ms):
+        if policy.is_dead(nack.count):
+            give_up(call, key, stream, group, rules, nack, LIMIT)
+            continue
+        delay_ms = policy.delay_ms(nack.count, False)
+        if delay_ms:
+            call.changed(key, PENDING_CHANGED, release_record(key, group, nack), count=0)
+            later(call, group, rules, nack, now_ms + delay_ms, until)
+        else:
+            rules.put_back(nack)
+    record_moments(call, key, group, until)
+    rules.free_lines(stream, group, now_ms)
+
+
+def give_up(
+    call: Call,
+    key: bytes,
+    stream: Stream,
+    group: Group,
+    rules: GroupRules,
+    nack: Nack,
+    reason: bytes,
+    count: int = -1,
+) -> None:
+    """End a pending entry: its dead letter is appended, and it is acknowledged, in one unit.
+
+    Where the letter cannot be appended the entry stays, and that is tried again. ``count``: how
+    often it was delivered, where ``nack`` does not know that any more.
+    """
+    place = (nack.ms, nack.seq)
+    policy = rules.policy
+    if count < 0:
+        count = nack.count
+    row = row_of(stream, nack.ms, nack.seq)
+    book = book_of(call.server)
+    if policy.dead_letter_key and row is not NO_ROW:
+        letter = [*row, *_marks(key, group, rules, nack, reason, count)]
+        if append(call, policy.dead_letter_key, letter) is None:
+            until: dict[int, list[bytes]] = {}
+            later(call, group, rules, nack, call.now_ms + RETRY_DEATH_MS, until)
+            rules.dying[place] = (reason, count)
+            scope: Scope = (rules.db, key, group.name)
+            book.wake_at(scope, call.now_ms + RETRY_DEATH_MS)
+            call.changed(key, PENDING_CHANGED, release_record(key, group, nack), count=0)
+            record_moments(call, key, group, until)
+            return
+        book.counters.dead_lettered += 1
+        rules.dead_lettered += 1
+    elif reason != EXPIRED:
+        book.counters.discarded += 1
+    if reason == EXPIRED:
+        book.counters.expired += 1
+        rules.expired += 1
+    value = rules.values.get(place)
+    if value is not None and policy.holds_dead and value not in rules.blocked:
+        rules.hold(value)
+        scope_words = [key, b"GROUP", group.name, value]
+        call.record([b"XPOLICY", b"HOLD", *scope_words])
+    group.drop(nack)
+    record = [b"XACK", key, group.name, format_id(nack.ms, nack.seq)]
+    call.changed(key, PENDING_CHANGED, record, wakes=True)
+
+
+def _marks(
+    key: bytes, group: Group, rules: GroupRules, nack: Nack, reason: bytes, count: int
+) -> list[bytes]:
+    """Return the fields that a dead letter has besides the entry's own."""
+    note = rules.notes.get((nack.ms, nack.seq), UNKNOWN_NOTE)
+    if nack.consumer is not None:
+        note = rules.note(nack)
+    marks = [
+        *(DLQ + b"topic", key),
+        *(DLQ + b"offset", format_id(nack.ms, nack.seq)),
+        *(DLQ + b"group", group.name),
+        *(DLQ + b"delivery.count", b"%d" % count),
+        *(DLQ + b"message", reason),
+    ]
+    if note.consumer:
+        marks += [DLQ + b"consumer", note.consumer]
+    if note.last_ms:
+        marks += [DLQ + b"first.delivery.ms", b"%d" % (note.first_ms or note.last_ms)]
+        marks += [DLQ + b"last.delivery.ms", b"%d" % note.last_ms]
+    return [*marks, DLQ + b"redrives", b"%d" % note.redrives]
+
+
+def append(call: Call, key: bytes, words: list[bytes]) -> bytes | None:
+    """Append an entry for the server itself; return its ID, or None where that is not possible."""
+    if is_out_of_memory(call.server):
+        return None
+    reply = run_own(call, b"xadd", [b"XADD", key, b"*", *words])
+    stream = call.db.value_of(key, call.now_ms)
+    if isinstance(reply, ErrorReply) or not isinstance(stream, Stream):
+        return None
+    return format_id(stream.last_ms, stream.last_seq)
+
+
+def run_own(call: Call, name: bytes, argv: list[bytes]) -> object:
+    """Run a command on the way of another one; return its reply."""
+    row, words = call.row, call.argv
+    command = ORIGINALS[name]
+    failed = command.failed_calls
+    try:
+        return invoke(call, command, argv)
+    finally:
+        command.failed_calls = failed
+        call.row, call.argv = row, words
+
+
+# What time brings, though no client asks
+
+
+def tick(call: Call) -> int:
+    """Do what is due in groups that act by themselves; return when more is due, or 0."""
+    server = call.server
+    book = book_of(server)
+    _attend_more(server, book)
+    now_ms = server.clock.now_ns // 1_000_000
+    for _ in range(DUE_SLICE):
+        scope = book.take_due(now_ms)
+        if scope is None:
+            break
+        _look_at(call, scope, now_ms)
+    return book.next_ms()
+
+
+def _look_at(call: Call, scope: Scope, now_ms: int) -> None:
+    server = call.server
+    db = server.data.dbs[scope[0]]
+    key = scope[1]
+    stream, group = found_group(db, key, scope[2] or b"")
+    if stream is None or group is None:
+        return
+    call.db = db
+    call.now_ms = now_ms
+    attend(server, db, key, stream, group, now_ms)
+    rules = rules_of(group)
+    if rules is not None and rules.acts_by_itself():
+        db.before_change(key)
+        settle(call, key, stream, group, rules)
+        end_dying(call, key, stream, group, rules)
+        due_ms = rules.next_ms(group, now_ms)
+        if due_ms:
+            book_of(server).wake_at(scope, max(due_ms, now_ms + 1))
+
+
+def found_group(db: Keyspace, key: bytes, name: bytes) -> tuple[Stream | None, Group | None]:
+    """Return a stream and its group, each if it is there."""
+    entry = db.peek(key)
+    if entry is None or not isinstance(entry.value, Stream):
+        return None, None
+    return entry.value, entry.value.groups.get(name)
+
+
+def end_dying(call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRules) -> None:
+    """Try again to write the dead letters that could not be written."""
+    for (ms, seq), (reason, count) in list(rules.dying.items()):
+        nack = group.pel.get(ms, seq)
+        if nack is None:
+            del rules.dying[ms, seq]
+        elif nack.delivery_ms <= call.now_ms:
+            del rules.dying[ms, seq]
+            give_up(call, key, stream, group, rules, nack, reason, count)
+
+
+def _attend_more(server: Server, book: Book) -> None:
+    """Attend the groups of one more page of keys, while there are policies not yet looked for."""
+    if book.looked_version != book.version:
+        book.looked_version = book.version
+        book.looking = [(db.index, 0) for db in server.data.dbs if len(db)]
+    now_ms = server.clock.now_ns // 1_000_000
+    for _ in range(PAGES):
+        if not book.looking:
+            return
+        index, cursor = book.looking.pop()
+        db = server.data.dbs[index]
+        cursor, entries = db.scan(cursor, PAGE)
+        for key in keys_of_streams(entries):
+            for name in names_of_groups(db, key):
+                stream, group = found_group(db, key, name)
+                if stream is not None and group is not None:
+                    attend(server, db, key, stream, group, now_ms)
+                    server.blocking.key_ready(db.index, key)
+        if cursor:
+            book.looking.append((index, cursor))
+
+
+def group_or_error(stream: Stream | None, key: bytes, name: bytes) -> Group:
+    """Return a group that is there. Raises: NOGROUP."""
+    group = None if stream is None else stream.groups.get(name)
+    if group is None:
+        raise CommandError(no_key_or_group(key, name))
+    return group

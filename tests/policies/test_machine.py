@@ -1,0 +1,16 @@
+"""Servers with policies beside the model: the same answers, whatever happens in which order."""
+
+from __future__ import annotations
+
+import os
+
+from support.client import RawClient
+from support.policy_machine import OPTIONS, run
+from support.process import ServerProcess
+
+STEPS = 1_000_000 if os.environ.get("HEADRACE_EVERYTHING") else 14_000  # each pair once at least
+
+
+def test_a_server_answers_as_the_model_does() -> None:
+    with ServerProcess(*OPTIONS) as server:
+        assert run(RawClient(server.port), STEPS, seed=7) >= STEPS // 200
