@@ -167,6 +167,22 @@ class Steps(PolicySteps):
             else:
                 out.number(figure)
 
+    def leaves(
+        self, call: Call, key: bytes, stream: Stream, group: Group, consumer: Consumer
+    ) -> None:
+        attend(call.server, call.db, key, stream, group, call.now_ms)
+        rules = rules_of(group)
+        if rules is None or not rules.policy.releases:
+            return
+        nacks = consumer.pel.from_id(0, 0, 0)
+        ids = [format_id(nack.ms, nack.seq) for nack in nacks]
+        counts = [nack.count for nack in nacks]
+        for nack in nacks:
+            group.release(nack)
+        record = [b"XNACK", key, group.name, b"FAIL", b"IDS", b"%d" % len(ids), *ids]
+        call.changed(key, PENDING_CHANGED, record, count=0, wakes=True)
+        self.released(call, key, stream, group, nacks, counts, b"silent")
+
     def list_consumers(self, call: Call, key: bytes, group: Group) -> None:
         server = call.server
         reclaim(server, book_of(server), call.db, key, group, list(group.consumers), call.now_ms)

@@ -214,7 +214,14 @@ class PolicyLine(NamedTuple):
         """Return it as it is written."""
         names = [self.key] if self.group is None else [self.key, b"group", self.group]
         words = [word for pair in self.values.items() for word in pair]
-        return b" ".join([quoted(word) for word in [*names, *words]])
+        return b" ".join([_as_needed(word) for word in [*names, *words]])
+
+
+def _as_needed(word: bytes) -> bytes:
+    """Return a word in quotes, if it needs them to stay one word."""
+    shown = quoted(word)
+    is_plain = shown[1:-1] == word and word and word != b";" and not set(word) & set(b" '#")
+    return word if is_plain else shown
 
 
 class PolicyLines(Parameter):

@@ -36,7 +36,7 @@ from headrace.server.commands.streams.args import (
     strict_id,
     there,
 )
-from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.streams.shared import policies, shared_streams
 from headrace.server.commands.streams.writing import new_stream, record_limits
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import integer
@@ -454,14 +454,20 @@ def xgroup_createconsumer(call: Call) -> object:
 
 
 def xgroup_delconsumer(call: Call) -> object:
-    """Reply: how many entries the consumer held; they are pending no more, and freed later."""
+    """Reply: how many entries the consumer held.
+
+    They are pending no more, unless a policy releases them.
+    """
     argv = call.argv
     stream = there(stream_to_change(call, argv[2]), errors.XGROUP_NEEDS_KEY)
     group = _group_of(stream, argv[2], argv[3])
     consumer = group.consumers.get(argv[4])
     if consumer is None:
         return 0
-    if group.places is not None and consumer.pel.size:
+    held = consumer.pel.size
+    if held and call.server.policies is not None and not call.replaying:
+        policies().leaves(call, argv[2], stream, group, consumer)
+    if group.places is not None and held:
         shared_streams().release_held(call, argv[2], stream, group, argv[4])
     removed = group.delete_consumer(argv[4])
     room = removed.count > 0 and group.is_limited()
@@ -470,7 +476,7 @@ def xgroup_delconsumer(call: Call) -> object:
         if group.places is not None:
             shared_streams().note_acknowledged(call, argv[2], stream, group)
         call.server.data.free_later(removed)
-    return removed.count
+    return held
 
 
 def xgroup_setmode(call: Call) -> object:

@@ -16,7 +16,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.state import Server
 from headrace.server.waiting import Parked
 from headrace.storage.stream.delivery import PendingEntry
-from headrace.storage.stream.groups import Group
+from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.idmp import Iid
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import Nack
@@ -225,6 +225,12 @@ class PolicySteps:
     @abstractmethod
     def add_figures(self, out: Packer, stream: Stream, group: Group, now_ms: int) -> None:
         """Add ``POLICY_FIGURES`` pairs about a group that has policies."""
+
+    @abstractmethod
+    def leaves(
+        self, call: Call, key: bytes, stream: Stream, group: Group, consumer: Consumer
+    ) -> None:
+        """Release what a consumer holds that is about to be deleted, where a policy says so."""
 
     @abstractmethod
     def list_consumers(self, call: Call, key: bytes, group: Group) -> None:
