@@ -23,6 +23,7 @@ PAGES = (
     "docs/first-steps.md",
     "docs/consumer-groups.md",
     "docs/idempotent-producers.md",
+    "docs/policies.md",
 )
 README = (ROOT / "README.md").read_text()
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
