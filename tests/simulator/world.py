@@ -391,6 +391,13 @@ class World:
         self.disks_lost = True
         self.forgets_pairs = True
         self._burn()
+        self._look_who_is_left()
+
+    def _look_who_is_left(self) -> None:
+        """What was told to be stable holds as long as someone takes part who knows of it."""
+        if all(region.obstacle() for region in self.regions.values()):
+            for number in range(1, self.plan.regions + 1):
+                self.checks.forget_told(number)
 
     def _burn(self) -> None:
         """Something is lost: of some records there may be no trace any more."""
@@ -428,6 +435,7 @@ class World:
         self.forgets_pairs = True
         region.restore(chance.choice(self._kept[region.number]))
         self._burn()
+        self._look_who_is_left()
         self.time.now_ms += REPAIR_MS
         self.guarded(region, region.start)
         return True
@@ -450,7 +458,7 @@ class World:
 
     def _rewrite(self, chance: random.Random) -> bool:
         region = self._some(chance, True)
-        if region is None:
+        if region is None or not region.ready:  # while it loads, nobody may ask for that
             return False
         self.guarded(region, region.rewrite)
         return True
