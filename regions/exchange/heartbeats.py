@@ -46,6 +46,7 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
+from headrace.server.gate import HALF_JOINED
 from headrace.server.state import Server
 from headrace.storage.sharing import AA
 from headrace.storage.vectors import (
@@ -88,8 +89,8 @@ class Stability:
             return
         if now_ms >= self._next_beat_ms and beat(self._server):
             self._next_beat_ms = now_ms + self._server.config.aa_beat_ms
-        if not has_garbage:
-            return
+        if not has_garbage or self._server.gate.reasons & HALF_JOINED:
+            return  # a stream that is half joined says nothing yet of what it may forget
         tombstones = self._server.data.tombstones
         if not self._left and not self._tombstones_left:
             stable = region.stable()
