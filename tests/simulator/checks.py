@@ -30,6 +30,7 @@ from simulator.oracle import (
     read_numbers,
     show_id,
 )
+from simulator.process import Client
 from simulator.region import WAITERS, Delivery, Region, reply_ids
 from simulator.resp import Words
 from simulator.scenarios import WAITS, Refused
@@ -421,15 +422,17 @@ class Checks:
                 elif client.waits_for[:2] == [b"AA", b"WAIT"]:
                     self._followed(region, client.waits_for, reply)
                 if client.waits_for[:2] == [b"AA", b"SYNC"]:
-                    self._synced(region, self._wanted[region.number, name], reply)
+                    self._synced(region, client, self._wanted[region.number, name], reply)
             client.received = []
 
     def _answered(self, region: Region) -> Numbers:
         """Return what a region knows, which is at least what its clients have been answered."""
         return {origin: number for origin, number in region.known.items() if number}
 
-    def _synced(self, region: Region, wanted: list[tuple[int, Numbers]], reply: object) -> None:
-        """I13: who was told that a barrier is level has what others had, and takes writes."""
+    def _synced(
+        self, region: Region, client: Client, wanted: list[tuple[int, Numbers]], reply: object
+    ) -> None:
+        """I13: who was told that a barrier is level has what others had, and took writes then."""
         if not isinstance(reply, list) or region.unwritten or region.was_unwritten:
             return
         states = {int(reply[at]): reply[at + 1] for at in range(0, len(reply), 2)}
@@ -440,7 +443,7 @@ class Checks:
                 if region.known.get(origin, 0) < count and self._is_there(origin, count):
                     raise Violated(f"I13: region {region.number} is level with {region.known}")
         is_level = all(state == b"level" for state in states.values())
-        if is_level and region.obstacle().startswith(b"AASYNCING"):
+        if is_level and client.was_refusing and region.obstacle().startswith(b"AASYNCING"):
             raise Violated(f"I13: region {region.number} is level and takes no writes")
 
     def _is_there(self, origin: bytes, number: int) -> bool:

@@ -29,7 +29,7 @@ from headrace.server.dispatch.serving import serve_ready, time_out_waiters
 from headrace.server.durability.commit import Committer
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.files import Files
-from headrace.server.gate import HALF_JOINED, LOADING_DATA
+from headrace.server.gate import HALF_JOINED, LOADING_DATA, REGION_REFUSES
 from headrace.server.loading.starting import start_persistence
 from headrace.server.settings import Settings
 from headrace.server.state import Host, Server
@@ -104,6 +104,7 @@ class Client(Peer):
     Attributes:
         received: replies, and messages, that it has not looked at.
         raw: they are here, as they came, while ``is_raw``.
+        was_refusing: its region took no writes when it was given the last of that.
     """
 
     def __init__(self, process: Process) -> None:
@@ -114,9 +115,11 @@ class Client(Peer):
         self.of_region = False
         self.is_raw = False
         self.raw = b""
+        self.was_refusing = False
 
     def flush_soon(self) -> None:
         server = self._process.server
+        self.was_refusing = bool(server.gate.reasons & REGION_REFUSES)
         if not server.clients.flushing:
             server.host.flush_soon()
         server.clients.flushing.append(self.session)
