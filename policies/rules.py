@@ -74,6 +74,7 @@ class GroupRules(Rules):
         dying: those whose dead letter could not be written, with the reason of their death, and
             how often they were delivered.
         dead_lettered, expired: how many entries of the group were, since the start.
+        changed: other policies held before.
         scans_on: there are new entries that a request has not come to.
     """
 
@@ -106,6 +107,7 @@ class GroupRules(Rules):
         self.seen_ms = 0  # moments up to here have been seen to
         self.waited_ms = 0  # deliveries up to here have been waited for long enough
         self.scans_on = False
+        self.changed = False
         self.dead_lettered = 0
         self.expired = 0
         self._counts = True
@@ -115,6 +117,7 @@ class GroupRules(Rules):
         self.dead_lettered = former.dead_lettered
         self.expired = former.expired
         self.dying = former.dying
+        self.changed = True
 
     def acts_by_itself(self) -> bool:
         """Return whether something happens in time though no client reads."""
@@ -380,7 +383,7 @@ class GroupRules(Rules):
     # All of it anew
 
     def derive(self, stream: Stream, group: Group, now_ms: int) -> None:
-        """Find everything anew. Complexity: O(pending entries)."""
+        """Find everything anew, and moments, too, if ``changed``. O(pending entries)."""
         self.stale = False
         self._counts = False
         self.held = self.delayed = self.backing = self.undelivered = 0
@@ -403,6 +406,7 @@ class GroupRules(Rules):
                 self._derive_delivered(stream, nack, now_ms)
         for nack in aside:
             self._derive_aside(stream, group, nack, now_ms)
+        self.changed = False
         self._counts = True
 
     def _derive_delivered(self, stream: Stream, nack: Nack, now_ms: int) -> None:
@@ -421,8 +425,8 @@ class GroupRules(Rules):
     def _derive_aside(self, stream: Stream, group: Group, nack: Nack, now_ms: int) -> None:
         row = row_of(stream, nack.ms, nack.seq)
         until_ms = self._entry_until(nack.ms, nack.seq, row, now_ms)
-        if row is NO_ROW and nack.delivery_ms != HELD:
-            until_ms = int(nack.delivery_ms)  # its end is seen to then
+        if HELD not in (until_ms, nack.delivery_ms) and not self.changed:
+            until_ms = max(until_ms, int(nack.delivery_ms))
         if nack.delivery_ms != until_ms and (until_ms > now_ms or nack.delivery_ms > now_ms):
             group.release(nack, until_ms)
         if until_ms == HELD:

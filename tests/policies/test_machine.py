@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from support.client import RawClient
 from support.policy_machine import OPTIONS, run
 from support.process import ServerProcess
 
@@ -12,5 +11,5 @@ STEPS = 1_000_000 if os.environ.get("HEADRACE_EVERYTHING") else 14_000  # each p
 
 
 def test_a_server_answers_as_the_model_does() -> None:
-    with ServerProcess(*OPTIONS) as server:
-        assert run(RawClient(server.port), STEPS, seed=7) >= STEPS // 200
+    with ServerProcess(*OPTIONS) as server, server.client() as client:
+        assert run(client, STEPS, seed=7) >= STEPS // 200

@@ -282,7 +282,8 @@ def main() -> int:
     began_s = time.monotonic()
     with ServerProcess(*OPTIONS) as server:
         try:
-            worlds = run(RawClient(server.port, timeout_s=20), options.steps, options.seed)
+            with server.client() as client:
+                worlds = run(client, options.steps, options.seed)
         except Differs as found:
             print(found, server.log()[-300:], sep="\n")
             return 1
