@@ -23,10 +23,11 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from headrace.policies.policy import Policy
+from headrace.policies.policy import Policy, value_of
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import UNLIMITED, Group, Rules
 from headrace.storage.stream.pel import HELD, Nack
+from headrace.storage.stream.run import Run, is_below
 from headrace.storage.stream.stream import Stream
 
 ID = tuple[int, int]
@@ -56,7 +57,13 @@ class Line:
 
     def __init__(self) -> None:
         self.busy = 0
-        self.waiting: deque[Nack] = deque()
+        self.waiting: deque[Nack] | None = None
+
+    def wait(self, nack: Nack) -> None:
+        """Put an entry behind all others."""
+        if self.waiting is None:
+            self.waiting = deque()
+        self.waiting.append(nack)
 
 
 class GroupRules(Rules):
@@ -223,8 +230,12 @@ class GroupRules(Rules):
             place = (nack.ms, nack.seq)
             value = self.values.pop(place, None)
             if value is not None:
-                self.lines[value].busy -= 1
-                self.freed.append(value)
+                line = self.lines[value]
+                line.busy -= 1
+                if line.waiting is None and not line.busy:
+                    del self.lines[value]
+                else:
+                    self.freed.append(value)
             if self.notes:
                 self.notes.pop(place, None)
             if self.dying:
@@ -282,7 +293,7 @@ class GroupRules(Rules):
         if until_ms == HELD:
             value = self.policy.order_of(row)
             assert value is not None
-            self.lines[value].waiting.append(nack)
+            self.lines[value].wait(nack)
         self.enters(nack)
         return nack
 
@@ -298,6 +309,28 @@ class GroupRules(Rules):
                 return HELD
             self._occupy(line, value, (ms, seq))
         return max(policy.due_ms(row, ms), now_ms)
+
+    def goes_at_once(self, group: Group, run: Run, number: int, now_ms: int) -> bool:
+        """Return whether a new entry may go out as it is; then its value is on its way."""
+        policy = self.policy
+        ms, seq = run.ms[number], run.seq[number]
+        last = group.pel.last()
+        if last is not None and not is_below(last.ms, last.seq, ms, seq):
+            return False
+        waits = policy.deliver_at_field or policy.deliver_delay_ms
+        if waits and policy.due_ms(run.row(number), ms) > now_ms:
+            return False
+        if not policy.order_key:
+            return True
+        value = value_in(run, number, policy.order_key)
+        if value is None:
+            return True
+        if value in self.lines:
+            return False
+        line = self.lines[value] = Line()
+        line.busy = 1
+        self.values[ms, seq] = value
+        return True
 
     def _occupy(self, line: Line, value: bytes, place: ID) -> None:
         if place not in self.values:
@@ -315,19 +348,23 @@ class GroupRules(Rules):
                 self._advance(stream, group, value, line, now_ms)
 
     def _advance(self, stream: Stream, group: Group, value: bytes, line: Line, now_ms: int) -> None:
-        while line.waiting and line.busy <= 0:
-            nack = line.waiting.popleft()
+        waiting = line.waiting
+        while waiting and line.busy <= 0:
+            nack = waiting.popleft()
             if nack.delivery_ms != HELD or group.pel.get(nack.ms, nack.seq) is not nack:
                 continue
             row = row_of(stream, nack.ms, nack.seq)
             self._occupy(line, value, (nack.ms, nack.seq))
             self.place(group, nack, max(self.policy.due_ms(row, nack.ms), now_ms))
-        if line.busy <= 0 and not line.waiting:
+        if line.busy <= 0 and not waiting:
             del self.lines[value]
 
     def see_to(self, group: Group, now_ms: int) -> None:
         """Make ready what was to go out by now."""
         if now_ms <= self.seen_ms:
+            return
+        if not self.delayed and not self.backing:
+            self.seen_ms = now_ms
             return
         for nack in group.by_time.from_time(self.seen_ms, now_ms, 0):
             if nack.consumer is None:
@@ -432,7 +469,7 @@ class GroupRules(Rules):
         if until_ms == HELD:
             value = self.policy.order_of(row)
             assert value is not None
-            self.lines[value].waiting.append(nack)
+            self.lines[value].wait(nack)
         self._count(nack, 1)
         if nack.delivery_ms <= now_ms:
             heappush(self.ready, (nack.ms, nack.seq))
@@ -442,6 +479,17 @@ def row_of(stream: Stream, ms: int, seq: int) -> list[bytes]:
     """Return the fields and values of an entry in a row; none where it was deleted."""
     part = stream.one(ms, seq)
     return NO_ROW if part is None else part.run.row(part.low)
+
+
+def value_in(run: Run, number: int, field: bytes) -> bytes | None:
+    """Return the first value of a field of an entry, without making its row where it can be had."""
+    names = run.names
+    if names is None:
+        return value_of(run.rows[number], field)
+    for at, name in enumerate(names):
+        if name == field:
+            return run.flat[number * len(names) + at]
+    return None
 
 
 def has_own(group: Group) -> bool:

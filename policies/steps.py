@@ -133,7 +133,8 @@ class Steps(PolicySteps):
                     scope: Scope = (rules.db, key, group.name)
                     call.record(note_record(scope, (nack.ms, nack.seq), note))
                 if policy.redelivers:
-                    delay_ms = policy.delay_ms(nack.count, True) if mode == b"fail" else 0
+                    failed = mode == b"fail" and nack.count > 0
+                    delay_ms = policy.delay_ms(nack.count, True) if failed else 0
                     later(call, group, rules, nack, call.now_ms + delay_ms, until)
         record_moments(call, key, group, until, True)
 
@@ -297,6 +298,8 @@ class _Choice:
         self.room = UNLIMITED
         self.room_of_consumer = UNLIMITED
         self.bytes_left = 0
+        self.at_once = False
+        self.chosen = 0
 
     def run(
         self, options: ReadOptions, claims: list[PendingEntry], limit: int, most_bytes: int
@@ -317,9 +320,12 @@ class _Choice:
         self._set_rooms(options)
         most = limit if limit < 0 else max(0, limit - len(self.found))
         self.bytes_left = most_bytes
+        policy = self.rules.policy
+        self.at_once = not most_bytes and not policy.ttl_ms and not policy.ttl_field
+        self.rules.new = []
         aside: list[Nack] = []
         while most != 0 and not (most_bytes and self.bytes_left <= 0):
-            more = self._take_ready(most)
+            more = self._count_chosen() + self._take_ready(most)
             if most > 0:
                 most -= more
             if most == 0 or not self.rules.policy.looks or self._is_full():
@@ -334,6 +340,16 @@ class _Choice:
                 self.rules.put_back(each.nack)
         self.rules.most_new = self.room_of_consumer
         return self.found
+
+    def _count_chosen(self) -> int:
+        """Return how many new entries were chosen since the last time; consumers hold them then."""
+        chosen = self.chosen
+        self.chosen = 0
+        if self.room > 0:
+            self.room -= chosen
+        if self.room_of_consumer > 0:
+            self.room_of_consumer -= chosen
+        return chosen
 
     def _set_rooms(self, options: ReadOptions) -> None:
         """Find how many more entries consumers may hold, and this one; negative is any number."""
@@ -424,7 +440,7 @@ class _Choice:
             if room >= 0:
                 most = room if most < 0 else min(most, room)
         while rules.window_left():
-            need = most - len(rules.ready)
+            need = most - len(rules.ready) - self.chosen
             if most >= 0 and need <= 0:
                 break
             rules.scans_on = looked >= SCANNED_MOST
@@ -440,25 +456,43 @@ class _Choice:
                 hand_out(stream, group, [seen], None, self.call.now_ms)
                 if seen.high < part.high:
                     break
-        return bool(rules.ready)
+        return bool(rules.ready) or self.chosen > 0
 
     def _look_at(self, part: Part, most: int, aside: list[Nack]) -> Part:
-        """Set aside the entries of a part until enough are ready; return those looked at."""
+        """Choose or set aside the entries of a part until enough are ready; return those looked at.
+
+        What may go at once is not set aside, if nothing can come between.
+        """
         rules = self.rules
         run = part.run
         now_ms = self.call.now_ms
-        for number in range(part.low, part.high):
+        low = -1  # of those side by side that go out
+        number = part.low
+        while number < part.high:
             if part.dead is not None and part.dead[number]:
+                number += 1
                 continue
-            if not rules.window_left() or 0 <= most <= len(rules.ready):
-                return part.until(number)
-            nack = rules.set_aside(
-                *(self.stream, self.group, run.ms[number], run.seq[number]),
-                *(run.row(number), now_ms),
-            )
-            if nack is not None:
-                aside.append(nack)
-        return part
+            if not rules.window_left() or 0 <= most <= len(rules.ready) + self.chosen:
+                break
+            if self.at_once and rules.goes_at_once(self.group, run, number, now_ms):
+                self.chosen += 1
+                low = number if low < 0 else low
+            else:
+                self._choose_part(part, low, number)
+                low = -1
+                nack = rules.set_aside(
+                    *(self.stream, self.group, run.ms[number], run.seq[number]),
+                    *(run.row(number), now_ms),
+                )
+                if nack is not None:
+                    aside.append(nack)
+            number += 1
+        self._choose_part(part, low, number)
+        return part if number == part.high else part.until(number)
+
+    def _choose_part(self, part: Part, low: int, high: int) -> None:
+        if low >= 0:
+            self.rules.new.append(Part(part.run, part.dead, low, high))
 
     def _record_aside(self, aside: list[Nack], all_of_them: bool) -> None:
         """Record what was set aside and does not go out now, and the group's position."""

@@ -81,6 +81,8 @@ def has_new(stream: Stream, group: Group) -> bool:
     """Return whether the group can be given an entry that it has not been given."""
     if group.places is not None:
         return group.places.has_new(stream) and group.room() != 0
+    if group.rules is not None and group.rules.new:
+        return True
     return stream.has_after(group.last_ms, group.last_seq) and group.room() != 0
 
 
@@ -93,6 +95,13 @@ def hand_out(
     """
     if group.places is not None:
         _hand_out_of_lanes(group, group.places, parts, consumer, now_ms)
+        return
+    if group.rules is not None and parts is group.rules.new:
+        group.rules.new = []
+        for part in parts:
+            for number in range(part.low, part.high):
+                if consumer is not None and (part.dead is None or not part.dead[number]):
+                    group.deliver(part.run.ms[number], part.run.seq[number], consumer, now_ms)
         return
     counting = False  # once true it stays true: the next entry is the next position
     for part in parts:

@@ -118,11 +118,13 @@ class Rules:
     Attributes:
         undelivered: how many pending entries no consumer has been given yet; they count as lag.
         most_new: how many new entries the present request may be given.
+        new: those that were chosen for it; the group's position has passed them.
     """
 
     def __init__(self) -> None:
         self.undelivered = 0
         self.most_new = UNLIMITED
+        self.new: list[Part] = []
 
     def room(self, group: Group) -> int:
         """Return as ``Group.room``."""

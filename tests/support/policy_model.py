@@ -270,7 +270,8 @@ class Model:
         elif mode == "fail" and self.is_dead(count):
             self.die(place, "delivery limit")
         elif self.redelivers():
-            delay_ms = self.delay_ms(pending.count, True) if mode == "fail" else 0
+            failed = mode == "fail" and pending.count > 0
+            delay_ms = self.delay_ms(pending.count, True) if failed else 0
             pending.at_ms = self.now_ms + delay_ms
         return 1
 

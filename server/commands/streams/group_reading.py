@@ -242,9 +242,11 @@ def _choose(reading: _Reading, source: _Source) -> bool:
             count += claim.shown()
         source.pending = claims
     limit = _tighter(limit, group.room())
+    parts = _NOTHING_NEW
     if group.rules is not None:
         limit = _tighter(limit, group.rules.most_new)
-    if limit != 0 and not (claims and reading.is_full()):
+        parts = group.rules.new
+    if not parts and limit != 0 and not (claims and reading.is_full()):
         if group.places is None:
             last = (group.last_ms, group.last_seq)
             parts = parts_after(stream, last, max(0, limit), reading.bytes_left())
@@ -252,6 +254,7 @@ def _choose(reading: _Reading, source: _Source) -> bool:
             parts = group.places.parts(stream, max(0, limit), reading.bytes_left())
         if size is not None:
             parts = within(parts, size, 0 if claiming else NOT_SHOWN)
+    if parts:
         entries = count_entries(parts)
         reading.took(entries)
         count += entries
