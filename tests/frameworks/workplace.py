@@ -50,13 +50,23 @@ class Workplace:
         assert done.returncode == 0, done.stderr
 
     @contextlib.contextmanager
-    def worker(self, *numbers: int, holds: bool = False) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker that runs until the end of the block; one that holds never ends a job."""
+    def worker(
+        self, *numbers: int, holds: bool = False, fails: str = ""
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker that runs until the end of the block; one that holds never ends a job.
+
+        Args:
+            fails: what job 0 does to it, ``raises`` or ``kills``, where the program asks.
+        """
         log = self._told.with_suffix(f".{holds}.log")
         with log.open("ab") as out:
             process = subprocess.Popen(
                 [*self._command, "work", *map(str, numbers)],
-                env={**self._environment, "HEADRACE_HOLDS": str(int(holds))},
+                env={
+                    **self._environment,
+                    "HEADRACE_HOLDS": str(int(holds)),
+                    "HEADRACE_FAILS": fails,
+                },
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
@@ -66,10 +76,14 @@ class Workplace:
             process.kill()
             process.wait()
 
+    def events(self) -> list[tuple[str, int]]:
+        """What was told of which job, in its order."""
+        lines = [line.split() for line in self._told.read_text().splitlines()]
+        return [(kind, int(number)) for _, kind, number in lines]
+
     def numbers(self, what: str) -> list[int]:
         """The jobs of which this was told, in its order."""
-        lines = [line.split() for line in self._told.read_text().splitlines()]
-        return [int(number) for _, kind, number in lines if kind == what]
+        return [number for kind, number in self.events() if kind == what]
 
     def wait_for(self, what: str, count: int) -> None:
         self._wait(what, lambda numbers: len(numbers) >= count)

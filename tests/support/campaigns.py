@@ -58,6 +58,7 @@ CAMPAIGNS: Final = {
         ("tests/differential/test_pipelines.py::test_any_pipelines*", 2),
         ("tests/differential/test_replication_stream.py::test_a_real_replica_and_*", 3),
         ("tests/frameworks/test_libraries.py::*", 8),
+        ("tests/frameworks/test_policies.py::*", 5),
         ("tests/frameworks/test_socket_io.py::*", 3),
         ("tests/persistence/test_foreign_snapshots.py::test_what_stands_behind_the_end_*", 2),
         ("tests/persistence/test_functions.py::test_redis_loads_what_we_export*", 3),

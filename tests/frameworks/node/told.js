@@ -5,6 +5,7 @@ const fs = require("node:fs");
 
 const port = Number(process.env.HEADRACE_PORT);
 const holds = process.env.HEADRACE_HOLDS === "1";
+const fails = process.env.HEADRACE_FAILS;
 
 /** Append a line, whole. */
 const tell = (line) => fs.appendFileSync(process.env.HEADRACE_TOLD, `${process.pid} ${line}\n`);
@@ -15,13 +16,20 @@ const begin = async (number) => {
   if (holds) await new Promise(() => {});
 };
 
-/** Do what the command line says: `produce N`, or `work` until somebody ends the process. */
-const main = async (produce, work) => {
-  if (process.argv[2] === "produce") {
-    await produce(Number(process.argv[3]));
-    process.exit(0);
-  }
-  await work();
+/** Job 0 is one that nobody can do, if the test says so: it throws, or it kills its worker. */
+const fail = (number) => {
+  if (number === 0 && fails === "kills") process.kill(process.pid, "SIGKILL");
+  if (number === 0 && fails === "raises") throw new Error("nobody can do this");
 };
 
-module.exports = { begin, main, port, tell };
+/** Do what the command line says: `produce N`, or `work` until somebody ends the process. */
+const main = async (produce, work) => {
+  const numbers = process.argv.slice(3).map(Number);
+  if (process.argv[2] === "produce") {
+    await produce(...numbers);
+    process.exit(0);
+  }
+  await work(...numbers);
+};
+
+module.exports = { begin, fail, main, port, tell };
