@@ -269,6 +269,8 @@ def may_claim(
     rules = rules_of(group)
     if rules is None:
         return True
+    if rules.acts_by_itself():  # it is to be acknowledged in time
+        book_of(call.server).wake_at((rules.db, key, group.name), call.now_ms + 1)
     if not renews and rules.policy.is_dead(nack.count):
         give_up(call, key, stream, group, rules, nack, LIMIT)
         return False

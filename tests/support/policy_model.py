@@ -29,6 +29,7 @@ class Pending:
     at_ms: int
     count: int
     redrives: int = 0
+    ticket: int = 0  # of entries delivered in one millisecond, the one delivered first dies first
 
     def is_aside(self) -> bool:
         return self.consumer is None and self.count == 0 and self.at_ms > 0
@@ -45,6 +46,7 @@ class Model:
     pending: dict[ID, Pending] = field(default_factory=dict)
     dead: list[tuple[ID, int, str, int]] = field(default_factory=list)
     held_keys: set[str] = field(default_factory=set)
+    tickets: int = 0
 
     # What policies say
 
@@ -157,14 +159,14 @@ class Model:
         acts = wait_ms and ("delivery-limit" in self.policy or delays_all)
         while acts:
             late = [
-                (each.at_ms + wait_ms, place)
+                (each.at_ms + wait_ms, each.ticket, place)
                 for place, each in self.pending.items()
                 if each.consumer is not None and not self._stays_late(each)
             ]
             if not late or min(late)[0] > to_ms:
                 break
             self.now_ms = max(self.now_ms, min(late)[0])
-            self._not_in_time(min(late)[1])
+            self._not_in_time(min(late)[2])
         self.now_ms = to_ms
 
     def _stays_late(self, pending: Pending) -> bool:
@@ -208,9 +210,13 @@ class Model:
         found += self._read_new(consumer, count - len(found), len(found), own_room)
         for place in found:
             pending = self.pending.setdefault(place, Pending(None, 0, 0))
-            pending.consumer, pending.at_ms = consumer, self.now_ms
+            self._give(pending, consumer)
             pending.count = min(COUNT_MAX, pending.count + 1)
         return found
+
+    def _give(self, pending: Pending, consumer: str) -> None:
+        self.tickets += 1
+        pending.consumer, pending.at_ms, pending.ticket = consumer, self.now_ms, self.tickets
 
     def _next(self, consumer: str, found: list[ID], room: int, own_room: int) -> ID | None:
         for place in sorted(self.pending):
@@ -304,7 +310,7 @@ class Model:
             return False
         if not renews and (self.rests(place) or self.paused()):
             return False
-        pending.consumer, pending.at_ms = consumer, self.now_ms
+        self._give(pending, consumer)
         pending.count = min(COUNT_MAX, pending.count + (not just_id))
         return True
 

@@ -339,12 +339,10 @@ class ClaimOptions:
                 raise CommandError(errors.unrecognized_xclaim_option(argv[at - 1]))
             at += 1
 
-    def settle(self, call: Call, group: Group) -> None:
+    def settle(self, call: Call) -> None:
         """Put now for an impossible time; a file may hold one if the clock was set back since."""
         if self.delivery_ms < 0 or self.delivery_ms > call.now_ms:
             self.delivery_ms = call.now_ms
-        elif group.rules is not None:
-            group.rules.reset()
 
     def renews(self, nack: Nack, consumer: Consumer) -> bool:
         """Return whether an entry is to be had though it rests, or by the one who has it."""
@@ -366,7 +364,7 @@ def xclaim(call: Call) -> object:
     min_idle_ms = integer(argv[4], errors.XCLAIM_MIN_IDLE)
     ids = _ids_before_options(argv, 5)
     options = ClaimOptions(argv, 5 + len(ids), call.now_ms)
-    options.settle(call, group)
+    options.settle(call)
 
     raised = options.last_id > (group.last_ms, group.last_seq) and group.places is None
     if raised:
@@ -442,6 +440,8 @@ def _ids_before_options(argv: list[bytes], at: int) -> list[tuple[int, int]]:
 
 def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
     consumer.active_ms = call.now_ms
+    if group.rules is not None and nack.delivery_ms != call.now_ms:
+        group.rules.reset()
     note_claim(call, key, group, nack, group.last_ms, group.last_seq)
 
 
