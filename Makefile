@@ -55,7 +55,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-sweep bench-durability time-to-pong image-check wheel-check flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants policy-mutants bench bench-quick bench-types bench-sweep bench-durability time-to-pong image-check wheel-check flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,6 +141,9 @@ mutants: $(STAMP) $(TO_TEST) ## bugs planted in regions: is each of them found? 
 
 torture: $(STAMP) $(TO_TEST) ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.torture $(ARGS)
+
+policy-mutants: $(STAMP) $(TO_TEST) ## bugs planted in policies: is each of them found? ARGS=--help
+	@PYTHONPATH=tests PYTHONSAFEPATH=1 HEADRACE_EXPECT_BUILD=tree $(VENV)/bin/python -m support.policy_mutants $(ARGS)
 
 region-faults: $(STAMP) $(TO_TEST) ## regions whose links are cut, that are killed and lose disks; ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.region_faults $(ARGS)

@@ -110,7 +110,7 @@ def live(server: ServerProcess, story: Story, seed: int, lasts_s: float) -> None
     runs: list[Callable[[], None]] = [
         lambda: produce(server.port, story, random.Random(seed)),
         *[
-            lambda number=number: work(  # type: ignore[misc]
+            lambda number=number: work(
                 server.port, story, random.Random(seed + number), f"worker-{number}"
             )
             for number in range(1, 5)

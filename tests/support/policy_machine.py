@@ -157,8 +157,10 @@ class World:
         consumer = self.random.choice(CONSUMERS)
         least_ms = self.random.choice((0, 0, 500, 3000))
         just_id = self.random.random() < 0.5
-        words = ["XCLAIM", KEY, GROUP, consumer, least_ms, text(place)]
-        reply = self.call(*words, *["JUSTID"] * just_id)
+        words: list[str | int] = ["XCLAIM", KEY, GROUP, consumer, least_ms, text(place)]
+        if just_id:
+            words.append("JUSTID")
+        reply = self.call(*words)
         claimed = self.model.claim(consumer, least_ms, place, just_id)
         self.same(len(reply), int(claimed))  # type: ignore[arg-type]
 
