@@ -462,8 +462,8 @@ class GroupRules(Rules):
     def _derive_aside(self, stream: Stream, group: Group, nack: Nack, now_ms: int) -> None:
         row = row_of(stream, nack.ms, nack.seq)
         until_ms = self._entry_until(nack.ms, nack.seq, row, now_ms)
-        if HELD not in (until_ms, nack.delivery_ms) and not self.changed:
-            until_ms = max(until_ms, int(nack.delivery_ms))
+        if HELD not in (until_ms, nack.delivery_ms) and not (self.changed and row):
+            until_ms = int(nack.delivery_ms)
         if nack.delivery_ms != until_ms and (until_ms > now_ms or nack.delivery_ms > now_ms):
             group.release(nack, until_ms)
         if until_ms == HELD:

@@ -509,7 +509,8 @@ class _Choice:
                 if stays and (all_of_them or (nack.ms, nack.seq) not in self.places):
                     moment_ms = int(nack.delivery_ms)
                     if moment_ms == HELD:  # what it waits for is found again
-                        moment_ms = call.now_ms
+                        row = row_of(self.stream, nack.ms, nack.seq)
+                        moment_ms = max(self.rules.policy.due_ms(row, nack.ms), call.now_ms)
                     until.setdefault(moment_ms, []).append(format_id(nack.ms, nack.seq))
             for ids in until.values():
                 call.changed(self.key, PENDING_CHANGED, aside_record(self.key, group, ids), 0)

@@ -96,7 +96,9 @@ class World:
 
     def some(self) -> ID:
         """A pending entry, mostly, or any other."""
-        places = [place for place, each in self.model.pending.items() if not each.is_aside()]
+        aside_too = self.random.random() < 0.1
+        pending = self.model.pending
+        places = [place for place, each in pending.items() if aside_too or not each.is_aside()]
         if places and self.random.random() < 0.9:
             return self.random.choice(places)
         return self.random.choice([*self.model.entries, (1, 1)])
@@ -160,8 +162,11 @@ class World:
         words: list[str | int] = ["XCLAIM", KEY, GROUP, consumer, least_ms, text(place)]
         if just_id:
             words.append("JUSTID")
+        forces = place in self.model.pending and self.random.random() < 0.2
+        if forces:
+            words.append("FORCE")
         reply = self.call(*words)
-        claimed = self.model.claim(consumer, least_ms, place, just_id)
+        claimed = self.model.claim(consumer, least_ms, place, just_id, forces)
         self.same(len(reply), int(claimed))  # type: ignore[arg-type]
 
     def auto_claim(self) -> None:
@@ -171,7 +176,7 @@ class World:
         claimed = [
             place
             for place in sorted(self.model.pending)
-            if self.model.claim(consumer, least_ms, place, False)
+            if self.model.claim(consumer, least_ms, place, False, False)
         ]
         self.same([place_of(entry) for entry in reply[1]], claimed)  # type: ignore[index]
 
@@ -268,7 +273,7 @@ def run(client: RawClient, steps: int, seed: int) -> int:
                 world.step()
             world.look()
         except Differs as found:
-            lines = "\n".join(world.log[-200:])
+            lines = "\n".join(world.log[-250:])
             raise Differs(f"world {number} of seed {seed}, {policy}:\n{lines}\n{found}") from None
         client.call("XPOLICY", "UNSET", KEY, "GROUP", GROUP, *policy)
         now_ms = world.model.now_ms

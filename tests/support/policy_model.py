@@ -80,9 +80,7 @@ class Model:
         return None if name is None else self.entries.get(place, {}).get(name)
 
     def due_ms(self, place: ID) -> int:
-        fields = self.entries.get(place)
-        if fields is None:
-            return self.pending[place].at_ms
+        fields = self.entries[place]
         at = fields.get(self.policy.get("deliver-at-field", "-"))
         if at is not None and at.isdigit():
             return int(at)
@@ -117,7 +115,7 @@ class Model:
             wait_ms = self.ms("ack-wait")
             return wait_ms > 0 and self.now_ms - pending.at_ms >= wait_ms
         if pending.is_aside():
-            return not self.is_held(place) and self.due_ms(place) <= self.now_ms
+            return not self.is_held(place) and pending.at_ms <= self.now_ms
         return pending.at_ms <= self.now_ms if pending.at_ms else self.redelivers()
 
     def paused(self) -> bool:
@@ -134,7 +132,7 @@ class Model:
         if pending.consumer is not None:
             return False
         if pending.is_aside():
-            return self.is_held(place) or self.due_ms(place) > self.now_ms
+            return self.is_held(place) or pending.at_ms > self.now_ms
         return pending.at_ms > self.now_ms
 
     # What happens
@@ -292,7 +290,7 @@ class Model:
             pending.count = max(1, pending.count)
         return 1
 
-    def claim(self, consumer: str, least_ms: int, place: ID, just_id: bool) -> bool:
+    def claim(self, consumer: str, least_ms: int, place: ID, just_id: bool, forces: bool) -> bool:
         """XCLAIM of one entry, and XAUTOCLAIM; whether it was claimed."""
         pending = self.pending.get(place)
         if pending is None:
@@ -302,7 +300,7 @@ class Model:
             return False
         if pending.consumer is not None and self.now_ms - pending.at_ms < least_ms:
             return False
-        renews = just_id and pending.consumer == consumer
+        renews = forces or (just_id and pending.consumer == consumer)
         if not renews and self.is_dead(pending.count):
             self.die(place, "delivery limit")
             return False
