@@ -107,7 +107,17 @@ def test_nothing_else_knows_of_it() -> None:
 
 
 def _packages() -> list[str]:
-    return ["headrace", "protocol", "storage", "persistence", "compat", "server", "regions"]
+    return [
+        "headrace",
+        "protocol",
+        "storage",
+        "persistence",
+        "compat",
+        "server",
+        "kit",
+        "policies",
+        "regions",
+    ]
 
 
 def test_what_keys_of_any_type_answer(client: RawClient) -> None:

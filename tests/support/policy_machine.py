@@ -18,11 +18,13 @@ from typing import Final
 from support.client import RawClient, WireError
 from support.policy_model import ID, Model
 from support.process import ServerProcess
+from support.waiting import wait_until
 
 KEY: Final = "s"
 GROUP: Final = "g"
 LETTERS: Final = "d"
 STEPS: Final = 200  # of a world
+FRESH: Final = 20  # worlds in one append-only file
 CONSUMERS: Final = ("a", "b", "c")
 # Each of these is one policy, or what belongs together.
 PARTS: Final[dict[str, list[dict[str, str]]]] = {
@@ -256,6 +258,13 @@ def _mixed(names: tuple[str, ...], chance: random.Random) -> dict[str, str]:
     return policy
 
 
+def begin_anew(client: RawClient) -> None:
+    """Have the append-only file rewritten, which else holds all worlds so far."""
+    client.call("FLUSHALL")
+    client.call("BGREWRITEAOF")
+    wait_until(lambda: b"aof_rewrite_in_progress:0" in client.call("INFO", "persistence"))
+
+
 def run(client: RawClient, steps: int, seed: int) -> int:
     """Run worlds for at least so many steps; return how many worlds. Raises Differs."""
     now_ms = START_MS
@@ -265,6 +274,8 @@ def run(client: RawClient, steps: int, seed: int) -> int:
     for number, policy in enumerate(mixtures(seed)):
         if worlds * STEPS >= steps:
             return worlds
+        if worlds % FRESH == FRESH - 1:
+            begin_anew(client)
         if "pause-until" in policy:
             policy["pause-until"] = str(now_ms + 5000)
         world = World(client, policy, seed * 1_000_000 + number, now_ms)
