@@ -108,16 +108,6 @@ def test_nothing_else_knows_of_it() -> None:
 
 def _packages() -> list[str]:
     return "compat headrace kit persistence policies protocol regions server storage".split()
-        "headrace",
-        "protocol",
-        "storage",
-        "persistence",
-        "compat",
-        "server",
-        "kit",
-        "policies",
-        "regions",
-    ]
 
 
 def test_what_keys_of_any_type_answer(client: RawClient) -> None:
