@@ -440,7 +440,7 @@ def xredrive(call: Call) -> object:
         if what != SKIPPED:
             done.append(letter_id)
     if done:
-        run_own(call, b"xdel", [b"XDEL", letters, *done])
+        run_own(call, ORIGINALS[b"xdel"], [b"XDEL", letters, *done])
         book_of(call.server).counters.redriven += len(done)
     return rows
 

@@ -93,6 +93,7 @@ _FIELD: Final = _Text(b"the name of a field")
 _AT_LEAST_1: Final = _Number(1, MOST_NUMBER)
 NAMES: Final[dict[bytes, _Kind]] = {
     b"ack-wait": _Duration(),
+    b"auto-create": _Choice(b"0", b"$"),
     b"consumer-inactive-threshold": _Duration(),
     b"dead-letter-key": _Text(b"a key, in which %k is the stream and %g the group"),
     b"deliver-at-field": _FIELD,
@@ -187,6 +188,7 @@ class Policy:
         self.ttl_ms: Final = _duration(values, b"message-ttl")
         self.ttl_field: Final = values.get(b"message-ttl-field", b"")
         self.pause_until_ms: Final = _number(values, b"pause-until")
+        self.created_at: Final = values.get(b"auto-create", b"")
         self.consumer_inactive_ms: Final = _duration(values, b"consumer-inactive-threshold")
         self.releases: Final = values.get(b"on-consumer-delete") == b"release"
         self.window: Final = _number(values, b"window") or WINDOW

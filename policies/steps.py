@@ -32,7 +32,7 @@ from headrace.server.commands.streams.shared import PolicySteps
 from headrace.server.dispatch.admission import is_out_of_memory
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import invoke
-from headrace.server.dispatch.rows import ORIGINALS
+from headrace.server.dispatch.rows import ORIGINALS, Command
 from headrace.server.gate import FOLLOWS
 from headrace.server.state import Server
 from headrace.storage.keyspace import Keyspace
@@ -80,6 +80,14 @@ class Steps(PolicySteps):
 
     def attend(self, call: Call, key: bytes, stream: Stream, group: Group) -> None:
         attend(call.server, call.db, key, stream, group, call.now_ms)
+
+    def create(self, call: Call, key: bytes, name: bytes) -> bool:
+        policy = book_of(call.server).policy_of(call.db.index, key, name)
+        if policy is None or not policy.created_at or call.server.data.region is not None:
+            return False
+        words = [b"XGROUP", b"CREATE", key, name, policy.created_at, b"MKSTREAM"]
+        command = ORIGINALS[b"xgroup"].subcommands[b"create"]
+        return not isinstance(run_own(call, command, words), ErrorReply)
 
     def choose(
         self,
@@ -652,17 +660,16 @@ def append(call: Call, key: bytes, words: list[bytes]) -> bytes | None:
     """Append an entry for the server itself; return its ID, or None where that is not possible."""
     if is_out_of_memory(call.server):
         return None
-    reply = run_own(call, b"xadd", [b"XADD", key, b"*", *words])
+    reply = run_own(call, ORIGINALS[b"xadd"], [b"XADD", key, b"*", *words])
     stream = call.db.value_of(key, call.now_ms)
     if isinstance(reply, ErrorReply) or not isinstance(stream, Stream):
         return None
     return format_id(stream.last_ms, stream.last_seq)
 
 
-def run_own(call: Call, name: bytes, argv: list[bytes]) -> object:
+def run_own(call: Call, command: Command, argv: list[bytes]) -> object:
     """Run a command on the way of another one; return its reply."""
     row, words = call.row, call.argv
-    command = ORIGINALS[name]
     failed = command.failed_calls
     try:
         return invoke(call, command, argv)

@@ -18,9 +18,9 @@ AHEAD_MS = 4_000_000_000_000
 DURATION = b"a duration, as 500ms, 30s, 5m, 2h or 1d"
 DURATIONS = b"durations with commas between them, as 1s,5s,30s"
 NAMES = (
-    b"ack-wait, consumer-inactive-threshold, dead-letter-key, deliver-at-field, deliver-delay, "
-    b"delivery-limit, max-pending, max-pending-per-consumer, message-ttl, message-ttl-field, "
-    b"on-consumer-delete, order-key, order-on-dead, pause-until, retry-delay, retry-delay-max, "
+    b"ack-wait, auto-create, consumer-inactive-threshold, dead-letter-key, deliver-at-field, "
+    b"deliver-delay, delivery-limit, max-pending, max-pending-per-consumer, message-ttl, "
+    b"message-ttl-field, on-consumer-delete, order-key, order-on-dead, pause-until, retry-delay, retry-delay-max, "
     b"retry-delay-min, retry-delay-type, window"
 )
 
@@ -305,6 +305,21 @@ def test_idle_consumers_of_one_group_go(group: RawClient) -> None:
         0,
         1,
     ]
+
+
+def test_groups_are_made_by_their_readers(own: Process, group: RawClient) -> None:
+    assert group.call_parsed("XPOLICY", "SET", "new", "auto-create", "0") == b"OK"
+    words = ("XREADGROUP", "GROUP", "w", "c", "STREAMS", "new", ">")
+    assert group.call_parsed(*words) is None
+    group.call("XADD", "new", "1-0", "n", 1)
+    assert group.call_parsed(*words) == [[b"new", [[b"1-0", [b"n", b"1"]]]]]
+    group.call("DEL", "new")
+    group.call("XADD", "new", "2-0", "n", 2)
+    assert group.call_parsed(*words) == [[b"new", [[b"2-0", [b"n", b"2"]]]]]
+    refused = group.call_parsed("XREADGROUP", "GROUP", "w", "c", "STREAMS", "other", ">")
+    assert isinstance(refused, WireError)
+    own.restart(crash=True)
+    assert isinstance(own.call("XINFO", "GROUPS", "new"), list)
 
 
 def test_max_pending_is_one_setting(group: RawClient) -> None:

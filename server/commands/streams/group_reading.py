@@ -191,6 +191,10 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
         key = argv[at]
         stream = stream_at(call, key)
         group = None if stream is None else stream.groups.get(options.group)
+        has_policies = call.server.policies is not None
+        if group is None and has_policies and policies().create(call, key, options.group):
+            stream = stream_at(call, key)
+            group = None if stream is None else stream.groups.get(options.group)
         if stream is None or group is None:
             line = no_key_or_group(key, options.group)
             raise CommandError(line + b" in XREADGROUP with GROUP option")
@@ -204,7 +208,7 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
                 after = None
         if after is None and group.places is not None:
             refuse_elsewhere(call, stream, group)
-        if call.server.policies is not None:
+        if has_policies:
             policies().attend(call, key, stream, group)
         sources.append(_Source(key, stream, group, after))
     return sources

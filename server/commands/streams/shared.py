@@ -178,6 +178,10 @@ class PolicySteps:
         """Give a group the rules of its policies as they are now."""
 
     @abstractmethod
+    def create(self, call: Call, key: bytes, name: bytes) -> bool:
+        """Create a group that is not there, if a policy says so; return whether it did."""
+
+    @abstractmethod
     def choose(
         self,
         call: Call,
