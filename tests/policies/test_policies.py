@@ -20,8 +20,8 @@ DURATIONS = b"durations with commas between them, as 1s,5s,30s"
 NAMES = (
     b"ack-wait, auto-create, consumer-inactive-threshold, dead-letter-key, deliver-at-field, "
     b"deliver-delay, delivery-limit, max-pending, max-pending-per-consumer, message-ttl, "
-    b"message-ttl-field, on-consumer-delete, order-key, order-on-dead, pause-until, retry-delay, retry-delay-max, "
-    b"retry-delay-min, retry-delay-type, window"
+    b"message-ttl-field, on-consumer-delete, order-key, order-on-dead, pause-until, retry-delay, "
+    b"retry-delay-max, retry-delay-min, retry-delay-type, window"
 )
 
 
