@@ -443,6 +443,8 @@ class GroupRules(Rules):
                 self._derive_delivered(stream, nack, now_ms)
         for nack in aside:
             self._derive_aside(stream, group, nack, now_ms)
+        for place in [each for each in self.notes if group.pel.get(each[0], each[1]) is None]:
+            del self.notes[place]  # of a stream that was there before, or acknowledged meanwhile
         self.changed = False
         self._counts = True
 
