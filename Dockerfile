@@ -11,7 +11,7 @@ COPY compat /src/compat
 COPY headrace /src/headrace
 COPY persistence /src/persistence
 COPY protocol /src/protocol
-COPY kit /src/kit
+COPY testkit /src/testkit
 COPY policies /src/policies
 COPY regions /src/regions
 COPY server /src/server

@@ -36,7 +36,7 @@ TO_LINT := $(VENV)/requirements-lint.txt
 TO_BENCH := $(VENV)/requirements-test.txt $(VENV)/requirements-bench.txt
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-PACKAGES := compat headrace kit persistence policies protocol regions server storage
+PACKAGES := compat headrace testkit persistence policies protocol regions server storage
 CONNECTOR := pyspark_headrace
 # What mypy looks at where pyspark is not installed.
 WITHOUT_SPARK := headrace tests bench docker examples behind.py setup.py \

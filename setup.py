@@ -38,7 +38,8 @@ from setuptools.errors import CompileError
 from setuptools.extension import Extension
 
 ROOT = Path(__file__).resolve().parent
-PACKAGES = ("protocol", "storage", "persistence", "compat", "server", "kit", "policies", "regions")
+WINGS = ("testkit", "policies", "regions")
+PACKAGES = ("protocol", "storage", "persistence", "compat", "server", *WINGS)
 LIBRARY = "headrace.native"  # mypyc puts `__mypyc` behind it
 HOT = ["-O3"]
 COLD = ["-O1", "-fcrossjumping", "-ftree-tail-merge"]  # the code of errors is shared: 8 % less

@@ -570,6 +570,10 @@ XCLAIM_IDLE: Final = b"ERR Invalid IDLE option argument for XCLAIM"
 XCLAIM_TIME: Final = b"ERR Invalid TIME option argument for XCLAIM"
 XCLAIM_RETRYCOUNT: Final = b"ERR Invalid RETRYCOUNT option argument for XCLAIM"
 XAUTOCLAIM_MIN_IDLE: Final = b"ERR Invalid min-idle-time argument for XAUTOCLAIM"
+NOACK_BREAKS_ORDER: Final = (
+    b"ERR this group keeps the order of keys (order-key), which NOACK cannot: entries have to be "
+    b"acknowledged"
+)
 MAX_PENDING_NEGATIVE: Final = b"ERR MAX-PENDING must be 0 or a positive integer"
 READ_GROUP_INCOMPLETE: Final = b"ERR XREAD-GROUP requires the GROUP and NAME options"
 # In Redis these say ERR twice, because the texts repeat what the call adds.

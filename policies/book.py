@@ -7,6 +7,7 @@ They belong to names: they are there before the stream is, and stay when it is d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -16,8 +17,10 @@ from headrace.policies.policy import Policy, PolicyError, check, check_together
 from headrace.policies.rules import ID, Note
 from headrace.protocol.client import request
 from headrace.protocol.requests import RequestParser
+from headrace.server.commands.streams.groups import find_group
 from headrace.server.config.kinds import PolicyLine
 from headrace.server.state import Policies, Server
+from headrace.storage.stream.groups import Group
 
 Scope = tuple[int, bytes, bytes | None]  # database, key, and group or None
 Values = dict[bytes, bytes]
@@ -25,6 +28,16 @@ _CACHED: Final = 100_000  # groups whose policies are kept
 _LONGEST: Final = 1 << 32
 _DELAY: Final = b"retry-delay"
 _GROWING: Final = (b"retry-delay-min", b"retry-delay-max")
+
+
+class Idler(NamedTuple):
+    """A consumer that holds nothing, and when it will have been idle for so long that it goes."""
+
+    due_ms: int
+    db: int
+    key: bytes
+    group: bytes
+    name: bytes
 
 
 class Counters:
@@ -38,13 +51,6 @@ class Counters:
         self.redriven = 0
 
 
-class Kept(NamedTuple):
-    """The policies that hold for a group, and the version of the book that says so."""
-
-    version: int
-    policy: Policy | None
-
-
 class Book(Policies):
     """All policies of a server.
 
@@ -53,6 +59,9 @@ class Book(Policies):
         scopes: what XPOLICY SET has set.
         counters: what has been done.
         attended: the groups that have rules.
+        idlers: consumers that go while the clock is moved.
+        sweep, next_sweep_ms: the round over all consumers, and when the next one begins.
+        next_round_ms: when all groups are looked at again, because names change hands.
         looked_version, looking: the version for which groups are looked for, and in which
             databases, from which cursor on.
     """
@@ -67,10 +76,14 @@ class Book(Policies):
         self.attended: Final[dict[Scope, None]] = {}
         self.looked_version = 0
         self.looking: list[tuple[int, int]] = []
+        self.idlers: list[Idler] = []
+        self.sweep: Iterator[int] | None = None
+        self.next_sweep_ms = 0
+        self.next_round_ms = 0
         self._alarms: Final[dict[Scope, int]] = {}
         self._heap: Final[list[tuple[int, Scope]]] = []
         self._lines: list[PolicyLine] = []
-        self._cache: dict[Scope, Kept] = {}
+        self._cache: dict[Scope, Policy | None] = {}
 
     def put(self, scope: Scope, values: Values) -> None:
         """Set policies. Raises PolicyError, before anything is changed, for what is not valid."""
@@ -122,14 +135,12 @@ class Book(Policies):
         """Return the policies that hold for a group together; None where there are none."""
         self._configured()
         scope = (db, key, group)
-        kept = self._cache.get(scope)
-        if kept is None:
+        if scope not in self._cache:
             if len(self._cache) >= _CACHED:
                 self._cache.clear()
             values = self.values_of(db, key, group)
-            kept = Kept(self.version, Policy(values, key, group) if values else None)
-            self._cache[scope] = kept
-        return kept.policy
+            self._cache[scope] = Policy(values, key, group) if values else None
+        return self._cache[scope]
 
     def _configured(self) -> list[PolicyLine]:
         lines = self._server.config.stream_policy
@@ -192,7 +203,10 @@ class Book(Policies):
             for value in sorted(blocked):
                 found.append(([b"XPOLICY", b"HOLD", *names_of(scope), value], scope[0]))
         for scope, notes in self.notes.items():
+            group = self._group(scope)
             for place, note in notes.items():
+                if group is None or group.pel.get(place[0], place[1]) is None:
+                    continue
                 found.append((note_record(scope, place, note), scope[0]))
         return found
 
@@ -201,7 +215,13 @@ class Book(Policies):
         self.notes.clear()
         self.blocked.clear()
         self.attended.clear()
+        self._alarms.clear()
+        self._heap.clear()
         self.changed()
+
+    def _group(self, scope: Scope) -> Group | None:
+        db, key, group = scope
+        return find_group(self._server.data.dbs[db], key, group or b"")
 
     def take_back(self, code: bytes) -> None:
         parser = RequestParser(_LONGEST)

@@ -8,7 +8,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.event_classes import EVENT_STREAM
 from headrace.compat.glob import matches
-from headrace.compat.numbers import INT64_MAX
+from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.stream_ids import format_id, parse_id
 from headrace.policies.book import (
     Book,
@@ -19,7 +19,15 @@ from headrace.policies.book import (
     refusal,
     scope_of,
 )
-from headrace.policies.policy import MOST_MS, NAMES, PolicyError, check, check_together, expanded
+from headrace.policies.policy import (
+    MOST_MS,
+    NAMES,
+    PolicyError,
+    check,
+    check_together,
+    expanded,
+    unknown,
+)
 from headrace.policies.rules import ID, UNKNOWN_NOTE, GroupRules
 from headrace.policies.steps import (
     DLQ,
@@ -44,7 +52,7 @@ from headrace.server.commands.streams.args import PENDING_CHANGED, strict_ids
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import bounded, integer
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.permission import refused_line
+from headrace.server.dispatch.permission import explained, refused_line
 from headrace.server.dispatch.rows import ORIGINALS
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.pel import Nack
@@ -151,15 +159,11 @@ def xpolicy_unset(call: Call) -> object:
         raise CommandError(errors.wrong_arity(b"xpolicy|unset"))
     for name in names:
         if name not in NAMES:
-            raise refusal(PolicyError(_unknown(name)))
+            raise refusal(PolicyError(unknown(name)))
     removed = book.unset(scope, names)
     if removed:
         _changed(call, scope, POLICY_UNSET)
     return removed
-
-
-def _unknown(name: bytes) -> bytes:
-    return b"unknown policy '%b'. There are: %b" % (name[:128], b", ".join(NAMES))
 
 
 def xpolicy_get(call: Call) -> object:
@@ -182,8 +186,8 @@ def _in_order(values: Values) -> list[tuple[object, object]]:
 
 
 def xpolicy_list(call: Call) -> object:
-    """Reply: for each stream and group with policies of its own in this database a list of key,
-    group or nil, and the policies.
+    """Reply: for each stream and group with policies of its own in this database, whose key the
+    client may read, a list of key, group or nil, and the policies.
     """
     argv = call.argv
     pattern = b"*"
@@ -196,7 +200,9 @@ def xpolicy_list(call: Call) -> object:
     rows: list[object] = []
     scopes = book_of(call.server).scopes
     for db, key, group in sorted(scopes, key=lambda scope: (scope[1], scope[2] or b"")):
-        if db == call.db.index and matches(pattern, key):
+        asks = [b"XPOLICY", b"GET", key]
+        may = not explained(call.session.user, ORIGINALS[b"xpolicy"].subcommands[b"get"], asks)
+        if db == call.db.index and matches(pattern, key) and may:
             rows.append([key, group, Map(_in_order(scopes[db, key, group]))])
     return rows
 
@@ -223,13 +229,14 @@ def _hold_or_free(call: Call, holds: bool) -> int:
     blocked = book.blocked_of(scope)
     if (argv[at] in blocked) is holds:
         return 0
-    rules = None if group is None else rules_of(group)
-    if rules is None:
-        blocked.add(argv[at]) if holds else blocked.discard(argv[at])
-    elif holds:
-        rules.hold(argv[at])
+    if holds:
+        blocked.add(argv[at])
     else:
-        rules.free(argv[at])
+        blocked.discard(argv[at])
+    if group is not None and group.rules is not None:
+        group.rules.reset()
+    if stream is not None and group is not None and not call.replaying:
+        attend(call.server, call.db, argv[2], stream, group, call.now_ms)
     call.changed(argv[2], POLICY_SET, argv)
     return 1
 
@@ -427,7 +434,9 @@ def xredrive(call: Call) -> object:
         return []
     call.server.ready_policies()
     if options.to is not None:
-        _refuse_key(call, options.to)
+        line = _refusal(call, options.to)
+        if line:
+            raise CommandError(line)
     rows: list[object] = []
     done: list[bytes] = []
     for ms, seq, row in _letters(stream, options):
@@ -448,7 +457,7 @@ def xredrive(call: Call) -> object:
 def _letters(stream: Stream, options: _Options) -> list[tuple[int, int, list[bytes]]]:
     found: list[tuple[int, int, list[bytes]]] = []
     if options.ids is not None:
-        for ms, seq in options.ids:
+        for ms, seq in dict.fromkeys(options.ids):
             part = stream.one(ms, seq)
             if part is not None:
                 found.append((ms, seq, part.run.row(part.low)))
@@ -462,10 +471,9 @@ def _letters(stream: Stream, options: _Options) -> list[tuple[int, int, list[byt
     return found
 
 
-def _refuse_key(call: Call, key: bytes) -> None:
-    line = refused_line(call.server, call.session, ORIGINALS[b"xadd"], [b"XADD", key, b"*"])
-    if line:
-        raise CommandError(line)
+def _refusal(call: Call, key: bytes) -> bytes:
+    """Return why the client may not write to a stream; empty if it may."""
+    return refused_line(call.server, call.session, ORIGINALS[b"xadd"], [b"XADD", key, b"*"])
 
 
 def _redrive(
@@ -483,9 +491,8 @@ def _redrive(
     place = parse_id(marks.get(b"offset", b""))
     name = marks.get(b"group")
     if options.to is None:
-        if key is None or place is None or name is None:
+        if key is None or place is None or name is None or _refusal(call, key):
             return SKIPPED, None
-        _refuse_key(call, key)
         if _requeue(call, key, name, place, marks, due_ms):
             return REQUEUED, format_id(*place)
     target = options.to or key
@@ -506,8 +513,7 @@ def _requeue(call: Call, key: bytes, name: bytes, place: ID, marks: Values, due_
         return True
     nack = group.add_pending(*place, None, due_ms)
     nack.count = 0
-    redrives = marks.get(b"redrives", b"0")
-    count = int(redrives) if redrives.isdigit() else 0
+    count = min(max(0, parse_integer(marks.get(b"redrives", b"0")) or 0), MOST_MS)
     note = UNKNOWN_NOTE._replace(redrives=count + 1)
     scope: Scope = (call.db.index, key, name)
     book = book_of(call.server)

@@ -11,9 +11,9 @@ is kept, however long it waits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
-from headrace.policies.book import Book
+from headrace.policies.book import Book, Idler
 from headrace.server.clock import MS
 from headrace.server.commands.streams.args import CONSUMER_DELETED
 from headrace.server.commands.streams.groups import (
@@ -70,16 +70,6 @@ def reclaim(
             server.changes.report(db.index, key, CONSUMER_DELETED, record, count=1, wakes=False)
 
 
-class Idler(NamedTuple):
-    """A consumer that holds nothing, and when it will have been idle for so long that it goes."""
-
-    due_ms: int
-    db: int
-    key: bytes
-    group: bytes
-    name: bytes
-
-
 def idlers_until(server: Server, book: Book, until_ms: int) -> list[Idler]:
     """Return those that will go up to a moment, the first one last. O(keys and consumers)."""
     found: list[Idler] = []
@@ -115,61 +105,54 @@ def _asked_for(server: Server, book: Book) -> bool:
     )
 
 
-class Sweep:
-    """A round over all consumers in slices."""
-
-    def __init__(self, server: Server, book: Book) -> None:
-        self._server: Final = server
-        self._book: Final = book
-        self._round: Iterator[int] | None = None
-        self._next_round_ms = 0
-
-    def run(self, now_ms: int) -> None:
-        """Run one slice; it reports what it removes, but does not make it known yet."""
-        server = self._server
-        if not _asked_for(server, self._book):
+def sweep(server: Server, book: Book) -> None:
+    """Go on with a round over all consumers; it reports what it removes, but ends no command."""
+    now_ms = server.clock.now_ns // MS
+    if not _asked_for(server, book):
+        return
+    steps = book.sweep
+    if steps is None:
+        if 0 <= book.next_sweep_ms - now_ms <= ROUND_MS:  # more where the clock was set back
             return
-        steps = self._round
-        if steps is None:
-            if 0 <= self._next_round_ms - now_ms <= ROUND_MS:  # more where the clock was set back
-                return
-            most_ms = server.config.stream_consumer_reclaim_ms or ROUND_MS
-            self._next_round_ms = now_ms + min(most_ms, ROUND_MS)
-            steps = self._round = self._go_round()
-        left = SLICE
-        while left > 0:
-            cost = next(steps, 0)
-            if not cost:
-                self._round = None
-                return
-            left -= cost
+        most_ms = server.config.stream_consumer_reclaim_ms or ROUND_MS
+        book.next_sweep_ms = now_ms + min(most_ms, ROUND_MS)
+        steps = book.sweep = _go_round(server, book)
+    left = SLICE
+    while left > 0:
+        cost = next(steps, 0)
+        if not cost:
+            book.sweep = None
+            return
+        left -= cost
 
-    def _go_round(self) -> Iterator[int]:
-        """Look at all consumers once; yield the cost of each step.
 
-        Anything may change between two steps, so each of them finds its group anew.
-        """
-        server = self._server
-        for db in server.data.dbs:
-            cursor = 0
-            while True:
-                cursor, entries = db.scan(cursor, PAGE)
-                for key in keys_of_streams(entries):
-                    for group_name in names_of_groups(db, key):
-                        yield 1
-                        yield from self._look_at(db, key, group_name)
-                yield PAGE // 10
-                if not cursor:
-                    break
+def _go_round(server: Server, book: Book) -> Iterator[int]:
+    """Look at all consumers once; yield the cost of each step.
 
-    def _look_at(self, db: Keyspace, key: bytes, group_name: bytes) -> Iterator[int]:
-        group = find_group(db, key, group_name)
-        names = [] if group is None else list(group.consumers)
-        for start in range(0, len(names), PAGE):
-            group = find_group(db, key, group_name)
-            if group is None:
+    Anything may change between two steps, so each of them finds its group anew.
+    """
+    for db in server.data.dbs:
+        cursor = 0
+        while True:
+            cursor, entries = db.scan(cursor, PAGE)
+            for key in keys_of_streams(entries):
+                for group_name in names_of_groups(db, key):
+                    yield 1
+                    yield from _look_at(server, book, db, key, group_name)
+            yield PAGE // 10
+            if not cursor:
                 break
-            now_ms = self._server.clock.now_ns // MS
-            some = names[start : start + PAGE]
-            reclaim(self._server, self._book, db, key, group, some, now_ms)
-            yield PAGE
+
+
+def _look_at(
+    server: Server, book: Book, db: Keyspace, key: bytes, group_name: bytes
+) -> Iterator[int]:
+    group = find_group(db, key, group_name)
+    names = [] if group is None else list(group.consumers)
+    for start in range(0, len(names), PAGE):
+        group = find_group(db, key, group_name)
+        if group is None:
+            break
+        now_ms = server.clock.now_ns // MS
+        reclaim(server, book, db, key, group, names[start : start + PAGE], now_ms)
+        yield PAGE

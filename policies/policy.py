@@ -115,12 +115,16 @@ NAMES: Final[dict[bytes, _Kind]] = {
 }
 
 
+def unknown(name: bytes) -> bytes:
+    """Return the message for a name that no policy has."""
+    return b"unknown policy '%b'. There are: %b" % (name[:128], b", ".join(NAMES))
+
+
 def check(name: bytes, word: bytes) -> None:
     """Raise PolicyError unless there is a policy of this name that may have this value."""
     kind = NAMES.get(name)
     if kind is None:
-        names = b", ".join(NAMES)
-        raise PolicyError(b"unknown policy '%b'. There are: %b" % (name[:128], names))
+        raise PolicyError(unknown(name))
     if not kind.is_valid(word):
         raise PolicyError(b"policy %b takes %b, not '%b'" % (name, kind.range, word[:128]))
 
@@ -234,7 +238,7 @@ class Policy:
             at_ms = None if word is None else parse_integer(word)
             if at_ms is not None and at_ms >= 0:
                 return min(at_ms, MOST_MS)
-        return ms + self.deliver_delay_ms if self.deliver_delay_ms else 0
+        return min(ms + self.deliver_delay_ms, MOST_MS) if self.deliver_delay_ms else 0
 
     def expires_ms(self, row: list[bytes], ms: int) -> int:
         """Return from when on an entry is not to go out any more; ``INT64_MAX``: never."""

@@ -96,9 +96,10 @@ class GroupRules(Rules):
     ) -> None:
         super().__init__()
         self.policy: Final = policy
+        self.keeps_order = policy.order_key != b""
         self.db: Final = db
         self.key: Final = key
-        self.version: Final = version
+        self.version = version
         self.notes: Final = notes
         self.blocked: Final = blocked
         self.stale = True
@@ -145,8 +146,7 @@ class GroupRules(Rules):
         """Let what has this value go on."""
         if value in self.blocked:
             self.blocked.discard(value)
-            self.lines[value].busy -= 1
-            self.freed.append(value)
+            self.reset()
 
     # As core asks
 
@@ -170,6 +170,17 @@ class GroupRules(Rules):
             return True
         found = group.consumers.get(consumer)
         return found is None or found.pel.size < most
+
+    def is_late(self, group: Group, consumer: bytes, now_ms: int) -> bool:
+        found = group.consumers.get(consumer)
+        wait_ms = self.policy.ack_wait_ms
+        if found is None or not wait_ms or not found.pel.size:
+            return False
+        nacks = found.pel.from_id(0, 0, 0)
+        return any(nack.delivery_ms <= now_ms - wait_ms for nack in nacks)
+
+    def delivered_before(self, nack: Nack) -> None:
+        self.waited_ms = min(self.waited_ms, int(nack.delivery_ms) - 1)
 
     def window_left(self) -> int:
         """Return how many more entries may be set aside."""
@@ -214,11 +225,27 @@ class GroupRules(Rules):
                 found = int(nack.order_ms)
                 break
         if policy.ack_wait_ms:
-            for nack in group.by_time.from_time(self.waited_ms, now_ms, 64):
-                if nack.consumer is not None:
-                    moment_ms = int(nack.order_ms) + policy.ack_wait_ms
-                    return min(found, moment_ms) if found else moment_ms
+            delivered_ms = self._delivered_first(group, now_ms)
+            if delivered_ms:
+                moment_ms = delivered_ms + policy.ack_wait_ms
+                return min(found, moment_ms) if found else moment_ms
         return found
+
+    def _delivered_first(self, group: Group, now_ms: int) -> int:
+        """Return when the first was delivered that is not waited for yet; 0: there is none."""
+        most = 64
+        while True:
+            some = group.by_time.from_time(self.waited_ms, now_ms, most)
+            for nack in some:
+                if nack.consumer is not None:
+                    return int(nack.order_ms)
+            if len(some) < most:
+                return 0
+            most *= 8
+
+    def backing_off(self) -> int:
+        """Return how many entries are to be tried again later, without those that are dying."""
+        return max(0, self.backing - len(self.dying))
 
     def leaves(self, nack: Nack, dropped: bool) -> None:
         if nack.consumer is not None:
@@ -430,15 +457,14 @@ class GroupRules(Rules):
         self.values = {}
         self.freed = []
         self.seen_ms = now_ms
-        wait_ms = self.policy.ack_wait_ms
-        self.waited_ms = now_ms - wait_ms if wait_ms else 0
+        self.waited_ms = 0  # what is late is seen to once more
         for value in self.blocked:
             line = self.lines[value] = Line()
             line.busy = 1
         aside: list[Nack] = []
         for nack in group.pel.from_id(0, 0, 0):
-            if nack.is_aside():
-                aside.append(nack)
+            if nack.is_aside() or (self.policy.looks and not nack.count and not nack.consumer):
+                aside.append(nack)  # the moment of one may be lost in a file of another server
             else:
                 self._derive_delivered(stream, nack, now_ms)
         for nack in aside:
@@ -458,15 +484,17 @@ class GroupRules(Rules):
                 self._occupy(line, value, (nack.ms, nack.seq))
         if nack.consumer is None:
             self._count(nack, 1)
-        if self.is_ready(nack, now_ms):
+        if nack.consumer is None and self.is_ready(nack, now_ms):
             self.put_back(nack)
 
     def _derive_aside(self, stream: Stream, group: Group, nack: Nack, now_ms: int) -> None:
         row = row_of(stream, nack.ms, nack.seq)
         until_ms = self._entry_until(nack.ms, nack.seq, row, now_ms)
-        if HELD not in (until_ms, nack.delivery_ms) and not (self.changed and row):
+        keeps = nack.delivery_ms and not (self.changed and row)
+        if keeps and HELD not in (until_ms, nack.delivery_ms):
             until_ms = int(nack.delivery_ms)
-        if nack.delivery_ms != until_ms and (until_ms > now_ms or nack.delivery_ms > now_ms):
+        rests = until_ms > now_ms or nack.delivery_ms > now_ms
+        if not nack.delivery_ms or (rests and nack.delivery_ms != until_ms):
             group.release(nack, until_ms)
         if until_ms == HELD:
             value = self.policy.order_of(row)

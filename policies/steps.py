@@ -15,7 +15,7 @@ from typing import Final
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
 from headrace.policies.book import Book, Scope, note_record
-from headrace.policies.consumers import Idler, Sweep, idlers_until, reclaim, reclaim_due
+from headrace.policies.consumers import idlers_until, reclaim, reclaim_due, sweep
 from headrace.policies.policy import Policy
 from headrace.policies.rules import ID, NO_ROW, UNKNOWN_NOTE, GroupRules, has_own, row_of
 from headrace.protocol.packing import Constant, Packer
@@ -42,19 +42,17 @@ from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import HELD, Nack
 from headrace.storage.stream.stream import Stream
 
-NOACK_REFUSED: Final = (
-    b"ERR this group keeps the order of keys (order-key), which NOACK cannot: entries have to be "
-    b"acknowledged"
-)
 EXPIRED: Final = b"expired"
 LIMIT: Final = b"delivery limit"
 REJECTED: Final = b"rejected"
 RETRY_DEATH_MS: Final = 1000  # until a dead letter that could not be written is tried again
 SCANNED_MOST: Final = 50_000  # new entries that one request looks at
 BATCH: Final = 64  # of those, at least
+PASSED_MOST: Final = 1000  # late entries that one request passes over
 DUE_SLICE: Final = 256  # groups looked at in one tick
 PAGE: Final = 100  # keys
 PAGES: Final = 20  # in one tick
+ROUND_MS: Final = 5000  # between two looks at all groups
 DLQ: Final = b"__dlq.errors."
 
 
@@ -73,10 +71,6 @@ def rules_of(group: Group) -> GroupRules | None:
 
 class Steps(PolicySteps):
     """The steps of commands where there are policies."""
-
-    def __init__(self) -> None:
-        self._idlers: list[Idler] = []  # that go until a moment to which the clock is moved
-        self._sweeps: Final[dict[bytes, Sweep]] = {}  # by the servers of this process
 
     def attend(self, call: Call, key: bytes, stream: Stream, group: Group) -> None:
         attend(call.server, call.db, key, stream, group, call.now_ms)
@@ -102,8 +96,6 @@ class Steps(PolicySteps):
     ) -> list[PendingEntry]:
         rules = rules_of(group)
         assert rules is not None
-        if rules.policy.order_key and options.noack:
-            raise CommandError(NOACK_REFUSED)
         if rules.policy.pause_until_ms > call.now_ms:
             return []
         return _Choice(call, key, stream, group, rules).run(options, claims, limit, most_bytes)
@@ -130,6 +122,11 @@ class Steps(PolicySteps):
         policy = rules.policy
         until: dict[int, list[bytes]] = {}
         for nack, count in zip(nacks, counts, strict=True):
+            if group.pel.get(nack.ms, nack.seq) is not nack:  # it was named twice
+                continue
+            is_known = (nack.ms, nack.seq) in rules.values
+            if policy.order_key and not (is_known and nack.count):
+                rules.reset()  # it was made pending, or stands in line again
             gives_up = policy.delivery_limit > 0 or policy.dead_letter_key != b""
             if mode == b"fatal" and gives_up:
                 give_up(call, key, stream, group, rules, nack, REJECTED, count)
@@ -140,7 +137,7 @@ class Steps(PolicySteps):
                 if note is not None:
                     scope: Scope = (rules.db, key, group.name)
                     call.record(note_record(scope, (nack.ms, nack.seq), note))
-                if policy.redelivers:
+                if policy.redelivers or (policy.looks and not nack.count):
                     failed = mode == b"fail" and nack.count > 0
                     delay_ms = policy.delay_ms(nack.count, True) if failed else 0
                     later(call, group, rules, nack, call.now_ms + delay_ms, until)
@@ -162,7 +159,7 @@ class Steps(PolicySteps):
             (_READY, 0 if policy.pause_until_ms > now_ms else ready + unread),
             (_HELD, rules.held),
             (_DELAYED, rules.delayed),
-            (_BACKING_OFF, rules.backing - len(rules.dying)),
+            (_BACKING_OFF, rules.backing_off()),
             (_DEAD_PENDING, len(rules.dying)),
             (_DEAD_LETTERED, rules.dead_lettered),
             (_EXPIRED, rules.expired),
@@ -175,6 +172,19 @@ class Steps(PolicySteps):
                 out.text(b" ".join([b"%b %b" % pair for pair in sorted(policy.values.items())]))
             else:
                 out.number(figure)
+
+    def deleted(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
+        for group in stream.groups.values():
+            rules = rules_of(group)
+            gone: list[bytes] = []
+            for ms, seq in ids if rules is not None else []:
+                nack = group.pel.get(ms, seq)
+                if nack is not None and nack.is_aside() and not stream.contains(ms, seq):
+                    group.drop(nack)
+                    gone.append(format_id(ms, seq))
+            if gone:
+                record = [b"XACK", key, group.name, *gone]
+                call.changed(key, PENDING_CHANGED, record, count=0, wakes=True)
 
     def leaves(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: Consumer
@@ -197,20 +207,17 @@ class Steps(PolicySteps):
         reclaim(server, book_of(server), call.db, key, group, list(group.consumers), call.now_ms)
 
     def foresee(self, call: Call, until_ms: int) -> None:
-        self._idlers = idlers_until(call.server, book_of(call.server), until_ms)
+        book = book_of(call.server)
+        book.idlers = idlers_until(call.server, book, until_ms)
 
     def tick(self, call: Call) -> int:
         server = call.server
         book = book_of(server)
         next_ms = tick(call)
-        if self._idlers:
-            reclaim_due(server, book, self._idlers)
-        if self._idlers and (not next_ms or self._idlers[-1].due_ms < next_ms):
-            next_ms = self._idlers[-1].due_ms
-        sweep = self._sweeps.get(server.run_id)
-        if sweep is None:
-            sweep = self._sweeps[server.run_id] = Sweep(server, book)
-        sweep.run(server.clock.now_ns // 1_000_000)
+        reclaim_due(server, book, book.idlers)
+        if book.idlers and (not next_ms or book.idlers[-1].due_ms < next_ms):
+            next_ms = book.idlers[-1].due_ms
+        sweep(server, book)
         return next_ms
 
 
@@ -238,12 +245,11 @@ def attend(
     book = book_of(server)
     policy = book.policy_of(db.index, key, group.name)
     rules = rules_of(group)
-    fits = (
-        rules is not None
-        and rules.version == book.version
-        and rules.key == key
-        and rules.db == db.index
-    )
+    fits = rules is not None and rules.key == key and rules.db == db.index
+    if rules is not None and fits and rules.version != book.version:
+        fits = (rules.policy.values if policy is None else policy.values) == rules.policy.values
+        fits = fits and policy is not None
+        rules.version = book.version if fits else rules.version
     if rules is None or not fits:
         if policy is None and not (group.zone and has_own(group)):
             group.rules = None
@@ -382,6 +388,14 @@ class _Choice:
             place = (nack.ms, nack.seq)
             if place in self.places:
                 continue
+            # Those above the position, which was set back, are given as new ones.
+            position = (self.group.last_ms, self.group.last_seq)
+            is_to_come = not rules.policy.looks and place > position
+            if len(self.passed) > PASSED_MOST or is_to_come:
+                self.passed.append(nack)
+                if is_to_come:
+                    continue
+                break
             is_own = nack.consumer is not None and nack.consumer is self.consumer
             if self.room_of_consumer == 0 and not is_own:
                 self.passed.append(nack)
@@ -406,7 +420,7 @@ class _Choice:
         place = (nack.ms, nack.seq)
         if nack.consumer is None:
             self.room -= 1 if self.room > 0 else 0
-            if not nack.count:
+            if nack.is_aside():
                 nack.delivery_ms = self.call.now_ms  # it has not been idle
         elif rules.policy.dead_letter_key:
             note = rules.note(nack)
@@ -606,7 +620,8 @@ def give_up(
         count = nack.count
     row = row_of(stream, nack.ms, nack.seq)
     book = book_of(call.server)
-    if policy.dead_letter_key and row is not NO_ROW:
+    # Letters that would come back to their stream are not written: patterns may say so.
+    if policy.dead_letter_key not in (b"", key) and row is not NO_ROW:
         letter = [*row, *_marks(key, group, rules, nack, reason, count)]
         if append(call, policy.dead_letter_key, letter) is None:
             until: dict[int, list[bytes]] = {}
@@ -735,12 +750,18 @@ def end_dying(call: Call, key: bytes, stream: Stream, group: Group, rules: Group
 
 
 def _attend_more(server: Server, book: Book) -> None:
-    """Attend the groups of one more page of keys, while there are policies not yet looked for."""
-    if book.looked_version != book.version:
-        book.looked_version = book.version
-        book.looking = [(db.index, 0) for db in server.data.dbs if len(db)]
+    """Attend the groups of some more keys, where policies have changed, and slowly now and then.
+
+    Streams may have got other names meanwhile, by which other policies hold.
+    """
     now_ms = server.clock.now_ns // 1_000_000
-    for _ in range(PAGES):
+    pages = PAGES
+    if book.looked_version != book.version or now_ms >= book.next_round_ms:
+        pages = PAGES if book.looked_version != book.version else 1
+        book.looked_version = book.version
+        book.next_round_ms = now_ms + ROUND_MS
+        book.looking = [(db.index, 0) for db in server.data.dbs if len(db)]
+    for _ in range(pages):
         if not book.looking:
             return
         index, cursor = book.looking.pop()
@@ -750,8 +771,10 @@ def _attend_more(server: Server, book: Book) -> None:
             for name in names_of_groups(db, key):
                 stream, group = found_group(db, key, name)
                 if stream is not None and group is not None:
+                    before = group.rules
                     attend(server, db, key, stream, group, now_ms)
-                    server.blocking.key_ready(db.index, key)
+                    if group.rules is not before:
+                        server.blocking.key_ready(db.index, key)
         if cursor:
             book.looking.append((index, cursor))
 

@@ -17,7 +17,7 @@ ARROWS: dict[str, set[str]] = {
     "persistence": {"protocol", "storage"},
     "compat": {"protocol", "storage", "persistence"},
     "server": {"protocol", "storage", "persistence", "compat"},
-    "kit": {"protocol", "storage", "persistence", "compat", "server"},
+    "testkit": {"protocol", "storage", "persistence", "compat", "server"},
     "policies": {"protocol", "storage", "persistence", "compat", "server"},
     "regions": {"protocol", "storage", "persistence", "compat", "server"},
     "headrace": {

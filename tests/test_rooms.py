@@ -102,7 +102,7 @@ KNOW_A_TYPE = {
     "headrace.server.state": "how large the nodes of streams may become",
     "headrace.server.commands.typed_keys": "how a command finds a value of its type",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
-    "headrace.kit.debug": "how lists are cut at the start",
+    "headrace.testkit.debug": "how lists are cut at the start",
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
     "headrace.regions.files.region_form": "what lies in the tombstones of a region",
     "headrace.regions.wing": "all that regions register",
@@ -125,7 +125,8 @@ OF_A_TYPE = (
     "headrace.regions.files.stream_form",
     "headrace.regions.commands",
 )
-PACKAGES = ("protocol", "storage", "persistence", "compat", "server", "kit", "policies", "regions")
+WINGS = ("testkit", "policies", "regions")
+PACKAGES = ("protocol", "storage", "persistence", "compat", "server", *WINGS)
 
 
 def dotted(path: Path) -> str:
@@ -246,12 +247,13 @@ def test_families_of_commands_do_not_know_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [("regions", {"headrace.server.wing"}), ("policies", set()), ("kit", set())]
+    ("name", "place"),
+    [("regions", {"headrace.server.wing"}), ("policies", set()), ("testkit", set())],
 )
 def test_wings_are_imported_in_one_place(name: str, place: set[str]) -> None:
     """A server that is alone has none of them, and what it does there is seen by faces.
 
-    Policies and the kit are imported by name, because they import those who ask for them.
+    Policies and the test kit are imported by name, because they import those who ask for them.
     """
     wing = PREFIX + name
     knowing = {

@@ -117,12 +117,14 @@ class Rules:
 
     Attributes:
         undelivered: how many pending entries no consumer has been given yet; they count as lag.
+        keeps_order: entries have to be acknowledged.
         most_new: how many new entries the present request may be given.
         new: those that were chosen for it; the group's position has passed them.
     """
 
     def __init__(self) -> None:
         self.undelivered = 0
+        self.keeps_order = False
         self.most_new = UNLIMITED
         self.new: list[Part] = []
 
@@ -135,7 +137,15 @@ class Rules:
         raise NotImplementedError
 
     def has_room_for(self, group: Group, consumer: bytes) -> bool:
-        """Return whether a consumer may be given an entry now."""
+        """Return whether a consumer may be given an entry that it does not hold."""
+        raise NotImplementedError
+
+    def is_late(self, group: Group, consumer: bytes, now_ms: int) -> bool:
+        """Return whether a consumer holds an entry that it is to be given again."""
+        raise NotImplementedError
+
+    def delivered_before(self, nack: Nack) -> None:
+        """Note that a claim has set the time of a delivery to one that is over."""
         raise NotImplementedError
 
     def next_ms(self, group: Group, now_ms: int) -> int:

@@ -16,6 +16,7 @@ from support.client import encode
 LEFT_OUT = {
     *("migrate", "move", "restore", "restore-asking", "pfdebug", "watch", "lmovem", "blmovem"),
     *("xlook", "xcount", "xsplit", "xidmprecord", "xread-group", "sunioncard", "sdiffcard"),
+    *("xackf", "xnackin", "xredrive"),
     *("fcall", "fcall_ro", "evalsha", "evalsha_ro", "spublish", "ssubscribe", "sunsubscribe"),
 }
 

@@ -183,14 +183,19 @@ class World:
         self.same([place_of(entry) for entry in reply[1]], claimed)  # type: ignore[index]
 
     def delete(self) -> None:
+        pending = self.model.pending
         ordered = "order-key" in self.model.policy
         places = [
-            place for place in self.model.entries if not ordered or place not in self.model.pending
+            place
+            for place in self.model.entries
+            if not ordered or place not in pending or pending[place].is_aside()
         ]
         if places and self.random.random() < 0.5:
             place = self.random.choice(places)
             self.same(self.call("XDEL", KEY, text(place)), 1)
             del self.model.entries[place]
+            if place in pending and pending[place].is_aside():
+                del pending[place]
 
     def redrive(self) -> None:
         reply = self.call("XREDRIVE", LETTERS, "COUNT", 1)

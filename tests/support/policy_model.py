@@ -273,7 +273,7 @@ class Model:
             self.die(place, "rejected", count)
         elif mode == "fail" and self.is_dead(count):
             self.die(place, "delivery limit")
-        elif self.redelivers():
+        elif self.redelivers() or (self.looks() and not pending.count):
             failed = mode == "fail" and pending.count > 0
             delay_ms = self.delay_ms(pending.count, True) if failed else 0
             pending.at_ms = self.now_ms + delay_ms

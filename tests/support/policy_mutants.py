@@ -19,7 +19,9 @@ from support.policy_machine import OPTIONS, Differs, run
 from support.process import ServerProcess
 
 LIST: Final = Path(__file__).with_name("policy_bugs.txt")
-PACKAGES: Final = "compat headrace kit persistence policies protocol regions server storage".split()
+PACKAGES: Final = (
+    "compat headrace testkit persistence policies protocol regions server storage".split()
+)
 STEPS: Final = 40_000
 SEEDS: Final = (1, 2)
 

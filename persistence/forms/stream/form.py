@@ -22,6 +22,7 @@ from headrace.persistence.forms.stream.rdb import (
     IID_TIMES,
     KINDS,
     MAX_PENDING,
+    MOMENTS,
     VERSION_7_0,
     VERSION_8_6,
     VERSION_8_8,
@@ -30,6 +31,7 @@ from headrace.persistence.forms.stream.rdb import (
     stream_type,
     take_iid_times,
     take_max_pending,
+    take_moments,
 )
 from headrace.persistence.rdb.primitives import RdbOutput, RdbSource
 from headrace.protocol.client import request
@@ -390,6 +392,8 @@ class StreamForm(Form):
         stream = cast("Stream", value)
         if name == MAX_PENDING:
             take_max_pending(stream, source)
+        elif name == MOMENTS:
+            take_moments(stream, source)
         elif name == IID_TIMES:
             take_iid_times(stream, source)
 

@@ -12,9 +12,11 @@ the same live entries, so that approximate trimming goes on cutting where it wou
 A stream is written in the type of Redis 7.0, 7.2, 8.6 or 8.8, by the version of the file. A type
 that has no released entries, no IDMP map, or no moment when a consumer was active, loses those.
 Data that no type has a place for go into notes behind the stream, which other servers pass over.
-``headrace-max-pending`` holds groups: the name of each, and its limit. ``headrace-iid-times`` holds
-iids that were added at another time than the ID of their entry says: the name of a producer, then
-its iids from the first of that kind on, oldest first, each with the ID of its entry and the time.
+``headrace-max-pending`` holds groups: the name of each, and its limit. ``headrace-moments`` holds
+the name of a group, and entries without a consumer that go out by themselves: ID, moment.
+``headrace-iid-times`` holds iids that were added at another time than the ID of their entry says:
+the name of a producer, then its iids from the first of that kind on, oldest first, each with the ID
+of its entry and the time.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from headrace.storage.stream.stream import Stream
 
 MAX_PENDING: Final = b"headrace-max-pending"
 IID_TIMES: Final = b"headrace-iid-times"
+MOMENTS: Final = b"headrace-moments"
 _NOTE_BYTES: Final = 1 << 16
 _INT64_MAX: Final = 2**63 - 1
 
@@ -70,6 +73,18 @@ def note_times(output: RdbOutput, producer: Producer) -> None:
             output.notes += [IID_TIMES, b"".join(text.take())]
     if text.size_bytes:
         output.notes += [IID_TIMES, b"".join(text.take())]
+
+
+def take_moments(stream: Stream, source: RdbSource) -> None:
+    """Read when entries go out by themselves. Raises CorruptRDB if they are none of this stream."""
+    group = stream.groups.get(source.string())
+    while source.left:
+        ms, seq = _read_id(source)
+        until_ms = source.signed(8)
+        nack = None if group is None else group.pel.get(ms, seq)
+        if group is None or nack is None or nack.consumer is not None or until_ms <= 0:
+            raise source.damage("moments of released entries that are there")
+        group.release(nack, until_ms)
 
 
 def take_max_pending(stream: Stream, source: RdbSource) -> None:
@@ -364,6 +379,7 @@ BLOCKS_AT_ONCE: Final = 2
 CONSUMERS_AT_ONCE: Final = 500
 PENDING_AT_ONCE: Final = 500
 _ID: Final = Struct(">QQ")
+_MOMENT: Final = Struct("<Q")  # behind an ID
 _ID_BYTES: Final = 16
 _OTHER_FIELDS: Final = 0
 _Pending = tuple[int, int, int, int, int]  # ID, owner, time and number of deliveries
@@ -473,6 +489,7 @@ class _GroupRdb:
 
     def __init__(self, output: RdbOutput, kind: int, group: FrozenGroup) -> None:
         self._output: Final = output
+        self._moments: Final = bytearray()
         self._kind: Final = kind
         self._group: Final = group
         self._owned: Final = [bytearray() for _ in group.consumers]
@@ -519,6 +536,12 @@ class _GroupRdb:
         """Take some of the pending entries, which come in the order in which they are claimed."""
         some = self._group.next_pending()
         if some is None:
+            if self._moments:
+                text = RdbOutput(self._output.version)
+                text.string(self._group.name)
+                text.raw(bytes(self._moments))
+                self._output.notes += [MOMENTS, b"".join(text.take())]
+                self._moments.clear()
             return False
         for number in range(len(some.ms)):
             ms = some.ms[number]
@@ -528,6 +551,8 @@ class _GroupRdb:
                 if self._kind < kinds.STREAM_8_8:
                     continue
                 self._released.extend(_ID.pack(ms, seq))
+                if some.delivery_ms[number]:
+                    self._moments.extend(_ID.pack(ms, seq) + _MOMENT.pack(some.delivery_ms[number]))
             delivery_ms = 0 if owner == NO_OWNER else some.delivery_ms[number]
             self._pending.append((ms, seq, owner, delivery_ms, some.counts[number]))
         return True

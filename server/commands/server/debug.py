@@ -517,4 +517,4 @@ TOOLS: Final[dict[bytes, Tool]] = {
     ),
 }
 
-import_module("headrace.kit.debug")  # the wing, which adds its tools, and knows this module
+import_module("headrace.testkit.debug")  # the wing, which adds its tools, and knows this module

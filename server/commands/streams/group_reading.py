@@ -210,6 +210,8 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
             refuse_elsewhere(call, stream, group)
         if has_policies:
             policies().attend(call, key, stream, group)
+            if options.noack and group.rules is not None and group.rules.keeps_order:
+                raise CommandError(errors.NOACK_BREAKS_ORDER)
         sources.append(_Source(key, stream, group, after))
     return sources
 
@@ -232,6 +234,8 @@ def _choose(reading: _Reading, source: _Source) -> bool:
             *(claims, limit, reading.bytes_left()),
         )
     new = has_new(stream, group)
+    if group.rules is not None and not group.rules.most_new:
+        new = bool(group.rules.new)
     if not claims and not new:
         return False
     if size is not None:

@@ -129,8 +129,12 @@ class GroupReaders(ExclusiveLine):
         if group.rules is not None:
             self._ripens = True
             if has_new(stream, group) or group.rules.may_give(stream, group, now_ms):
-                for waiter in self.arrivals.waiters.values():
+                waiters = list(self.arrivals.waiters.values())
+                for waiter in waiters:
                     if group.rules.has_room_for(group, _interest(waiter).consumer):
+                        return waiter
+                for waiter in waiters:
+                    if group.rules.is_late(group, _interest(waiter).consumer, now_ms):
                         return waiter
         elif has_new(stream, group):
             return self.arrivals.first()

@@ -441,7 +441,7 @@ def _ids_before_options(argv: list[bytes], at: int) -> list[tuple[int, int]]:
 def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
     consumer.active_ms = call.now_ms
     if group.rules is not None and nack.delivery_ms != call.now_ms:
-        group.rules.reset()
+        group.rules.delivered_before(nack)
     note_claim(call, key, group, nack, group.last_ms, group.last_seq)
 
 

@@ -231,6 +231,10 @@ class PolicySteps:
         """Add ``POLICY_FIGURES`` pairs about a group that has policies."""
 
     @abstractmethod
+    def deleted(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
+        """Cancel what policies hold back, where XDEL has deleted the entry."""
+
+    @abstractmethod
     def leaves(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: Consumer
     ) -> None:

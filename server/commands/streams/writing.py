@@ -42,7 +42,7 @@ from headrace.server.commands.streams.args import (
     strict_ids,
     there,
 )
-from headrace.server.commands.streams.shared import shared_streams
+from headrace.server.commands.streams.shared import policies, shared_streams
 from headrace.server.commands.together import Ran, Requests
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import Args, integer
@@ -390,6 +390,8 @@ def xdel(call: Call) -> object:
             deleted += 1
     if deleted:
         call.changed(argv[1], XDELETED, argv, count=deleted)
+        if call.server.policies is not None and not call.replaying:
+            policies().deleted(call, argv[1], stream, ids)
     return deleted
 
 
