@@ -175,6 +175,9 @@ class Steps(PolicySteps):
 
     def deleted(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
         for group in stream.groups.values():
+            if not group.zone:  # nothing is set aside
+                continue
+            attend(call.server, call.db, key, stream, group, call.now_ms)
             rules = rules_of(group)
             gone: list[bytes] = []
             for ms, seq in ids if rules is not None else []:
