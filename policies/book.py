@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
-from headrace.policies.policy import Policy, PolicyError, check, check_together
+from headrace.policies.policy import Policy, PolicyError
 from headrace.policies.rules import ID, Note
 from headrace.protocol.client import request
 from headrace.protocol.requests import RequestParser
@@ -41,7 +41,7 @@ class Idler(NamedTuple):
 
 
 class Counters:
-    """What policies have done since the start."""
+    """Counts what policies have done since the start."""
 
     def __init__(self) -> None:
         self.dead_lettered = 0
@@ -62,8 +62,8 @@ class Book(Policies):
         idlers: consumers that go while the clock is moved.
         sweep, next_sweep_ms: the round over all consumers, and when the next one begins.
         next_round_ms: when all groups are looked at again, because names change hands.
-        looked_version, looking: the version for which groups are looked for, and in which
-            databases, from which cursor on.
+        looked_version, looking, pages: the version for which groups are looked for, in which
+            databases, from which cursor on, and how many pages of keys at once.
     """
 
     def __init__(self, server: Server) -> None:
@@ -76,6 +76,7 @@ class Book(Policies):
         self.attended: Final[dict[Scope, None]] = {}
         self.looked_version = 0
         self.looking: list[tuple[int, int]] = []
+        self.pages = 0
         self.idlers: list[Idler] = []
         self.sweep: Iterator[int] | None = None
         self.next_sweep_ms = 0
@@ -86,12 +87,8 @@ class Book(Policies):
         self._cache: dict[Scope, Policy | None] = {}
 
     def put(self, scope: Scope, values: Values) -> None:
-        """Set policies. Raises PolicyError, before anything is changed, for what is not valid."""
-        for name, word in values.items():
-            check(name, word)
-        found = {**self.scopes.get(scope, {}), **values}
-        check_together(found)
-        self.scopes[scope] = found
+        """Set policies that have been checked."""
+        self.scopes[scope] = {**self.scopes.get(scope, {}), **values}
         self.changed()
 
     def unset(self, scope: Scope, names: list[bytes]) -> int:
@@ -158,6 +155,12 @@ class Book(Policies):
         return self.blocked.setdefault(scope, set())
 
     # Time
+
+    def look_at_all(self, pages: int) -> None:
+        """Begin to look for the groups that policies hold for, some pages of keys at a time."""
+        self.looked_version = self.version
+        self.pages = pages
+        self.looking = [(db.index, 0) for db in self._server.data.dbs if len(db)]
 
     def wake_at(self, scope: Scope, moment_ms: int) -> None:
         """Have a group looked at at a moment, or before."""

@@ -36,7 +36,6 @@ from headrace.policies.steps import (
     aside_record,
     attend,
     book_of,
-    found_group,
     give_up,
     group_or_error,
     later,
@@ -49,6 +48,7 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.changes.events import Event
 from headrace.server.cluster import slot_of
 from headrace.server.commands.streams.args import PENDING_CHANGED, strict_ids
+from headrace.server.commands.streams.groups import find_group, found_group
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import bounded, integer
 from headrace.server.dispatch.call import Call
@@ -98,26 +98,25 @@ def xpolicy_set(call: Call) -> object:
     values: Values = {}
     for number in range(0, len(words), 2):
         values[words[number].lower()] = words[number + 1]
-    if not call.replaying:
-        _check_set(call, book, scope, values)
-    try:
-        book.put(scope, values)
-    except PolicyError as error:
-        raise refusal(error) from None
+    _check_set(call, book, scope, values)
+    book.put(scope, values)
     _changed(call, scope, POLICY_SET)
     return OK
 
 
 def _check_set(call: Call, book: Book, scope: Scope, values: Values) -> None:
-    """Raise CommandError where policies cannot be kept, before anything is changed."""
-    if call.server.data.region is not None:
+    """Raise CommandError where policies cannot be kept, before anything is changed.
+
+    Those of a file are not asked again where they lead.
+    """
+    if call.server.data.region is not None and not call.replaying:
         raise CommandError(IN_REGIONS)
     try:
         for name, word in values.items():
             check(name, word)
         check_together({**book.scopes.get(scope, {}), **values})
         template = values.get(b"dead-letter-key")
-        if template is not None:
+        if template is not None and not call.replaying:
             _check_letters(call, book, scope, template)
     except PolicyError as error:
         raise refusal(error) from None
@@ -249,7 +248,7 @@ def xpolicy_note(call: Call) -> object:
     scope, at = scope_of(call.db.index, call.argv, 2)
     book.take_note(scope, call.argv[at:])
     notes = book.notes_of(scope)
-    group = found_group(call.db, scope[1], scope[2] or b"")[1]
+    group = find_group(call.db, scope[1], scope[2] or b"")
     if group is not None and len(notes) > 2 * group.pel.size + 1000:
         for place in [each for each in notes if group.pel.get(each[0], each[1]) is None]:
             del notes[place]

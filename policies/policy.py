@@ -171,7 +171,7 @@ def _line_of(words: list[bytes]) -> PolicyLine:
 
 
 class Policy:
-    """What holds for one group; durations and moments are in milliseconds, 0 is none.
+    """Says what holds for one group; durations and moments are in milliseconds, 0 is none.
 
     Args:
         values: the policies by name, each with a value that ``check`` allows.

@@ -35,7 +35,7 @@ NO_ROW: Final[list[bytes]] = []
 
 
 class Note(NamedTuple):
-    """What dead letters say of an entry, and no pending entry has a place for.
+    """Keeps what dead letters say of an entry, and no pending entry has a place for.
 
     Attributes:
         first_ms, last_ms: when it was delivered first and last, 0 if not known.
@@ -141,12 +141,6 @@ class GroupRules(Rules):
             if line is None:
                 line = self.lines[value] = Line()
             line.busy += 1
-
-    def free(self, value: bytes) -> None:
-        """Let what has this value go on."""
-        if value in self.blocked:
-            self.blocked.discard(value)
-            self.reset()
 
     # As core asks
 
@@ -385,6 +379,13 @@ class GroupRules(Rules):
             self.place(group, nack, max(self.policy.due_ms(row, nack.ms), now_ms))
         if line.busy <= 0 and not waiting:
             del self.lines[value]
+
+    def catch_up(self, stream: Stream, group: Group, now_ms: int) -> None:
+        """See to what time and other commands have brought, or find everything anew."""
+        if self.stale or now_ms < self.seen_ms:
+            self.derive(stream, group, now_ms)
+        self.see_to(group, now_ms)
+        self.free_lines(stream, group, now_ms)
 
     def see_to(self, group: Group, now_ms: int) -> None:
         """Make ready what was to go out by now."""

@@ -1,4 +1,4 @@
-"""What commands on groups with policies do: hand out, claim, give up, and what time brings.
+"""Commands on groups with policies hand out, claim and give up; time brings more.
 
 Whether an entry may go out is decided by ``policies.rules``. Here that is carried out, reported and
 recorded. What is recorded are Redis's own commands, of which any server understands the first two:
@@ -22,6 +22,7 @@ from headrace.protocol.packing import Constant, Packer
 from headrace.protocol.replies import ErrorReply
 from headrace.server.commands.streams.args import PENDING_CHANGED, ReadOptions
 from headrace.server.commands.streams.groups import (
+    found_group,
     keys_of_streams,
     names_of_groups,
     note_purge,
@@ -52,7 +53,7 @@ PASSED_MOST: Final = 1000  # late entries that one request passes over
 DUE_SLICE: Final = 256  # groups looked at in one tick
 PAGE: Final = 100  # keys
 PAGES: Final = 20  # in one tick
-ROUND_MS: Final = 5000  # between two looks at all groups
+ROUND_MS: Final = 5000  # between the starts of two looks at all groups, at least
 DLQ: Final = b"__dlq.errors."
 
 
@@ -248,12 +249,10 @@ def attend(
     book = book_of(server)
     policy = book.policy_of(db.index, key, group.name)
     rules = rules_of(group)
-    fits = rules is not None and rules.key == key and rules.db == db.index
-    if rules is not None and fits and rules.version != book.version:
-        fits = (rules.policy.values if policy is None else policy.values) == rules.policy.values
-        fits = fits and policy is not None
-        rules.version = book.version if fits else rules.version
-    if rules is None or not fits:
+    if rules is not None and policy is not None and policy.values == rules.policy.values:
+        rules.version = book.version  # what has changed is of others
+    wanted = (db.index, key, book.version)
+    if rules is None or (rules.db, rules.key, rules.version) != wanted:
         if policy is None and not (group.zone and has_own(group)):
             group.rules = None
             return
@@ -269,13 +268,11 @@ def attend(
         book.attended[scope] = None
         if rules.acts_by_itself():
             book.wake_at(scope, now_ms)
-    if rules.stale or now_ms < rules.seen_ms or server.gate.reasons & FOLLOWS:
+    if server.gate.reasons & FOLLOWS:  # what the master sends goes past the rules
+        rules.reset()
+    if rules.stale or rules.freed or now_ms != rules.seen_ms:
         db.before_change(key)
-        rules.derive(stream, group, now_ms)
-    elif rules.freed or now_ms > rules.seen_ms:
-        db.before_change(key)
-        rules.see_to(group, now_ms)
-        rules.free_lines(stream, group, now_ms)
+        rules.catch_up(stream, group, now_ms)
 
 
 def may_claim(
@@ -583,9 +580,7 @@ def later(
 def settle(call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRules) -> None:
     """Do what time and other commands have brought since the last time."""
     now_ms = call.now_ms
-    if rules.stale or now_ms < rules.seen_ms:
-        rules.derive(stream, group, now_ms)
-    rules.see_to(group, now_ms)
+    rules.catch_up(stream, group, now_ms)
     policy = rules.policy
     until: dict[int, list[bytes]] = {}
     for nack in rules.not_in_time(group, now_ms):
@@ -733,14 +728,6 @@ def _look_at(call: Call, scope: Scope, now_ms: int) -> None:
             book_of(server).wake_at(scope, max(due_ms, now_ms + 1))
 
 
-def found_group(db: Keyspace, key: bytes, name: bytes) -> tuple[Stream | None, Group | None]:
-    """Return a stream and its group, each if it is there."""
-    entry = db.peek(key)
-    if entry is None or not isinstance(entry.value, Stream):
-        return None, None
-    return entry.value, entry.value.groups.get(name)
-
-
 def end_dying(call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRules) -> None:
     """Try again to write the dead letters that could not be written."""
     for (ms, seq), (reason, count) in list(rules.dying.items()):
@@ -758,13 +745,12 @@ def _attend_more(server: Server, book: Book) -> None:
     Streams may have got other names meanwhile, by which other policies hold.
     """
     now_ms = server.clock.now_ns // 1_000_000
-    pages = PAGES
-    if book.looked_version != book.version or now_ms >= book.next_round_ms:
-        pages = PAGES if book.looked_version != book.version else 1
-        book.looked_version = book.version
+    if book.looked_version != book.version:
+        book.look_at_all(PAGES)
+    elif not book.looking and now_ms >= book.next_round_ms:
         book.next_round_ms = now_ms + ROUND_MS
-        book.looking = [(db.index, 0) for db in server.data.dbs if len(db)]
-    for _ in range(pages):
+        book.look_at_all(1)
+    for _ in range(book.pages):
         if not book.looking:
             return
         index, cursor = book.looking.pop()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headrace.policies.book import Book
-from headrace.policies.steps import Steps, found_group, rules_of
+from headrace.policies.steps import Steps, rules_of
+from headrace.server.commands.streams.groups import find_group
 from headrace.server.commands.streams.shared import steps_by
 from headrace.server.dispatch.call import Call
 from headrace.server.info.sections import add_section
@@ -24,7 +25,7 @@ def streams(call: Call) -> list[bytes]:
         return []
     held = delayed = backing = dying = full = groups = 0
     for db, key, name in list(book.attended):
-        group = found_group(call.server.data.dbs[db], key, name or b"")[1]
+        group = find_group(call.server.data.dbs[db], key, name or b"")
         rules = None if group is None else rules_of(group)
         if rules is None:
             del book.attended[db, key, name]
@@ -32,7 +33,7 @@ def streams(call: Call) -> list[bytes]:
         groups += 1
         held += rules.held
         delayed += rules.delayed
-        backing += rules.backing - len(rules.dying)
+        backing += rules.backing_off()
         dying += len(rules.dying)
         full += not rules.window_left()
     counters = book.counters

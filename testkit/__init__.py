@@ -1,1 +1,1 @@
-"""What kits for tests ask of a server: a moved clock, faults, a clean start."""
+"""Gives kits for tests what they ask of a server: a moved clock, faults, a clean start."""

@@ -113,7 +113,7 @@ class Position:
 
 
 class Rules:
-    """What policies decide about a group: see ``policies.rules``.
+    """Decides about a group by its policies: see ``policies.rules``.
 
     Attributes:
         undelivered: how many pending entries no consumer has been given yet; they count as lag.

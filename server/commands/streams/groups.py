@@ -542,9 +542,14 @@ def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
     return list(entry.value.groups)
 
 
-def find_group(db: Keyspace, key: bytes, name: bytes) -> Group | None:
-    """Return a group of a stream, if both are there."""
+def found_group(db: Keyspace, key: bytes, name: bytes) -> tuple[Stream | None, Group | None]:
+    """Return a stream and its group, each if it is there."""
     entry = db.peek(key)
     if entry is None or not isinstance(entry.value, Stream):
-        return None
-    return entry.value.groups.get(name)
+        return None, None
+    return entry.value, entry.value.groups.get(name)
+
+
+def find_group(db: Keyspace, key: bytes, name: bytes) -> Group | None:
+    """Return a group of a stream, if both are there."""
+    return found_group(db, key, name)[1]
