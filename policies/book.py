@@ -13,12 +13,15 @@ from typing import Final, NamedTuple
 
 from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
-from headrace.policies.policy import Policy, PolicyError
-from headrace.policies.rules import ID, Note
+from headrace.policies.policy import BOUNDS, OF_STREAM, Bounds, Policy, PolicyError
+from headrace.policies.rules import ID, Acked, Note
 from headrace.protocol.client import request
 from headrace.protocol.requests import RequestParser
 from headrace.server.commands.streams.groups import find_group
 from headrace.server.config.kinds import PolicyLine
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.invoke import invoke
+from headrace.server.dispatch.rows import Command
 from headrace.server.state import Policies, Server
 from headrace.storage.stream.groups import Group
 
@@ -31,13 +34,16 @@ _GROWING: Final = (b"retry-delay-min", b"retry-delay-max")
 
 
 class Idler(NamedTuple):
-    """A consumer that holds nothing, and when it will have been idle for so long that it goes."""
+    """A group, or a consumer that holds nothing, and when it will be idle for so long that it goes.
+
+    ``name`` is the consumer's, or None.
+    """
 
     due_ms: int
     db: int
     key: bytes
     group: bytes
-    name: bytes
+    name: bytes | None
 
 
 class Counters:
@@ -49,6 +55,8 @@ class Counters:
         self.expired = 0
         self.redelivered = 0
         self.redriven = 0
+        self.rejected = 0
+        self.removed = 0  # entries, because their stream is bounded, or they were acknowledged
 
 
 class Book(Policies):
@@ -62,6 +70,11 @@ class Book(Policies):
         idlers: consumers that go while the clock is moved.
         sweep, next_sweep_ms: the round over all consumers, and when the next one begins.
         next_round_ms: when all groups are looked at again, because names change hands.
+        used_ms: when groups without consumers were used last, as far as is known.
+        holders: the consumers whose names connections hold, in groups that keep them alive.
+        history: the replication ID for which these are known; began_ms: since when it is that.
+        acked: what was acknowledged in streams that need not keep it; dirty: the streams where
+            something was lately.
         looked_version, looking, pages: the version for which groups are looked for, in which
             databases, from which cursor on, and how many pages of keys at once.
     """
@@ -81,10 +94,19 @@ class Book(Policies):
         self.sweep: Iterator[int] | None = None
         self.next_sweep_ms = 0
         self.next_round_ms = 0
+        self.used_ms: Final[dict[Scope, int]] = {}
+        self.holders: Final[list[tuple[Scope, bytes]]] = []
+        self.history = b""
+        self.began_ms = 0
+        self.acked: Final[dict[Scope, Acked]] = {}
+        self.dirty: Final[list[Acked]] = []
         self._alarms: Final[dict[Scope, int]] = {}
-        self._heap: Final[list[tuple[int, Scope]]] = []
+        self._heap: Final[list[tuple[int, int, Scope]]] = []  # the second number: of two of a time
+        self._pushed = 0
         self._lines: list[PolicyLine] = []
         self._cache: dict[Scope, Policy | None] = {}
+        self._bounds: dict[Scope, Bounds | None] = {}
+        self._knows_bounds = False
 
     def put(self, scope: Scope, values: Values) -> None:
         """Set policies that have been checked."""
@@ -110,6 +132,8 @@ class Book(Policies):
         """Note that other policies hold from now on."""
         self.version += 1
         self._cache.clear()
+        self._bounds.clear()
+        self._knows_bounds = any(self.knows(name) for name in OF_STREAM)
 
     def knows(self, name: bytes) -> bool:
         """Return whether a policy is set anywhere."""
@@ -136,8 +160,32 @@ class Book(Policies):
             if len(self._cache) >= _CACHED:
                 self._cache.clear()
             values = self.values_of(db, key, group)
+            for name in BOUNDS:
+                values.pop(name, None)
             self._cache[scope] = Policy(values, key, group) if values else None
         return self._cache[scope]
+
+    def bounds_of(self, db: int, key: bytes) -> Bounds | None:
+        """Return what bounds a stream; None where nothing does."""
+        self._configured()
+        if not self._knows_bounds:
+            return None
+        scope = (db, key, None)
+        if scope not in self._bounds:
+            if len(self._bounds) >= _CACHED:
+                self._bounds.clear()
+            values = self.values_of(db, key, None)
+            bounded = any(name in values for name in OF_STREAM)
+            self._bounds[scope] = Bounds(values) if bounded else None
+        return self._bounds[scope]
+
+    def acked_of(self, db: int, key: bytes) -> Acked:
+        """Return what a stream's groups have acknowledged lately, to be added to."""
+        scope = (db, key, None)
+        found = self.acked.get(scope)
+        if found is None:
+            found = self.acked[scope] = Acked(scope, self.dirty)
+        return found
 
     def _configured(self) -> list[PolicyLine]:
         lines = self._server.config.stream_policy
@@ -167,11 +215,18 @@ class Book(Policies):
         set_ms = self._alarms.get(scope)
         if set_ms is None or moment_ms < set_ms:
             self._alarms[scope] = moment_ms
-            heappush(self._heap, (moment_ms, scope))
+            self._pushed += 1
+            heappush(self._heap, (moment_ms, self._pushed, scope))
+
+    def wake_dirty(self) -> None:
+        """Have the streams looked at in which something was acknowledged that may have to go."""
+        for acked in self.dirty:
+            self.wake_at(acked.scope, 1)
+        self.dirty.clear()
 
     def next_ms(self) -> int:
         """Return when a group is to be looked at next; 0: none is."""
-        while self._heap and self._alarms.get(self._heap[0][1]) != self._heap[0][0]:
+        while self._heap and self._alarms.get(self._heap[0][2]) != self._heap[0][0]:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else 0
 
@@ -180,7 +235,7 @@ class Book(Policies):
         next_ms = self.next_ms()
         if not next_ms or next_ms > now_ms:
             return None
-        scope = heappop(self._heap)[1]
+        scope = heappop(self._heap)[2]
         del self._alarms[scope]
         return scope
 
@@ -218,6 +273,8 @@ class Book(Policies):
         self.notes.clear()
         self.blocked.clear()
         self.attended.clear()
+        self.acked.clear()
+        self.dirty.clear()
         self._alarms.clear()
         self._heap.clear()
         self.changed()
@@ -253,6 +310,17 @@ class Book(Policies):
         first_ms, last_ms, redrives = [int(word) for word in words[1:4]]
         note = Note(first_ms, last_ms, redrives, words[4])
         self.notes_of(scope)[int(ms), int(seq)] = note
+
+
+def run_own(call: Call, command: Command, argv: list[bytes]) -> object:
+    """Run a command on the way of another one; return its reply."""
+    row, words = call.row, call.argv
+    failed = command.failed_calls
+    try:
+        return invoke(call, command, argv)
+    finally:
+        command.failed_calls = failed
+        call.row, call.argv = row, words
 
 
 def _merge(values: Values, more: Values) -> None:

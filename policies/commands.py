@@ -17,6 +17,7 @@ from headrace.policies.book import (
     names_of,
     note_record,
     refusal,
+    run_own,
     scope_of,
 )
 from headrace.policies.policy import (
@@ -42,7 +43,6 @@ from headrace.policies.steps import (
     record_moments,
     release_record,
     rules_of,
-    run_own,
 )
 from headrace.protocol.replies import OK, Map
 from headrace.server.changes.events import Event
@@ -114,7 +114,7 @@ def _check_set(call: Call, book: Book, scope: Scope, values: Values) -> None:
     try:
         for name, word in values.items():
             check(name, word)
-        check_together({**book.scopes.get(scope, {}), **values})
+        check_together({**book.scopes.get(scope, {}), **values}, scope[2] is not None)
         template = values.get(b"dead-letter-key")
         if template is not None and not call.replaying:
             _check_letters(call, book, scope, template)
@@ -268,6 +268,7 @@ def _changed(call: Call, scope: Scope, event: Event) -> None:
     entry = call.db.peek(scope[1])
     if call.replaying or entry is None or not isinstance(entry.value, Stream):
         return
+    book_of(call.server).wake_at((call.db.index, scope[1], None), call.now_ms)
     for group in entry.value.groups.values():
         attend(call.server, call.db, scope[1], entry.value, group, call.now_ms)
 

@@ -14,13 +14,14 @@ from abc import abstractmethod
 from typing import Final
 
 from headrace.compat.numbers import INT64_MAX, parse_integer
-from headrace.compat.parameters import BadValue
+from headrace.compat.parameters import BadValue, memory_size
 from headrace.server.config.kinds import PolicyLine
 
 MOST_MS: Final = 2**53  # of durations and moments: some 285,000 years
 MOST_NUMBER: Final = 2**53
 WINDOW: Final = 2_000_000  # entries of a group that are set aside, or to be tried again later
 WINDOW_MOST: Final = 100_000_000
+GRACE_MS: Final = 30_000  # for which the consumer of a closed connection is still taken to be there
 _UNITS: Final = {b"ms": 1, b"s": 1000, b"m": 60_000, b"h": 3_600_000, b"d": 86_400_000}
 
 
@@ -84,6 +85,15 @@ class _Choice(_Kind):
         return word in self._words
 
 
+class _Size(_Kind):
+    def __init__(self) -> None:
+        super().__init__(b"a number of bytes, as 100mb or 2gb")
+
+    def is_valid(self, word: bytes) -> bool:
+        size = memory_size(word)
+        return size is not None and 0 < size <= MOST_NUMBER
+
+
 class _Text(_Kind):
     def is_valid(self, word: bytes) -> bool:
         return word != b""
@@ -99,6 +109,12 @@ NAMES: Final[dict[bytes, _Kind]] = {
     b"deliver-at-field": _FIELD,
     b"deliver-delay": _Duration(),
     b"delivery-limit": _AT_LEAST_1,
+    b"inactive-threshold": _Duration(),
+    b"keep-alive": _Choice(b"connection"),
+    b"keep-alive-grace": _Duration(),
+    b"max-age": _Duration(),
+    b"max-bytes": _Size(),
+    b"max-len": _AT_LEAST_1,
     b"max-pending": _AT_LEAST_1,
     b"max-pending-per-consumer": _AT_LEAST_1,
     b"message-ttl": _Duration(),
@@ -106,13 +122,18 @@ NAMES: Final[dict[bytes, _Kind]] = {
     b"on-consumer-delete": _Choice(b"drop", b"release"),
     b"order-key": _FIELD,
     b"order-on-dead": _Choice(b"release", b"hold"),
+    b"overflow": _Choice(b"trim", b"reject"),
     b"pause-until": _Number(0, MOST_MS),
+    b"retention": _Choice(b"acked"),
     b"retry-delay": _Duration(several=True),
     b"retry-delay-max": _Duration(),
     b"retry-delay-min": _Duration(),
     b"retry-delay-type": _Choice(b"failed", b"all"),
     b"window": _Number(1, WINDOW_MOST),
 }
+# Of the stream, whatever its groups are: these bound it, and the last one is for its groups to do.
+BOUNDS: Final = (b"max-age", b"max-bytes", b"max-len", b"overflow")
+OF_STREAM: Final = (*BOUNDS, b"retention")
 
 
 def unknown(name: bytes) -> bytes:
@@ -129,8 +150,11 @@ def check(name: bytes, word: bytes) -> None:
         raise PolicyError(b"policy %b takes %b, not '%b'" % (name, kind.range, word[:128]))
 
 
-def check_together(values: dict[bytes, bytes]) -> None:
-    """Raise PolicyError if policies of one group contradict each other."""
+def check_together(values: dict[bytes, bytes], of_group: bool) -> None:
+    """Raise PolicyError if policies contradict each other, or ``of_group`` are the stream's."""
+    for name in OF_STREAM if of_group else ():
+        if name in values:
+            raise PolicyError(b"%b is a policy of the stream: leave the group out" % name)
     if b"retry-delay" in values and (b"retry-delay-min" in values or b"retry-delay-max" in values):
         raise PolicyError(b"retry-delay names all delays: retry-delay-min and -max contradict it")
     if b"retry-delay-max" in values:
@@ -164,7 +188,7 @@ def _line_of(words: list[bytes]) -> PolicyLine:
     try:
         for name, word in pairs:
             check(name, word)
-        check_together(dict(pairs))
+        check_together(dict(pairs), has_group)
     except PolicyError as error:
         raise BadValue(error.message.decode("utf-8", "backslashreplace")) from None
     return PolicyLine(words[0], words[2] if has_group else None, dict(pairs))
@@ -194,6 +218,10 @@ class Policy:
         self.pause_until_ms: Final = _number(values, b"pause-until")
         self.created_at: Final = values.get(b"auto-create", b"")
         self.consumer_inactive_ms: Final = _duration(values, b"consumer-inactive-threshold")
+        self.inactive_ms: Final = _duration(values, b"inactive-threshold")
+        self.keeps_alive: Final = b"keep-alive" in values
+        self.grace_ms: Final = _duration(values, b"keep-alive-grace") or GRACE_MS
+        self.drops_acked: Final = b"retention" in values
         self.releases: Final = values.get(b"on-consumer-delete") == b"release"
         self.window: Final = _number(values, b"window") or WINDOW
         delays = values.get(b"retry-delay", b"")
@@ -252,6 +280,22 @@ class Policy:
     def order_of(self, row: list[bytes]) -> bytes | None:
         """Return the value by which an entry is kept in order; None: it stands alone."""
         return value_of(row, self.order_key) if self.order_key else None
+
+
+class Bounds:
+    """Says how long and how old a stream may become; 0 is any.
+
+    Attributes:
+        rejects: new entries are refused, and nothing is removed that a group has still to do.
+        drops_acked: what all groups have acknowledged goes.
+    """
+
+    def __init__(self, values: dict[bytes, bytes]) -> None:
+        self.most: Final = _number(values, b"max-len")
+        self.most_bytes: Final = memory_size(values.get(b"max-bytes", b"0")) or 0
+        self.age_ms: Final = _duration(values, b"max-age")
+        self.rejects: Final = values.get(b"overflow") == b"reject"
+        self.drops_acked: Final = b"retention" in values
 
 
 def expanded(template: bytes, key: bytes, group: bytes) -> bytes:

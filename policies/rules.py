@@ -13,6 +13,8 @@ What can be found again from that and from the entries themselves is kept beside
   that a consumer has not acknowledged in time.
 - ``lines``: for each value of the order key the number of entries that are out, ready, delayed or
   to be tried again (one, while the policy stands), and behind it those that are held, in order.
+- ``kept``: by consumer, those not acknowledged in time while a connection holds its name
+  (``keep-alive``).
 
 ``derive`` finds it, after a start, a change of policies, or what else ``reset`` is called for.
 """
@@ -24,6 +26,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from headrace.policies.policy import Policy, value_of
+from headrace.server.clients.session import Session
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import UNLIMITED, Group, Rules
 from headrace.storage.stream.pel import HELD, Nack
@@ -52,6 +55,50 @@ class Note(NamedTuple):
 UNKNOWN_NOTE: Final = Note(0, 0, 0, b"")
 
 
+class Holder:
+    """The connections that hold the name of one consumer: they have read under it, and are open.
+
+    Attributes:
+        since_ms: from when on it was held without a break, but for short ones.
+        left_ms: when the last of them was found closed; 0 while there is one.
+    """
+
+    def __init__(self, since_ms: int) -> None:
+        self.sessions: Final[dict[int, Session]] = {}
+        self.since_ms = since_ms
+        self.left_ms = 0
+
+    def is_left(self) -> bool:
+        """Return whether no connection is open any more; closed ones are forgotten."""
+        for number in [each for each, session in self.sessions.items() if session.closed]:
+            del self.sessions[number]
+        return not self.sessions
+
+
+class Acked:
+    """What the groups of a stream have acknowledged lately, so that it may have to go.
+
+    Attributes:
+        scope: of the stream.
+        places, older: since ``turned_ms``, and before that.
+        is_dirty: the stream is to be looked at.
+    """
+
+    def __init__(self, scope: tuple[int, bytes, bytes | None], dirty: list[Acked]) -> None:
+        self.scope: Final = scope
+        self.places: list[ID] = []
+        self.older: list[ID] = []
+        self.turned_ms = 0
+        self.is_dirty = False
+        self._dirty: Final = dirty
+
+    def touch(self) -> None:
+        """Have the stream looked at."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            self._dirty.append(self)
+
+
 class Line:
     """The entries with one value of the order key: how many are on their way, and which wait."""
 
@@ -72,7 +119,7 @@ class GroupRules(Rules):
     Args:
         policy: what holds for it; db, key: where its stream is; version: of the book.
         notes: of its entries; blocked: values of the order key that are held by hand, or by a dead
-            entry.
+            entry; acked: takes what is acknowledged, where that is to go.
 
     Attributes:
         stale: all is to be derived anew.
@@ -83,6 +130,7 @@ class GroupRules(Rules):
         dead_lettered, expired: how many entries of the group were, since the start.
         changed: other policies held before.
         scans_on: there are new entries that a request has not come to.
+        holders: who holds the names of consumers; known_ms: from when on that is known.
     """
 
     def __init__(
@@ -93,6 +141,7 @@ class GroupRules(Rules):
         version: int,
         notes: dict[ID, Note],
         blocked: set[bytes],
+        acked: Acked | None,
     ) -> None:
         super().__init__()
         self.policy: Final = policy
@@ -102,6 +151,10 @@ class GroupRules(Rules):
         self.version = version
         self.notes: Final = notes
         self.blocked: Final = blocked
+        self.acked: Final = acked
+        self.holders: dict[bytes, Holder] = {}
+        self.known_ms = 0
+        self.kept: dict[bytes, deque[ID]] = {}
         self.stale = True
         self.held = 0
         self.delayed = 0
@@ -125,6 +178,9 @@ class GroupRules(Rules):
         self.dead_lettered = former.dead_lettered
         self.expired = former.expired
         self.dying = former.dying
+        if former.policy.keeps_alive and (former.db, former.key) == (self.db, self.key):
+            self.holders = former.holders
+            self.known_ms = former.known_ms
         self.changed = True
 
     def acts_by_itself(self) -> bool:
@@ -171,7 +227,7 @@ class GroupRules(Rules):
         if found is None or not wait_ms or not found.pel.size:
             return False
         nacks = found.pel.from_id(0, 0, 0)
-        return any(nack.delivery_ms <= now_ms - wait_ms for nack in nacks)
+        return any(self.is_ready(nack, now_ms) for nack in nacks)
 
     def delivered_before(self, nack: Nack) -> None:
         self.waited_ms = min(self.waited_ms, int(nack.delivery_ms) - 1)
@@ -186,7 +242,7 @@ class GroupRules(Rules):
             return False
         if self.stale or self.freed or policy.pause_until_ms > self.seen_ms:
             return True
-        if self.late:
+        if self.late or self._left(now_ms):
             return True
         if self.room_for_more(group) == 0:
             return self._expired(group, now_ms)
@@ -212,11 +268,11 @@ class GroupRules(Rules):
             return policy.pause_until_ms
         if self.scans_on or self.stale:
             return now_ms + 1
-        found = 0
+        found = self._leaving_ms()
         coming = group.by_time.from_time(max(self.seen_ms, now_ms), HELD - 1, 1)
         for nack in coming:
             if nack.consumer is None:
-                found = int(nack.order_ms)
+                found = min(found, int(nack.order_ms)) if found else int(nack.order_ms)
                 break
         if policy.ack_wait_ms:
             delivered_ms = self._delivered_first(group, now_ms)
@@ -261,6 +317,9 @@ class GroupRules(Rules):
                 self.notes.pop(place, None)
             if self.dying:
                 self.dying.pop(place, None)
+            if self.acked is not None:
+                self.acked.places.append(place)
+                self.acked.touch()
 
     def reset(self) -> None:
         self.stale = True
@@ -275,6 +334,78 @@ class GroupRules(Rules):
         note = Note(first_ms, last_ms, former.redrives, nack.consumer.name)
         self.notes[place] = note
         return note
+
+    # Consumers whose names are held
+
+    def is_there(self, consumer: bytes, since_ms: int, now_ms: int) -> bool:
+        """Return whether a consumer has been there since a moment, by ``keep-alive``."""
+        if not self.policy.keeps_alive:
+            return False
+        holder = self.holders.get(consumer)
+        if holder is None:  # it may come back, after a start
+            return since_ms <= self.known_ms and now_ms < self.known_ms + self.policy.grace_ms
+        left_ms = holder.left_ms
+        return since_ms >= holder.since_ms and (
+            not left_ms or now_ms < left_ms + self.policy.grace_ms
+        )
+
+    def is_kept(self, nack: Nack, now_ms: int) -> bool:
+        """Return whether the idle time of a pending entry does not count."""
+        holder = nack.consumer
+        return holder is not None and self.is_there(holder.name, int(nack.delivery_ms), now_ms)
+
+    def held_by(self, consumer: bytes, session: Session, now_ms: int) -> bool:
+        """Note that a connection holds a name; return whether no one was known to hold it."""
+        holder = self.holders.get(consumer)
+        is_new = holder is None
+        if holder is None:
+            goes_on = now_ms < self.known_ms + self.policy.grace_ms
+            holder = self.holders[consumer] = Holder(0 if goes_on else now_ms)
+        elif holder.left_ms:
+            if now_ms >= holder.left_ms + self.policy.grace_ms:
+                holder.since_ms = now_ms
+            holder.left_ms = 0
+        holder.sessions[session.id] = session
+        return is_new
+
+    def _left(self, now_ms: int) -> bool:
+        """Return whether the idle time of an entry counts again that did not."""
+        return bool(self.kept) and 0 < self._leaving_ms() <= now_ms
+
+    def _leaving_ms(self) -> int:
+        """Return when the idle times of a consumer that has left count again; 0: none has."""
+        moments: list[int] = []
+        for name in self.kept:
+            holder = self.holders.get(name)
+            left_ms = self.known_ms if holder is None else holder.left_ms
+            if left_ms:
+                moments.append(left_ms + self.policy.grace_ms)
+        return min(moments) if moments else 0
+
+    def keep(self, nack: Nack) -> None:
+        """Note an entry that was not acknowledged in time, but whose consumer is there."""
+        assert nack.consumer is not None
+        name = nack.consumer.name
+        if name not in self.kept:
+            self.kept[name] = deque()
+        self.kept[name].append((nack.ms, nack.seq))
+
+    def kept_no_more(self, group: Group, now_ms: int) -> list[Nack]:
+        """Return those whose consumers have left since they were not acknowledged in time."""
+        found: list[Nack] = []
+        for name in list(self.kept):
+            places = self.kept[name]
+            while places:
+                nack = group.pel.get(places[0][0], places[0][1])
+                if nack is not None and nack.consumer is not None and nack.consumer.name == name:
+                    if self.is_kept(nack, now_ms):
+                        break
+                    if self.is_ready(nack, now_ms):
+                        found.append(nack)
+                places.popleft()
+            if not places:
+                del self.kept[name]
+        return found
 
     # Pending entries without a consumer
 
@@ -440,7 +571,8 @@ class GroupRules(Rules):
         """Return whether a pending entry may go out by ``>`` now."""
         if nack.consumer is not None:
             wait_ms = self.policy.ack_wait_ms
-            return wait_ms > 0 and nack.delivery_ms <= now_ms - wait_ms
+            is_late = wait_ms > 0 and nack.delivery_ms <= now_ms - wait_ms
+            return is_late and not self.is_kept(nack, now_ms)
         if not nack.delivery_ms:
             return self.policy.redelivers
         return nack.delivery_ms <= now_ms
@@ -454,6 +586,7 @@ class GroupRules(Rules):
         self.held = self.delayed = self.backing = self.undelivered = 0
         self.ready = []
         self.late = []
+        self.kept = {}
         self.lines = {}
         self.values = {}
         self.freed = []

@@ -14,8 +14,9 @@ from typing import Final
 
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
-from headrace.policies.book import Book, Scope, note_record
-from headrace.policies.consumers import idlers_until, reclaim, reclaim_due, sweep
+from headrace.policies.book import Book, Scope, note_record, run_own
+from headrace.policies.bounds import bound_due, make_room, take_off
+from headrace.policies.consumers import idlers_until, look_at_holders, reclaim, reclaim_due, sweep
 from headrace.policies.policy import Policy
 from headrace.policies.rules import ID, NO_ROW, UNKNOWN_NOTE, GroupRules, has_own, row_of
 from headrace.protocol.packing import Constant, Packer
@@ -32,8 +33,7 @@ from headrace.server.commands.streams.reading import parts_after
 from headrace.server.commands.streams.shared import PolicySteps
 from headrace.server.dispatch.admission import is_out_of_memory
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.invoke import invoke
-from headrace.server.dispatch.rows import ORIGINALS, Command
+from headrace.server.dispatch.rows import ORIGINALS
 from headrace.server.gate import FOLLOWS
 from headrace.server.state import Server
 from headrace.storage.keyspace import Keyspace
@@ -97,7 +97,13 @@ class Steps(PolicySteps):
     ) -> list[PendingEntry]:
         rules = rules_of(group)
         assert rules is not None
-        if rules.policy.pause_until_ms > call.now_ms:
+        policy = rules.policy
+        if policy.keeps_alive and rules.held_by(options.consumer, call.session, call.now_ms):
+            scope: Scope = (rules.db, key, group.name)
+            book_of(call.server).holders.append((scope, options.consumer))
+        if rules.acked is not None and options.noack:
+            rules.acked.touch()
+        if policy.pause_until_ms > call.now_ms:
             return []
         return _Choice(call, key, stream, group, rules).run(options, claims, limit, most_bytes)
 
@@ -206,6 +212,19 @@ class Steps(PolicySteps):
         call.changed(key, PENDING_CHANGED, record, count=0, wakes=True)
         self.released(call, key, stream, group, nacks, counts, b"silent")
 
+    def is_bounded(self, call: Call, key: bytes) -> bool:
+        return book_of(call.server).bounds_of(call.db.index, key) is not None
+
+    def make_room(self, call: Call, key: bytes, stream: Stream) -> None:
+        bounds = book_of(call.server).bounds_of(call.db.index, key)
+        if bounds is not None:
+            make_room(call, book_of(call.server), key, stream, bounds)
+
+    def added(self, call: Call, key: bytes, stream: Stream) -> None:
+        bounds = book_of(call.server).bounds_of(call.db.index, key)
+        if bounds is not None:
+            take_off(call, book_of(call.server), key, stream, bounds)
+
     def list_consumers(self, call: Call, key: bytes, group: Group) -> None:
         server = call.server
         reclaim(server, book_of(server), call.db, key, group, list(group.consumers), call.now_ms)
@@ -217,11 +236,12 @@ class Steps(PolicySteps):
     def tick(self, call: Call) -> int:
         server = call.server
         book = book_of(server)
+        look_at_holders(server, book)
         next_ms = tick(call)
-        reclaim_due(server, book, book.idlers)
+        reclaim_due(call, book, book.idlers)
         if book.idlers and (not next_ms or book.idlers[-1].due_ms < next_ms):
             next_ms = book.idlers[-1].due_ms
-        sweep(server, book)
+        sweep(call, book)
         return next_ms
 
 
@@ -261,9 +281,11 @@ def attend(
             policy or Policy({}, key, group.name),
             *(db.index, key, book.version),
             *(book.notes_of(scope), book.blocked_of(scope)),
+            book.acked_of(db.index, key) if policy is not None and policy.drops_acked else None,
         )
         if rules is not None:
             new.take_over(rules)
+        new.known_ms = new.known_ms or now_ms
         group.rules = rules = new
         book.attended[scope] = None
         if rules.acts_by_itself():
@@ -292,8 +314,21 @@ def may_claim(
         return False
     if renews:
         return True
+    if _is_claimed_by_idle_time(call, nack) and rules.is_kept(nack, call.now_ms):
+        return False
     rests = nack.consumer is None and nack.delivery_ms > call.now_ms
     return not rests and rules.policy.pause_until_ms <= call.now_ms
+
+
+def _is_claimed_by_idle_time(call: Call, nack: Nack) -> bool:
+    """Return whether another consumer's entry is claimed because it has been idle for some time.
+
+    XCLAIM and XAUTOCLAIM have consumer and time in the same places; XREADGROUP CLAIM always asks.
+    """
+    words = call.argv
+    if words[0].lower() not in (b"xclaim", b"xautoclaim"):
+        return True
+    return words[4] != b"0" and nack.consumer is not None and nack.consumer.name != words[3]
 
 
 class _Choice:
@@ -583,12 +618,12 @@ def settle(call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRul
     rules.catch_up(stream, group, now_ms)
     policy = rules.policy
     until: dict[int, list[bytes]] = {}
-    for nack in rules.not_in_time(group, now_ms):
-        if policy.is_dead(nack.count):
+    for nack in rules.kept_no_more(group, now_ms) + rules.not_in_time(group, now_ms):
+        if rules.is_kept(nack, now_ms):
+            rules.keep(nack)
+        elif policy.is_dead(nack.count):
             give_up(call, key, stream, group, rules, nack, LIMIT)
-            continue
-        delay_ms = policy.delay_ms(nack.count, False)
-        if delay_ms:
+        elif delay_ms := policy.delay_ms(nack.count, False):
             call.changed(key, PENDING_CHANGED, release_record(key, group, nack), count=0)
             later(call, group, rules, nack, now_ms + delay_ms, until)
         else:
@@ -680,17 +715,6 @@ def append(call: Call, key: bytes, words: list[bytes]) -> bytes | None:
     return format_id(stream.last_ms, stream.last_seq)
 
 
-def run_own(call: Call, command: Command, argv: list[bytes]) -> object:
-    """Run a command on the way of another one; return its reply."""
-    row, words = call.row, call.argv
-    failed = command.failed_calls
-    try:
-        return invoke(call, command, argv)
-    finally:
-        command.failed_calls = failed
-        call.row, call.argv = row, words
-
-
 # What time brings, though no client asks
 
 
@@ -699,12 +723,16 @@ def tick(call: Call) -> int:
     server = call.server
     book = book_of(server)
     _attend_more(server, book)
+    book.wake_dirty()
     now_ms = server.clock.now_ns // 1_000_000
     for _ in range(DUE_SLICE):
         scope = book.take_due(now_ms)
         if scope is None:
             break
-        _look_at(call, scope, now_ms)
+        if scope[2] is None:
+            bound_due(call, book, scope, now_ms)
+        else:
+            _look_at(call, scope, now_ms)
     return book.next_ms()
 
 
@@ -757,6 +785,8 @@ def _attend_more(server: Server, book: Book) -> None:
         db = server.data.dbs[index]
         cursor, entries = db.scan(cursor, PAGE)
         for key in keys_of_streams(entries):
+            if book.bounds_of(db.index, key) is not None:
+                book.wake_at((db.index, key, None), now_ms)
             for name in names_of_groups(db, key):
                 stream, group = found_group(db, key, name)
                 if stream is not None and group is not None:

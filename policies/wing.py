@@ -50,6 +50,8 @@ def streams(call: Call) -> list[bytes]:
         b"total_expired_entries:%d" % counters.expired,
         b"total_redelivered:%d" % counters.redelivered,
         b"total_redriven:%d" % counters.redriven,
+        b"total_rejected_entries:%d" % counters.rejected,
+        b"total_removed_entries:%d" % counters.removed,
     ]
 
 

@@ -3,79 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from conftest import Factory
 
 from support.client import Argument, RawClient, WireError, encode
+from support.policy_calls import (
+    AHEAD_MS,
+    ALL,
+    BLOCKING,
+    add,
+    figures,
+    letters,
+    policy,
+    read,
+    shift,
+)
 from support.process import Process, RedisProcess, ServerProcess
 from support.waiting import wait_until
 
-ALL = ("--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes")
-BLOCKING = ("XREADGROUP", "GROUP", "g", "w", "BLOCK", 0, "STREAMS", "s", ">")
-AHEAD_MS = 4_000_000_000_000
 DURATION = b"a duration, as 500ms, 30s, 5m, 2h or 1d"
 DURATIONS = b"durations with commas between them, as 1s,5s,30s"
 NAMES = (
     b"ack-wait, auto-create, consumer-inactive-threshold, dead-letter-key, deliver-at-field, "
-    b"deliver-delay, delivery-limit, max-pending, max-pending-per-consumer, message-ttl, "
-    b"message-ttl-field, on-consumer-delete, order-key, order-on-dead, pause-until, retry-delay, "
+    b"deliver-delay, delivery-limit, inactive-threshold, keep-alive, keep-alive-grace, max-age, "
+    b"max-bytes, max-len, max-pending, max-pending-per-consumer, message-ttl, message-ttl-field, "
+    b"on-consumer-delete, order-key, order-on-dead, overflow, pause-until, retention, retry-delay, "
     b"retry-delay-max, retry-delay-min, retry-delay-type, window"
 )
-
-
-@pytest.fixture
-def own(fresh_server: Factory) -> Process:
-    return fresh_server(*ALL)
-
-
-@pytest.fixture
-def group(own: Process) -> Iterator[RawClient]:
-    """A client of a server with a stream ``s`` and its group ``g``, and a frozen clock."""
-    with own.client() as client:
-        client.call("DEBUG", "CLOCK", "FREEZE")
-        client.call("DEBUG", "CLOCK", "MOVE-TO", AHEAD_MS)
-        client.call("XGROUP", "CREATE", "s", "g", 0, "MKSTREAM")
-        yield client
-
-
-def policy(client: RawClient, *words: Argument) -> None:
-    assert client.call_parsed("XPOLICY", "SET", "s", "GROUP", "g", *words) == b"OK"
-
-
-def add(client: RawClient, number: int, *fields: Argument) -> None:
-    assert not isinstance(client.call_parsed("XADD", "s", f"{number}-0", *fields), WireError)
-
-
-def read(client: RawClient, name: str = "c", *words: Argument) -> list[str]:
-    """The IDs that a consumer is given, without their zeros behind the dash."""
-    reply = client.call_parsed("XREADGROUP", "GROUP", "g", name, *words, "STREAMS", "s", ">")
-    if reply is None:
-        return []
-    assert isinstance(reply, list), reply
-    return [entry[0].decode().removesuffix("-0") for entry in reply[0][1]]
-
-
-def shift(client: RawClient, ms: int) -> None:
-    client.call("DEBUG", "CLOCK", "SHIFT", ms)
-
-
-def figures(client: RawClient) -> dict[str, object]:
-    rows = client.call_parsed("XINFO", "GROUPS", "s")
-    assert isinstance(rows, list)
-    row = rows[0]
-    return {name.decode(): value for name, value in zip(row[::2], row[1::2], strict=True)}
-
-
-def letters(client: RawClient, key: str = "dead") -> list[dict[str, str]]:
-    rows = client.call_parsed("XRANGE", key, "-", "+")
-    assert isinstance(rows, list), rows
-    found = []
-    for _, words in rows:
-        texts = [word.decode() for word in words]
-        found.append(dict(zip(texts[::2], texts[1::2], strict=True)))
-    return found
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,18 @@ class PolicySteps:
         """Release what a consumer holds that is about to be deleted, where a policy says so."""
 
     @abstractmethod
+    def is_bounded(self, call: Call, key: bytes) -> bool:
+        """Return whether a policy bounds a stream; then XADD calls the next two."""
+
+    @abstractmethod
+    def make_room(self, call: Call, key: bytes, stream: Stream) -> None:
+        """Raise CommandError if a stream is full."""
+
+    @abstractmethod
+    def added(self, call: Call, key: bytes, stream: Stream) -> None:
+        """Remove what is too much, after XADD."""
+
+    @abstractmethod
     def list_consumers(self, call: Call, key: bytes, group: Group) -> None:
         """Remove the idle consumers of a group that is about to be listed."""
 

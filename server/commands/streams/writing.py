@@ -163,6 +163,9 @@ def xadd(call: Call) -> object:
             if call.replaying:
                 return None  # a repeat of what is not known any more
     manual = False
+    bounded = _is_bounded(call, key)
+    if bounded:
+        policies().make_room(call, key, stream)
     if automatic:
         stream.append_next(call.now_ms, argv, at + 1, call.server.data.node_limits)
     else:
@@ -177,7 +180,15 @@ def xadd(call: Call) -> object:
     if region is not None:
         return shared_streams().added(call, stream, at, options, pid, iid, manual, created)
     _trim_and_report(call, stream, at, options, pid, created)
+    if bounded:
+        policies().added(call, key, stream)
     return packed_id(stream.last_ms, stream.last_seq)
+
+
+def _is_bounded(call: Call, key: bytes) -> bool:
+    if call.server.policies is None or call.replaying:
+        return False
+    return policies().is_bounded(call, key)
 
 
 def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]:
@@ -271,6 +282,8 @@ def xadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     key = words[1]
     fields = len(words) - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.needs_no_events_of(key):
+        return NONE_ALIKE, NO_REPLIES
+    if _is_bounded(call, key):
         return NONE_ALIKE, NO_REPLIES
     region = call.server.data.region
     if options is not None and call.recorded and region is None:

@@ -1,0 +1,161 @@
+"""Streams are kept within bounds: ``max-len``, ``max-bytes``, ``max-age``, ``retention acked``.
+
+XADD looks at the bounds of its stream, and so does time. Always the oldest entries go, and what is
+recorded are XTRIM and XDELEX. Where a stream rejects (``overflow reject``) only what all its groups
+have acknowledged goes, and XADD gets an error while it is full.
+
+What a group has acknowledged is noted by its rules. All that stands below everything a group has
+still to do goes with one XTRIM; what was acknowledged out of its order goes, one by one, if it has
+not gone so within a second.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import CommandError
+from headrace.compat.stream_ids import format_id
+from headrace.policies.book import Book, Scope, run_own
+from headrace.policies.policy import Bounds
+from headrace.policies.rules import ID, Acked
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ORIGINALS
+from headrace.storage.stream.run import ID_MAX, following
+from headrace.storage.stream.stream import Stream
+
+SLICE: Final = 10_000  # entries that are removed at once
+NODES: Final = 100  # likewise
+ONE_BY_ONE: Final = 1000  # likewise, by their IDs
+ORDER_MS: Final = 1000  # how long what was acknowledged waits for what is before it
+PAUSE_MS: Final = 100  # between two looks at the age of a stream
+
+
+def make_room(call: Call, book: Book, key: bytes, stream: Stream, bounds: Bounds) -> None:
+    """Remove what need not stay, if a stream that rejects is full. Raises CommandError if it stays.
+
+    That is the error by which Redis refuses writes when memory is full: producers know it.
+    """
+    if not bounds.rejects or not _excess(stream, bounds, 1):
+        return
+    _shorten(call, book, key, stream, bounds, stream.count_before(*done_below(stream)))
+    if _excess(stream, bounds, 1):
+        book.counters.rejected += 1
+        raise CommandError(b"OOM the stream is full: overflow reject")
+
+
+def take_off(call: Call, book: Book, key: bytes, stream: Stream, bounds: Bounds) -> None:
+    """Remove what is too much, or have it looked at in time, after an entry was added."""
+    if not bounds.rejects and _excess(stream, bounds, 0):
+        _shorten(call, book, key, stream, bounds, stream.length)
+        if _excess(stream, bounds, 0):
+            book.wake_at((call.db.index, key, None), call.now_ms + 1)
+    if bounds.age_ms:
+        book.wake_at((call.db.index, key, None), stream.first_id()[0] + bounds.age_ms)
+
+
+def bound_due(call: Call, book: Book, scope: Scope, now_ms: int) -> None:
+    """Keep a stream within its bounds when its moment has come."""
+    db = call.db = call.server.data.dbs[scope[0]]
+    key = scope[1]
+    call.now_ms = now_ms
+    bounds = book.bounds_of(db.index, key)
+    stream = db.value_of(key, now_ms)
+    acked = book.acked.get(scope)
+    if acked is not None:
+        acked.is_dirty = False
+    if bounds is None or not isinstance(stream, Stream):
+        book.acked.pop(scope, None)
+        return
+    again_ms = 0
+    if bounds.drops_acked:
+        again_ms = _drop_acked(call, book, key, stream, acked)
+    if bounds.age_ms and stream.length:
+        old = stream.count_before(max(0, now_ms - bounds.age_ms), 0)
+        if bounds.rejects:
+            old = min(old, stream.count_before(*done_below(stream)))
+        _trim(call, book, key, stream, min(old, SLICE), not bounds.rejects)
+        next_ms = max(stream.first_id()[0] + bounds.age_ms, now_ms + PAUSE_MS)
+        again_ms = min(again_ms, next_ms) if again_ms else next_ms
+    if not bounds.rejects and _excess(stream, bounds, 0):
+        _shorten(call, book, key, stream, bounds, stream.length)
+        if _excess(stream, bounds, 0):
+            again_ms = now_ms + 1
+    if again_ms:
+        book.wake_at(scope, again_ms)
+
+
+def done_below(stream: Stream) -> ID:
+    """Return the ID below which all groups have read and acknowledged everything; 0-0: nothing."""
+    if not stream.groups:
+        return 0, 0
+    bound = (ID_MAX, ID_MAX)
+    for group in stream.groups.values():
+        first = group.pel.first()
+        if first is not None:
+            bound = min(bound, (first.ms, first.seq))
+        bound = min(bound, following(group.last_ms, group.last_seq))
+    return bound
+
+
+def _excess(stream: Stream, bounds: Bounds, more: int) -> bool:
+    """Return whether a stream is too long, or too large, with so many entries ``more``."""
+    if 0 < bounds.most < stream.length + more:
+        return True
+    if not bounds.most_bytes or stream.blocks_bytes() < bounds.most_bytes:
+        return False
+    return more > 0 or stream.head_live() < stream.length  # the last node stays
+
+
+def _shorten(
+    call: Call, book: Book, key: bytes, stream: Stream, bounds: Bounds, removable: int
+) -> None:
+    """Remove the oldest entries that are too much, of so many that may be."""
+    more = 1 if bounds.rejects else 0
+    left = min(removable, SLICE)
+    if bounds.most:
+        left -= _trim(
+            call, book, key, stream, min(left, stream.length + more - bounds.most), not more
+        )
+    for _ in range(NODES):
+        count = stream.head_live()
+        is_large = bounds.most_bytes > 0 and stream.blocks_bytes() >= bounds.most_bytes
+        if not is_large or count > left or count == stream.length:
+            break
+        left -= _trim(call, book, key, stream, count, not more)
+
+
+def _trim(call: Call, book: Book, key: bytes, stream: Stream, count: int, drops: bool) -> int:
+    """Remove the oldest entries; ``drops``: they are pending no more. Return how many."""
+    if count <= 0:
+        return 0
+    words = [b"XTRIM", key, b"MAXLEN", b"=", b"%d" % (stream.length - count)]
+    run_own(call, ORIGINALS[b"xtrim"], [*words, b"DELREF"] if drops else words)
+    book.counters.removed += count
+    return count
+
+
+def _drop_acked(call: Call, book: Book, key: bytes, stream: Stream, acked: Acked | None) -> int:
+    """Remove what all groups have acknowledged; return when more of it is to be removed, or 0."""
+    bound = done_below(stream)
+    count = stream.count_before(*bound)
+    _trim(call, book, key, stream, min(count, SLICE), False)
+    now_ms = call.now_ms
+    if count > SLICE:
+        return now_ms + 1
+    if acked is None:
+        return 0
+    acked.older = [place for place in acked.older if place >= bound]
+    acked.places = [place for place in acked.places if place >= bound]
+    if now_ms >= acked.turned_ms + ORDER_MS or now_ms < acked.turned_ms:
+        ids = [format_id(*place) for place in acked.older[:ONE_BY_ONE]]
+        del acked.older[:ONE_BY_ONE]
+        if ids:
+            words = [b"XDELEX", key, b"ACKED", b"IDS", b"%d" % len(ids), *ids]
+            before = stream.length
+            run_own(call, ORIGINALS[b"xdelex"], words)
+            book.counters.removed += before - stream.length
+        if acked.older:
+            return now_ms + 1
+        acked.older, acked.places = acked.places, []
+        acked.turned_ms = now_ms
+    return acked.turned_ms + ORDER_MS if acked.older or acked.places else 0
