@@ -13,12 +13,19 @@ from typing import Final, NamedTuple
 
 from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
-from headrace.policies.policy import BOUNDS, OF_STREAM, Bounds, Policy, PolicyError
+from headrace.policies.policy import (
+    BOUNDS,
+    OF_STREAM,
+    Bounds,
+    Policy,
+    PolicyError,
+    PolicyLine,
+    read_line,
+)
 from headrace.policies.rules import ID, Acked, Note
 from headrace.protocol.client import request
 from headrace.protocol.requests import RequestParser
 from headrace.server.commands.streams.groups import find_group
-from headrace.server.config.kinds import PolicyLine
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import invoke
 from headrace.server.dispatch.rows import Command
@@ -103,6 +110,7 @@ class Book(Policies):
         self._alarms: Final[dict[Scope, int]] = {}
         self._heap: Final[list[tuple[int, int, Scope]]] = []  # the second number: of two of a time
         self._pushed = 0
+        self._texts: list[bytes] = []
         self._lines: list[PolicyLine] = []
         self._cache: dict[Scope, Policy | None] = {}
         self._bounds: dict[Scope, Bounds | None] = {}
@@ -189,10 +197,11 @@ class Book(Policies):
 
     def _configured(self) -> list[PolicyLine]:
         lines = self._server.config.stream_policy
-        if lines is not self._lines:
-            self._lines = lines
+        if lines is not self._texts:
+            self._texts = lines
+            self._lines = [read_line(line) for line in lines]
             self.changed()
-        return lines
+        return self._lines
 
     def notes_of(self, scope: Scope) -> dict[ID, Note]:
         """Return the notes on entries of a group, to be changed."""

@@ -5,8 +5,7 @@ recorded are XTRIM and XDELEX. Where a stream rejects (``overflow reject``) only
 have acknowledged goes, and XADD gets an error while it is full.
 
 What a group has acknowledged is noted by its rules. All that stands below everything a group has
-still to do goes with one XTRIM; what was acknowledged out of its order goes, one by one, if it has
-not gone so within a second.
+still to do goes with one XTRIM; what was acknowledged out of its order goes one by one.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from headrace.policies.policy import Bounds
 from headrace.policies.rules import ID, Acked
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ORIGINALS
+from headrace.storage.stream.groups import Group
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 
 SLICE: Final = 10_000  # entries that are removed at once
 NODES: Final = 100  # likewise
-ONE_BY_ONE: Final = 1000  # likewise, by their IDs
-ORDER_MS: Final = 1000  # how long what was acknowledged waits for what is before it
-PAUSE_MS: Final = 100  # between two looks at the age of a stream
+ONE_BY_ONE: Final = 5000  # likewise, by their IDs
+DELETED_MOST: Final = 100  # pending entries of a group that were deleted, and are looked past
+PAUSE_MS: Final = 1000  # between two looks at a stream whose old entries have to stay
 
 
 def make_room(call: Call, book: Book, key: bytes, stream: Stream, bounds: Bounds) -> None:
@@ -70,11 +70,12 @@ def bound_due(call: Call, book: Book, scope: Scope, now_ms: int) -> None:
     if bounds.drops_acked:
         again_ms = _drop_acked(call, book, key, stream, acked)
     if bounds.age_ms and stream.length:
-        old = stream.count_before(max(0, now_ms - bounds.age_ms), 0)
+        old = stream.count_before(max(0, now_ms - bounds.age_ms + 1), 0)
         if bounds.rejects:
             old = min(old, stream.count_before(*done_below(stream)))
         _trim(call, book, key, stream, min(old, SLICE), not bounds.rejects)
-        next_ms = max(stream.first_id()[0] + bounds.age_ms, now_ms + PAUSE_MS)
+        pause_ms = PAUSE_MS if bounds.rejects else 1
+        next_ms = max(stream.first_id()[0] + bounds.age_ms, now_ms + pause_ms)
         again_ms = min(again_ms, next_ms) if again_ms else next_ms
     if not bounds.rejects and _excess(stream, bounds, 0):
         _shorten(call, book, key, stream, bounds, stream.length)
@@ -90,11 +91,20 @@ def done_below(stream: Stream) -> ID:
         return 0, 0
     bound = (ID_MAX, ID_MAX)
     for group in stream.groups.values():
-        first = group.pel.first()
-        if first is not None:
-            bound = min(bound, (first.ms, first.seq))
-        bound = min(bound, following(group.last_ms, group.last_seq))
+        last = following(group.last_ms, group.last_seq)
+        bound = min(bound, last, _first_pending(stream, group))
     return bound
+
+
+def _first_pending(stream: Stream, group: Group) -> ID:
+    """Return the first entry that is pending and was not deleted, or an ID below it."""
+    place = (ID_MAX, ID_MAX)
+    nacks = group.pel.from_id(0, 0, DELETED_MOST)
+    for nack in nacks:
+        place = (nack.ms, nack.seq)
+        if stream.contains(nack.ms, nack.seq):
+            return place
+    return place if len(nacks) == DELETED_MOST else (ID_MAX, ID_MAX)
 
 
 def _excess(stream: Stream, bounds: Bounds, more: int) -> bool:
@@ -139,23 +149,15 @@ def _drop_acked(call: Call, book: Book, key: bytes, stream: Stream, acked: Acked
     bound = done_below(stream)
     count = stream.count_before(*bound)
     _trim(call, book, key, stream, min(count, SLICE), False)
-    now_ms = call.now_ms
-    if count > SLICE:
-        return now_ms + 1
     if acked is None:
-        return 0
-    acked.older = [place for place in acked.older if place >= bound]
-    acked.places = [place for place in acked.places if place >= bound]
-    if now_ms >= acked.turned_ms + ORDER_MS or now_ms < acked.turned_ms:
-        ids = [format_id(*place) for place in acked.older[:ONE_BY_ONE]]
-        del acked.older[:ONE_BY_ONE]
-        if ids:
-            words = [b"XDELEX", key, b"ACKED", b"IDS", b"%d" % len(ids), *ids]
-            before = stream.length
-            run_own(call, ORIGINALS[b"xdelex"], words)
-            book.counters.removed += before - stream.length
-        if acked.older:
-            return now_ms + 1
-        acked.older, acked.places = acked.places, []
-        acked.turned_ms = now_ms
-    return acked.turned_ms + ORDER_MS if acked.older or acked.places else 0
+        return call.now_ms + 1 if count > SLICE else 0
+    places = [place for place in acked.places if place >= bound]
+    acked.places = places[ONE_BY_ONE:]
+    ids = [format_id(*place) for place in places[:ONE_BY_ONE]]
+    if ids:
+        before = stream.length
+        run_own(
+            call, ORIGINALS[b"xdelex"], [b"XDELEX", key, b"ACKED", b"IDS", b"%d" % len(ids), *ids]
+        )
+        book.counters.removed += before - stream.length
+    return call.now_ms + 1 if count > SLICE or acked.places else 0

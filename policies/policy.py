@@ -11,11 +11,11 @@ milliseconds. Moments are milliseconds since 1970.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.compat.parameters import BadValue, memory_size
-from headrace.server.config.kinds import PolicyLine
+from headrace.protocol.requests import quoted, split_words
 
 MOST_MS: Final = 2**53  # of durations and moments: some 285,000 years
 MOST_NUMBER: Final = 2**53
@@ -164,18 +164,44 @@ def check_together(values: dict[bytes, bytes], of_group: bool) -> None:
             raise PolicyError(b"retry-delay-max is below retry-delay-min")
 
 
-def lines_of(words: list[bytes], current: list[PolicyLine]) -> list[PolicyLine]:
+class PolicyLine(NamedTuple):
+    """Policies of streams whose keys fit a pattern, and of groups that fit another; None is all."""
+
+    key: bytes
+    group: bytes | None
+    values: dict[bytes, bytes]
+
+    def text(self) -> bytes:
+        """Return it as it is written."""
+        names = [self.key] if self.group is None else [self.key, b"group", self.group]
+        words = [word for pair in self.values.items() for word in pair]
+        return b" ".join([_as_needed(word) for word in [*names, *words]])
+
+
+def _as_needed(word: bytes) -> bytes:
+    """Return a word in quotes, if it needs them to stay one word."""
+    shown = quoted(word)
+    is_plain = shown[1:-1] == word and word and word != b";" and not set(word) & set(b" '#")
+    return word if is_plain else shown
+
+
+def lines_of(words: list[bytes], current: list[bytes]) -> list[bytes]:
     """Return the lines of ``stream-policy``, with ``;`` between those that ``words`` add.
 
     A line takes the place of one for the same patterns. Raises BadValue.
     """
-    lines = {(line.key, line.group): line for line in current}
+    lines = {(line.key, line.group): line for line in map(read_line, current)}
     while words:
         end = words.index(b";") if b";" in words else len(words)
         line = _line_of(words[:end])
         lines[line.key, line.group] = line
         words = words[end + 1 :]
-    return list(lines.values())
+    return [line.text() for line in lines.values()]
+
+
+def read_line(line: bytes) -> PolicyLine:
+    """Return what a line of ``lines_of`` says."""
+    return _line_of(split_words(line) or [])
 
 
 def _line_of(words: list[bytes]) -> PolicyLine:

@@ -80,15 +80,12 @@ class Acked:
 
     Attributes:
         scope: of the stream.
-        places, older: since ``turned_ms``, and before that.
-        is_dirty: the stream is to be looked at.
+        places: since the last look at the stream; is_dirty: the next one is asked for.
     """
 
     def __init__(self, scope: tuple[int, bytes, bytes | None], dirty: list[Acked]) -> None:
         self.scope: Final = scope
         self.places: list[ID] = []
-        self.older: list[ID] = []
-        self.turned_ms = 0
         self.is_dirty = False
         self._dirty: Final = dirty
 

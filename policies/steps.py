@@ -215,10 +215,12 @@ class Steps(PolicySteps):
     def is_bounded(self, call: Call, key: bytes) -> bool:
         return book_of(call.server).bounds_of(call.db.index, key) is not None
 
-    def make_room(self, call: Call, key: bytes, stream: Stream) -> None:
+    def make_room(self, call: Call, key: bytes, stream: Stream) -> bool:
         bounds = book_of(call.server).bounds_of(call.db.index, key)
-        if bounds is not None:
-            make_room(call, book_of(call.server), key, stream, bounds)
+        if bounds is None or call.replaying:
+            return False
+        make_room(call, book_of(call.server), key, stream, bounds)
+        return True
 
     def added(self, call: Call, key: bytes, stream: Stream) -> None:
         bounds = book_of(call.server).bounds_of(call.db.index, key)
@@ -307,6 +309,8 @@ def may_claim(
         return True
     if rules.acts_by_itself():  # it is to be acknowledged in time
         book_of(call.server).wake_at((rules.db, key, group.name), call.now_ms + 1)
+    if not renews and rules.is_kept(nack, call.now_ms) and _is_claimed_by_idle_time(call, nack):
+        return False
     if not renews and rules.policy.is_dead(nack.count):
         give_up(call, key, stream, group, rules, nack, LIMIT)
         return False
@@ -314,8 +318,6 @@ def may_claim(
         return False
     if renews:
         return True
-    if _is_claimed_by_idle_time(call, nack) and rules.is_kept(nack, call.now_ms):
-        return False
     rests = nack.consumer is None and nack.delivery_ms > call.now_ms
     return not rests and rules.policy.pause_until_ms <= call.now_ms
 
@@ -619,6 +621,8 @@ def settle(call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRul
     policy = rules.policy
     until: dict[int, list[bytes]] = {}
     for nack in rules.kept_no_more(group, now_ms) + rules.not_in_time(group, now_ms):
+        if group.pel.get(nack.ms, nack.seq) is not nack:  # it was found twice, and has died
+            continue
         if rules.is_kept(nack, now_ms):
             rules.keep(nack)
         elif policy.is_dead(nack.count):
@@ -733,7 +737,8 @@ def tick(call: Call) -> int:
             bound_due(call, book, scope, now_ms)
         else:
             _look_at(call, scope, now_ms)
-    return book.next_ms()
+    next_ms = book.next_ms()
+    return max(next_ms, now_ms) if next_ms else 0
 
 
 def _look_at(call: Call, scope: Scope, now_ms: int) -> None:

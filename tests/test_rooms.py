@@ -66,7 +66,7 @@ ROOMS: dict[str, list[str]] = {
         "families",
         "manual",
     ],
-    "policies": ["policy", "rules", "book", "consumers", "steps", "wing", "commands"],
+    "policies": ["policy", "rules", "book", "bounds", "consumers", "steps", "wing", "commands"],
     "regions": ["knowledge", "lanes", "files", "exchange", "commands", "tools", "wing"],
 }
 # What is there for every type of value imports none of them.

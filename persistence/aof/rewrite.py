@@ -24,12 +24,13 @@ class RewriteEncoder(Encoder):
     Args:
         stamped: say when an iid was added, in a comment; only a file has a place for it.
         begun_s: the second to begin with, in a comment; 0 for none.
+        portable: leave out what Redis does not know.
     """
 
-    def __init__(self, stamped: bool = True, begun_s: int = 0) -> None:
+    def __init__(self, stamped: bool = True, begun_s: int = 0, portable: bool = False) -> None:
         super().__init__()
         self._begun_s: Final = begun_s
-        self._commands: Final = Commands(stamped)
+        self._commands: Final = Commands(stamped, portable)
         self._db = -1
         self._key = b""
         self._expire_ms = NO_EXPIRY
@@ -43,10 +44,10 @@ class RewriteEncoder(Encoder):
             self.size_bytes = self._commands.size_bytes
 
     def add_library(self, code: bytes) -> None:
-        if code.startswith(b"*"):
-            self._commands.add_wire(code)
-        else:
+        if not code.startswith(b"*"):
             self._commands.add([b"FUNCTION", b"LOAD", code])
+        elif not self._commands.portable:
+            self._commands.add_wire(code)
         self.size_bytes = self._commands.size_bytes
 
     def add(self, key: FrozenKey) -> bool:

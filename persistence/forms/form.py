@@ -32,11 +32,13 @@ class Commands:
 
     Attributes:
         stamped: comments may say when something happened; only files have a place for them.
+        portable: they are for Redis, so commands of ours alone are left out.
         size_bytes: the length of what ``take`` would return.
     """
 
-    def __init__(self, stamped: bool) -> None:
+    def __init__(self, stamped: bool, portable: bool) -> None:
         self.stamped: Final = stamped
+        self.portable: Final = portable
         self.size_bytes = 0
         self._made: list[bytes] = []
 

@@ -23,7 +23,7 @@ from headrace.compat.parameters import (
     BadValue,
     Parameter,
 )
-from headrace.server.config.kinds import OutputLimit, PeerAddress, PolicyLine
+from headrace.server.config.kinds import OutputLimit, PeerAddress
 from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME
 from headrace.storage.sharing import NAME_MAX_BYTES
 
@@ -146,7 +146,7 @@ class Config:
     stream_idmp_duration: int
     stream_idmp_maxsize: int
     stream_consumer_reclaim_ms: int
-    stream_policy: list[PolicyLine]
+    stream_policy: list[bytes]
     set_max_intset_entries: int
     set_max_listpack_entries: int
     set_max_listpack_value: int

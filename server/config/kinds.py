@@ -203,42 +203,20 @@ class OutputLimits(Parameter):
         return "`<normal, replica or pubsub> <hard> <soft> <soft seconds>`, once or more"
 
 
-class PolicyLine(NamedTuple):
-    """Policies of streams whose keys fit a pattern, and of groups that fit another; None is all."""
-
-    key: bytes
-    group: bytes | None
-    values: dict[bytes, bytes]
-
-    def text(self) -> bytes:
-        """Return it as it is written."""
-        names = [self.key] if self.group is None else [self.key, b"group", self.group]
-        words = [word for pair in self.values.items() for word in pair]
-        return b" ".join([_as_needed(word) for word in [*names, *words]])
-
-
-def _as_needed(word: bytes) -> bytes:
-    """Return a word in quotes, if it needs them to stay one word."""
-    shown = quoted(word)
-    is_plain = shown[1:-1] == word and word and word != b";" and not set(word) & set(b" '#")
-    return word if is_plain else shown
-
-
 class PolicyLines(Parameter):
-    """Policies by patterns, a list; their wing is imported where there are some."""
+    """Policies by patterns, a list of lines; their wing is imported where there are some."""
 
     def parse(self, words: list[bytes], current: object) -> object:
         if words == [b""] or not words:
             return []
         lines = import_module("headrace.policies.policy").lines_of
-        return lines(words, cast("list[PolicyLine]", current or []))
+        return lines(words, cast("list[bytes]", current or []))
 
     def show(self, value: object) -> bytes:
-        return b" ; ".join([line.text() for line in cast("list[PolicyLine]", value)])
+        return b" ; ".join(cast("list[bytes]", value))
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
-        found = cast("list[PolicyLine]", value)
-        return [(b"%b %b" % (self.wire, line.text()), True) for line in found]
+        return [(b"%b %b" % (self.wire, line), True) for line in cast("list[bytes]", value)]
 
     def range_text(self) -> str:
         return "`<key pattern> [group <pattern>] <name> <value> ...`, once or more"

@@ -122,7 +122,10 @@ class Workspace(Keys):
         self.losses = reader.losses()
         for code in taker.libraries:
             try:
-                self._engine.load_library(code, False, False)
+                if code.startswith(b"*"):
+                    self.server.ready_policies().take_back(code)
+                else:
+                    self._engine.load_library(code, False, False)
             except CommandError as error:
                 note_left(self.left, error.line)
         return reader.end
@@ -335,7 +338,7 @@ def _export(keys: Keys, form: str, out: bytes, for_server: str) -> None:
     for line in survey.lacking_elsewhere():
         print(line, file=sys.stderr)
     if form == TO_REDIS_AOF:
-        write_folder(out, keys, RewriteEncoder(), b"aof")
+        write_folder(out, keys, RewriteEncoder(portable=True), b"aof")
         os.unlink(os.path.join(out, b"appendonlydir", b"appendonly.aof.lock"))
     elif form == TO_RDB:
         version = survey.rdb_version(for_server)
@@ -344,11 +347,11 @@ def _export(keys: Keys, form: str, out: bytes, for_server: str) -> None:
         write_file(out, keys, RdbEncoder(version, _notes(for_server)))
     elif out == _STANDARD_OUTPUT:
         sys.stdout.flush()
-        writer = KeyWriter(keys.databases, RewriteEncoder(), None, sys.stdout.fileno())
+        writer = KeyWriter(keys.databases, RewriteEncoder(portable=True), None, sys.stdout.fileno())
         keys.pass_to(writer, "writing")
         writer.finish()
     else:
-        write_file(out, keys, RewriteEncoder())
+        write_file(out, keys, RewriteEncoder(portable=True))
     _print_totals(survey, keys, out)
 
 

@@ -23,6 +23,7 @@ from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.persistence.taker import KeyTaker
+from headrace.protocol.client import request
 from headrace.server.config.config import Config, defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
@@ -67,7 +68,12 @@ class LibraryTrial:
         self._engine: ScriptEngine | None = None
 
     def refusal_of(self, code: bytes) -> bytes:
-        """Return why a library cannot be loaded beside those before; empty where it can."""
+        """Return why a library cannot be loaded beside those before; empty where it can.
+
+        Requests beside libraries, see ``loading.loader.take_back``, always can.
+        """
+        if code.startswith(b"*"):
+            return b""
         if self._engine is None:
             server = Server(Config())
             self._engine = ScriptEngine(Dispatcher(server, Durability(server)))
@@ -180,6 +186,9 @@ def file_keys(source: Source, folder: bytes | None) -> FileKeys | None:
     return FileKeys(files[0], folder, source.is_dump)
 
 
+_POLICY_SET: Final = request([b"XPOLICY", b"SET"])[4:]  # without how many words there are
+
+
 class Survey(KeyTaker):
     """Counts keys and keeps none; ``keys``: how many there are."""
 
@@ -190,6 +199,7 @@ class Survey(KeyTaker):
         self._lacking: Final[dict[str, list[int]]] = {}
         self._needed = VERSION_MIN
         self._why = ""
+        self._policies = 0
         self._not_in_redis = ""
         self._not_in_valkey = ""
         for form in forms():
@@ -219,6 +229,9 @@ class Survey(KeyTaker):
         return True
 
     def take_library(self, code: bytes) -> None:
+        if code.startswith(b"*"):
+            self._policies += code.count(_POLICY_SET)
+            return
         super().take_library(code)
         if self._needed < FUNCTIONS_SINCE:
             self._needed = FUNCTIONS_SINCE
@@ -242,6 +255,8 @@ class Survey(KeyTaker):
             counts = self._lacking.get(form.plural)
             if counts is not None:
                 found += form.lacking_elsewhere(counts)
+        if self._policies:
+            found.append(f"{self._policies} streams or groups have policies: Redis knows none.")
         return found
 
     def rdb_version(self, for_server: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from conftest import Factory
@@ -20,6 +21,7 @@ from support.policy_calls import (
     shift,
 )
 from support.process import Process, RedisProcess, ServerProcess
+from support.tools import tool
 from support.waiting import wait_until
 
 DURATION = b"a duration, as 500ms, 30s, 5m, 2h or 1d"
@@ -633,3 +635,60 @@ def test_a_position_set_back_gives_each_entry_once(group: RawClient) -> None:
     group.call("XNACK", "s", "g", "FAIL", "IDS", 1, "1-0")
     group.call("XGROUP", "SETID", "s", "g", 0)
     assert read(group) == ["1"]
+
+
+SAYS_NO_POLICIES = b"1 streams or groups have policies: Redis knows none."
+
+
+def test_tools_read_files_with_policies(own: Process, tmp_path: Path) -> None:
+    """They come back with what was exported as a file; commands for Redis leave them out."""
+    with own.client() as client:
+        _with_policies(client)
+        client.call("BGREWRITEAOF")
+        wait_until(lambda: own.info("persistence")["aof_rewrite_in_progress"] == "0")
+        before = figures(client)
+    own.stop()
+    folder = str(own.directory)
+    commands = tool("export", "--to", "resp", "--from", folder, "-")
+    assert commands.returncode == 0
+    assert SAYS_NO_POLICIES in commands.stderr
+    for word in (b"XPOLICY", b"XNACKIN", b"SETMODE"):
+        assert word not in commands.stdout
+    assert tool("check-aof", f"{folder}/appendonlydir/appendonly.aof.manifest").returncode == 0
+    dump = tmp_path / "dump.rdb"
+    done = tool("export", "--to", "rdb", "--from", folder, str(dump))
+    assert (done.returncode, SAYS_NO_POLICIES in done.stderr) == (0, True)
+    new = tmp_path / "new"
+    assert tool("import", str(dump), "--dir", str(new)).returncode == 0
+    with ServerProcess(*ALL, "--dir", str(new)) as server, server.client() as client:
+        held = client.call_parsed("XPOLICY", "GET", "s", "GROUP", "g")
+        assert held == [b"max-pending", b"9", b"order-key", b"k", b"retry-delay", b"1h"]
+        assert {**figures(client), "consumers": 0} == {**before, "consumers": 0}
+
+
+def _with_policies(client: RawClient) -> None:
+    client.call("XGROUP", "CREATE", "s", "g", 0, "MKSTREAM")
+    client.call("XGROUP", "SETMODE", "s", "g", "MAX-PENDING", 9)
+    policy(client, "order-key", "k", "retry-delay", "1h")
+    for number, value in enumerate("aab"):
+        add(client, number + 1, "k", value)
+    assert read(client) == ["1", "3"]
+    client.call("XNACK", "s", "g", "FAIL", "IDS", 1, "3-0")
+
+
+@pytest.mark.judge
+@pytest.mark.since(8, 10)
+def test_redis_reads_what_is_exported(own: Process, tmp_path: Path, judge: str) -> None:
+    with own.client() as client:
+        _with_policies(client)
+    own.stop()
+    new = tmp_path / "new"
+    done = tool("export", "--to", "redis-aof", "--from", str(own.directory), str(new))
+    assert done.returncode == 0
+    with (
+        RedisProcess("--appendonly", "yes", "--dir", str(new), program=judge) as real,
+        real.client() as client,
+    ):
+        pending = client.call_parsed("XPENDING", "s", "g", "-", "+", 10)
+        assert isinstance(pending, list)
+        assert [row[0] for row in pending] == [b"1-0", b"2-0", b"3-0"]

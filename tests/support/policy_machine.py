@@ -11,7 +11,7 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Final
 
@@ -43,12 +43,20 @@ PARTS: Final[dict[str, list[dict[str, str]]]] = {
     "delay": [{"deliver-delay": "4s"}],
     "ttl": [{"message-ttl": "8s"}, {"message-ttl-field": "ttl"}],
     "pause": [{"pause-until": "+5000"}],
+    "most entries": [{"max-len": "4"}, {"max-len": "5", "overflow": "reject"}],
+    "age": [{"max-age": "5567ms"}],
+    "retention": [{"retention": "acked"}],
+    "keep": [{"keep-alive": "connection", "keep-alive-grace": "1600ms", "ack-wait": "3s"}],
 }
 START_MS: Final = 4_000_000_000_000
 OPTIONS: Final = (
     *("--appendonly", "yes", "--appendfsync", "no", "--save", ""),
     *("--enable-debug-command", "yes"),
 )
+
+
+OF_STREAM: Final = ("max-age", "max-len", "overflow", "retention")
+FULL: Final = WireError(b"OOM the stream is full: overflow reject")
 
 
 class Differs(AssertionError):
@@ -58,20 +66,40 @@ class Differs(AssertionError):
 class World:
     """One server's stream and group, and the model of them."""
 
-    def __init__(self, client: RawClient, policy: dict[str, str], seed: int, now_ms: int) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], RawClient],
+        client: RawClient,
+        policy: dict[str, str],
+        seed: int,
+        now_ms: int,
+    ) -> None:
+        self.connect = connect
+        self.workers: dict[str, RawClient] = {}  # who keep alive what they hold
         self.random = random.Random(seed)
         self.client = client
         self.log: list[str] = []
-        self.model = Model(policy, now_ms)
+        self.model = Model(policy, now_ms, known_ms=now_ms)
         self.last: ID = (now_ms, -1)
         self.call("DEL", KEY, LETTERS)
         self.call("XGROUP", "CREATE", KEY, GROUP, "0", "MKSTREAM")
-        words = [word for pair in policy.items() for word in pair]
-        self.call("XPOLICY", "SET", KEY, "GROUP", GROUP, *words)
+        self.stream_policy = {name: policy[name] for name in policy if name in OF_STREAM}
+        self.group_policy = {name: policy[name] for name in policy if name not in OF_STREAM}
+        for where, values in (((), self.stream_policy), (("GROUP", GROUP), self.group_policy)):
+            words = [word for pair in values.items() for word in pair]
+            if words:
+                self.call("XPOLICY", "SET", KEY, *where, *words)
 
-    def call(self, *words: str | int) -> object:
+    def end(self) -> None:
+        for worker in self.workers.values():
+            worker.close()
+        for where, values in (((), self.stream_policy), (("GROUP", GROUP), self.group_policy)):
+            if values:
+                self.call("XPOLICY", "UNSET", KEY, *where, *values)
+
+    def call(self, *words: str | int, by: RawClient | None = None) -> object:
         self.log.append(" ".join(map(str, words)))
-        reply = self.client.call_parsed(*words)
+        reply = (by or self.client).call_parsed(*words)
         if isinstance(reply, WireError):
             raise Differs(f"{self.log[-1]}: {reply.text!r}")
         return reply
@@ -91,10 +119,19 @@ class World:
             *[self.move] * 3,
             *(self.nack_in, self.claim, self.auto_claim, self.ack_fenced, self.delete),
             *(self.redrive, self.look, self.look),
+            *[self.leave] * (2 * ("keep-alive" in self.group_policy)),
         )
         self.random.choice(steps)()
+        self.settle()
         if self.random.random() < 0.01:
             self.reload()
+            self.settle()
+
+    def settle(self) -> None:
+        """Let what is acknowledged go, of which the server knows no more after a start."""
+        if "retention" in self.stream_policy:
+            self.call("DEBUG", "CLOCK", "SHIFT", 0)
+            self.model.drop_acked()
 
     def some(self) -> ID:
         """A pending entry, mostly, or any other."""
@@ -119,14 +156,23 @@ class World:
         if chance.random() < 0.5:
             fields["ttl"] = str(chance.randrange(0, 9000))
         words = [word for pair in fields.items() for word in pair]
-        self.call("XADD", KEY, f"{self.last[0]}-{self.last[1]}", *words)
-        self.model.add(self.last, fields)
+        words = ["XADD", KEY, f"{self.last[0]}-{self.last[1]}", *words]
+        if self.model.has_room():
+            self.call(*words)
+            self.model.add(self.last, fields)
+        else:
+            self.log.append(" ".join(words))
+            self.same(self.client.call_parsed(*words), FULL)
 
     def read(self) -> None:
         consumer = self.random.choice(CONSUMERS)
         count = self.random.choice((1, 1, 2, 3, 10))
         words = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, "STREAMS", KEY, ">")
-        reply = self.call(*words)
+        worker: RawClient | None = None
+        if "keep-alive" in self.group_policy:
+            worker = self.workers.get(consumer) or self.connect()
+            self.workers[consumer] = worker
+        reply = self.call(*words, by=worker)
         found = [] if reply is None else [place_of(entry) for entry in reply[0][1]]  # type: ignore[index]
         self.same(found, self.model.read(consumer, count))
 
@@ -218,12 +264,28 @@ class World:
             self.call("DEBUG", "RELOAD")
         else:
             self.call("DEBUG", "LOADAOF")
+        self.model.reloads()
+
+    def leave(self) -> None:
+        """A worker's connection ends, and the server has seen it."""
+        if not self.workers:
+            return
+        name = self.random.choice(sorted(self.workers))
+        self.log.append(f"{name} leaves")
+        self.workers.pop(name).close()
+        clients = b"\r\nconnected_clients:%d\r\n" % (len(self.workers) + 1)
+        wait_until(lambda: clients in self.client.call("INFO", "clients"))
+        self.model.leaves(name)
+        self.call("DEBUG", "CLOCK", "SHIFT", 1)
+        self.model.advance(self.model.now_ms + 1)
 
     def look(self) -> None:
         reply = self.call("XINFO", "GROUPS", KEY)
         words = reply[0]  # type: ignore[index]
         shown = {name.decode(): value for name, value in zip(words[::2], words[1::2], strict=True)}
         expected = self.model.figures()
+        if not self.group_policy and "retention" not in self.stream_policy:
+            expected = {name: expected[name] for name in ("pending", "lag")}
         self.same({name: shown[name] for name in expected}, expected)
         letters = self.call("XRANGE", LETTERS, "-", "+")
         self.same(sorted(map(letter_of, letters)), sorted(self.model.dead))  # type: ignore[call-overload]
@@ -260,6 +322,8 @@ def _mixed(names: tuple[str, ...], chance: random.Random) -> dict[str, str]:
     policy: dict[str, str] = {}
     for name in names:
         policy.update(chance.choice(PARTS[name]))
+    if "overflow" in policy:  # old entries stay there for a time that is not exact
+        policy.pop("max-age", None)
     return policy
 
 
@@ -270,8 +334,13 @@ def begin_anew(client: RawClient) -> None:
     wait_until(lambda: b"aof_rewrite_in_progress:0" in client.call("INFO", "persistence"))
 
 
-def run(client: RawClient, steps: int, seed: int) -> int:
+def run(connect: Callable[[], RawClient], steps: int, seed: int) -> int:
     """Run worlds for at least so many steps; return how many worlds. Raises Differs."""
+    with connect() as client:
+        return _run(connect, client, steps, seed)
+
+
+def _run(connect: Callable[[], RawClient], client: RawClient, steps: int, seed: int) -> int:
     now_ms = START_MS
     client.call("DEBUG", "CLOCK", "FREEZE")
     client.call("DEBUG", "CLOCK", "MOVE-TO", now_ms)
@@ -283,15 +352,15 @@ def run(client: RawClient, steps: int, seed: int) -> int:
             begin_anew(client)
         if "pause-until" in policy:
             policy["pause-until"] = str(now_ms + 5000)
-        world = World(client, policy, seed * 1_000_000 + number, now_ms)
+        world = World(connect, client, policy, seed * 1_000_000 + number, now_ms)
         try:
             for _ in range(STEPS):
                 world.step()
             world.look()
         except Differs as found:
-            lines = "\n".join(world.log[-250:])
+            lines = "\n".join(world.log[-250:]) + repr(world.model)
             raise Differs(f"world {number} of seed {seed}, {policy}:\n{lines}\n{found}") from None
-        client.call("XPOLICY", "UNSET", KEY, "GROUP", GROUP, *policy)
+        world.end()
         now_ms = world.model.now_ms
         worlds += 1
     return worlds
@@ -305,8 +374,7 @@ def main() -> int:
     began_s = time.monotonic()
     with ServerProcess(*OPTIONS) as server:
         try:
-            with server.client() as client:
-                worlds = run(client, options.steps, options.seed)
+            worlds = run(server.client, options.steps, options.seed)
         except Differs as found:
             print(found, server.log()[-300:], sep="\n")
             return 1

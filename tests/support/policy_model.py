@@ -36,6 +36,14 @@ class Pending:
 
 
 @dataclass
+class Holder:
+    """The connection under a consumer's name: since when, and when it closed (0: it is open)."""
+
+    since_ms: int
+    left_ms: int = 0
+
+
+@dataclass
 class Model:
     """One stream with one group, and the stream of its dead letters."""
 
@@ -47,6 +55,8 @@ class Model:
     dead: list[tuple[ID, int, str, int]] = field(default_factory=list)
     held_keys: set[str] = field(default_factory=set)
     tickets: int = 0
+    holders: dict[str, Holder] = field(default_factory=dict)
+    known_ms: int = 0  # from when on it is known who holds a name
 
     # What policies say
 
@@ -112,11 +122,84 @@ class Model:
     def is_ready(self, place: ID) -> bool:
         pending = self.pending[place]
         if pending.consumer is not None:
-            wait_ms = self.ms("ack-wait")
-            return wait_ms > 0 and self.now_ms - pending.at_ms >= wait_ms
+            return self.late_ms(pending) <= self.now_ms
         if pending.is_aside():
             return not self.is_held(place) and pending.at_ms <= self.now_ms
         return pending.at_ms <= self.now_ms if pending.at_ms else self.redelivers()
+
+    # Who is there
+
+    def kept_until_ms(self, pending: Pending) -> int:
+        """Until when the idle time of an entry does not count; 0: it counts."""
+        if "keep-alive" not in self.policy or pending.consumer is None:
+            return 0
+        grace_ms = self.ms("keep-alive-grace")
+        holder = self.holders.get(pending.consumer)
+        if holder is None:
+            return self.known_ms + grace_ms if pending.at_ms <= self.known_ms else 0
+        if pending.at_ms < holder.since_ms:
+            return 0
+        return holder.left_ms + grace_ms if holder.left_ms else NEVER
+
+    def late_ms(self, pending: Pending) -> int:
+        """From when on an entry was not acknowledged in time."""
+        wait_ms = self.ms("ack-wait")
+        return max(pending.at_ms + wait_ms, self.kept_until_ms(pending)) if wait_ms else NEVER
+
+    def comes(self, consumer: str) -> None:
+        """A connection reads under a name."""
+        grace_ms = self.ms("keep-alive-grace")
+        holder = self.holders.get(consumer)
+        if holder is None:
+            goes_on = self.now_ms < self.known_ms + grace_ms
+            self.holders[consumer] = Holder(0 if goes_on else self.now_ms)
+        elif holder.left_ms:
+            if self.now_ms >= holder.left_ms + grace_ms:
+                holder.since_ms = self.now_ms
+            holder.left_ms = 0
+
+    def leaves(self, consumer: str) -> None:
+        if consumer in self.holders:  # one that has not read since the start is not known
+            self.holders[consumer].left_ms = self.now_ms
+
+    def reloads(self) -> None:
+        self.holders.clear()
+        self.known_ms = self.now_ms
+
+    # Bounds of the stream
+
+    def done(self) -> list[ID]:
+        """The oldest entries that have been read and acknowledged, up to the first that was not."""
+        found: list[ID] = []
+        for place in sorted(self.entries):
+            if place in self.unread or place in self.pending:
+                break
+            found.append(place)
+        return found
+
+    def _remove(self, places: list[ID]) -> None:
+        for place in places:
+            del self.entries[place]
+            self.pending.pop(place, None)
+
+    def has_room(self) -> bool:
+        """Whether an entry may be added, after what need not stay has gone."""
+        most = self.number("max-len")
+        if self.policy.get("overflow") != "reject" or not most:
+            return True
+        self._remove(self.done()[: max(0, len(self.entries) + 1 - most)])
+        return len(self.entries) < most
+
+    def drop_acked(self) -> None:
+        if "retention" in self.policy:
+            places = [each for each in self.entries if each not in self.unread]
+            self._remove([each for each in places if each not in self.pending])
+
+    def _drop_old(self) -> None:
+        self._remove([each for each in self.entries if self._ages(each) <= self.now_ms])
+
+    def _ages(self, place: ID) -> int:
+        return place[0] + self.ms("max-age") if "max-age" in self.policy else NEVER
 
     def paused(self) -> bool:
         return self.number("pause-until") > self.now_ms
@@ -140,6 +223,9 @@ class Model:
     def add(self, place: ID, fields: dict[str, str]) -> None:
         self.entries[place] = fields
         self.unread.append(place)
+        most = self.number("max-len")
+        if most and self.policy.get("overflow") != "reject":
+            self._remove(sorted(self.entries)[: max(0, len(self.entries) - most)])
 
     def die(self, place: ID, reason: str, count: int | None = None) -> None:
         pending = self.pending.pop(place)
@@ -155,16 +241,20 @@ class Model:
         wait_ms = self.ms("ack-wait")
         delays_all = self.policy.get("retry-delay-type") == "all"
         acts = wait_ms and ("delivery-limit" in self.policy or delays_all)
-        while acts:
-            late = [
-                (each.at_ms + wait_ms, each.ticket, place)
+        while True:
+            due = [(self._ages(each), 0, each) for each in self.entries if self._ages(each) < NEVER]
+            due += [
+                (self.late_ms(each), each.ticket, place)
                 for place, each in self.pending.items()
-                if each.consumer is not None and not self._stays_late(each)
+                if acts and each.consumer is not None and not self._stays_late(each)
             ]
-            if not late or min(late)[0] > to_ms:
+            if not due or min(due)[0] > to_ms:
                 break
-            self.now_ms = max(self.now_ms, min(late)[0])
-            self._not_in_time(min(late)[2])
+            self.now_ms = max(self.now_ms, min(due)[0])
+            if min(due)[1]:
+                self._not_in_time(min(due)[2])
+            else:
+                self._drop_old()
         self.now_ms = to_ms
 
     def _stays_late(self, pending: Pending) -> bool:
@@ -181,6 +271,8 @@ class Model:
 
     def read(self, consumer: str, count: int) -> list[ID]:
         """XREADGROUP with ``>``."""
+        if "keep-alive" in self.policy:
+            self.comes(consumer)
         if self.paused():
             return []
         found: list[ID] = []
@@ -301,6 +393,9 @@ class Model:
         if pending.consumer is not None and self.now_ms - pending.at_ms < least_ms:
             return False
         renews = forces or (just_id and pending.consumer == consumer)
+        is_own = pending.consumer == consumer or least_ms == 0
+        if not renews and not is_own and self.kept_until_ms(pending) > self.now_ms:
+            return False
         if not renews and self.is_dead(pending.count):
             self.die(place, "delivery limit")
             return False
@@ -316,8 +411,11 @@ class Model:
         """XREDRIVE of the oldest dead letter: what became of it."""
         if not self.dead:
             return []
-        place, _, _, redrives = self.dead.pop(0)
+        place, _, _, redrives = self.dead[0]
         key = self.key_of(place)
+        if place not in self.entries and not self.has_room():
+            return ["skipped"]
+        self.dead.pop(0)
         if place not in self.entries:
             return ["appended"]
         if place not in self.pending:

@@ -75,9 +75,9 @@ def look(bug: Bug, steps: int) -> str:
             folder = Path(name)
             copy(folder)
             bug.plant(folder)
-            with Copied(*OPTIONS, directory=folder) as server, server.client() as client:
+            with Copied(*OPTIONS, directory=folder) as server:
                 try:
-                    run(client, steps, seed)
+                    run(server.client, steps, seed)
                 except (Differs, OSError, EOFError) as found:
                     return str(found).splitlines()[-1] or type(found).__name__
     return ""

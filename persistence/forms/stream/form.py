@@ -282,7 +282,7 @@ class StreamRewrite(Walk):
                 *(b"ENTRIESREAD", b"%d" % group.entries_read),
             ]
         )
-        if group.max_pending:
+        if group.max_pending and not self._commands.portable:
             self._commands.add(
                 [
                     *(b"XGROUP", b"SETMODE", key, group.name),
@@ -338,7 +338,7 @@ class StreamRewrite(Walk):
                     *(b"RETRYCOUNT", b"%d" % self._released_count, b"FORCE"),
                 ]
             )
-            if self._released_until_ms:
+            if self._released_until_ms and not self._commands.portable:
                 words = [b"XNACKIN", self._key, group.name, b"AT"]
                 moment = b"%d" % self._released_until_ms
                 self._commands.add([*words, moment, b"IDS", b"%d" % len(ids), *ids])

@@ -242,15 +242,15 @@ class PolicySteps:
 
     @abstractmethod
     def is_bounded(self, call: Call, key: bytes) -> bool:
-        """Return whether a policy bounds a stream; then XADD calls the next two."""
+        """Return whether a policy bounds a stream."""
 
     @abstractmethod
-    def make_room(self, call: Call, key: bytes, stream: Stream) -> None:
-        """Raise CommandError if a stream is full."""
+    def make_room(self, call: Call, key: bytes, stream: Stream) -> bool:
+        """Return whether XADD is to call ``added``; raise CommandError if the stream is full."""
 
     @abstractmethod
     def added(self, call: Call, key: bytes, stream: Stream) -> None:
-        """Remove what is too much, after XADD."""
+        """Remove what is too much."""
 
     @abstractmethod
     def list_consumers(self, call: Call, key: bytes, group: Group) -> None:

@@ -163,9 +163,7 @@ def xadd(call: Call) -> object:
             if call.replaying:
                 return None  # a repeat of what is not known any more
     manual = False
-    bounded = _is_bounded(call, key)
-    if bounded:
-        policies().make_room(call, key, stream)
+    bounded = call.server.policies is not None and policies().make_room(call, key, stream)
     if automatic:
         stream.append_next(call.now_ms, argv, at + 1, call.server.data.node_limits)
     else:
@@ -179,16 +177,8 @@ def xadd(call: Call) -> object:
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
     if region is not None:
         return shared_streams().added(call, stream, at, options, pid, iid, manual, created)
-    _trim_and_report(call, stream, at, options, pid, created)
-    if bounded:
-        policies().added(call, key, stream)
+    _trim_and_report(call, stream, at, options, pid, created, bounded)
     return packed_id(stream.last_ms, stream.last_seq)
-
-
-def _is_bounded(call: Call, key: bytes) -> bool:
-    if call.server.policies is None or call.replaying:
-        return False
-    return policies().is_bounded(call, key)
 
 
 def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]:
@@ -244,7 +234,13 @@ def _append_as_asked(
 
 
 def _trim_and_report(
-    call: Call, stream: Stream, at: int, options: AddOptions | None, pid: bytes, created: bool
+    call: Call,
+    stream: Stream,
+    at: int,
+    options: AddOptions | None,
+    pid: bytes,
+    created: bool,
+    bounded: bool,
 ) -> None:
     """Trim after an XADD, whose ID stands at ``at``, has added its entry; report all it did.
 
@@ -268,6 +264,8 @@ def _trim_and_report(
         call.changed(key, XTRIMMED, None, count=trimmed)
     if created:
         record_limits(call, key, stream)
+    if bounded:
+        policies().added(call, key, stream)
 
 
 @alike("XADD")
@@ -283,7 +281,7 @@ def xadd_alike(call: Call, requests: Requests, first: int, end: int) -> Ran:
     fields = len(words) - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.needs_no_events_of(key):
         return NONE_ALIKE, NO_REPLIES
-    if _is_bounded(call, key):
+    if call.server.policies is not None and policies().is_bounded(call, key):
         return NONE_ALIKE, NO_REPLIES
     region = call.server.data.region
     if options is not None and call.recorded and region is None:
