@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headrace.regions.tools.client import Address, Encryption
 
@@ -12,15 +12,23 @@ if TYPE_CHECKING:
     Tools = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
+ACTIONS: Final = ("check", "add", "remove")
+
+
 def add_tool(tools: Tools) -> None:
     """Add ``headrace regions`` to the tools."""
     regions = tools.add_parser(
         "regions",
-        help="show how regions are",
-        description="Asks regions how they and the links between them are, and compares "
-        "fingerprints of their streams where they know the same changes.",
+        help="show how regions are, let one join or go",
+        description="check, or nothing: asks regions how they and the links between them are, and "
+        "compares fingerprints of their streams where they know the same changes. add: sets "
+        "aa-peers in all regions that are named, new ones among them, and waits until they are "
+        "level. remove NUMBER: lets a region go for good; if it is named, too, it is stopped when "
+        "the others have all that it knows.",
         epilog="Exit codes: 0 all is well; 1 something needs a person; 2 wrong arguments.",
     )
+    regions.add_argument("action", nargs="?", choices=ACTIONS, default=ACTIONS[0])
+    regions.add_argument("number", nargs="?", type=int, default=0, help="with remove: which region")
     regions.add_argument(
         "--url",
         dest="urls",
@@ -58,12 +66,19 @@ def _address(text: str) -> Address:
 
 def run_tool(arguments: argparse.Namespace) -> int:
     """Run it. Return the exit code."""
+    from headrace.regions.tools.members import change_members
     from headrace.regions.tools.overview import show_regions
 
+    action: str = arguments.action
+    if (action == "remove") != (arguments.number > 0):
+        print("remove, and nothing else, needs the number of a region", file=sys.stderr)
+        return 2
     try:
         is_encrypted = arguments.tls or any(url.encrypted for url in arguments.urls)
         encryption = Encryption(arguments) if is_encrypted else None
     except OSError as error:
         print(f"A certificate cannot be used: {error.strerror or error}", file=sys.stderr)
         return 2
+    if action != ACTIONS[0]:
+        return change_members(action, arguments.number, arguments.urls, encryption)
     return show_regions(arguments.urls, encryption, arguments.watch, arguments.every)

@@ -98,6 +98,8 @@ class Facts:
                 self._found[name] = value
         self.region: Final = self._number("aa_region")
         self.database: Final = self._found["aa_database"]
+        self.is_writable: Final = self._number("aa_writable") == 1
+        self.members: Final = [int(each) for each in self._found.get("aa_members", "0").split(",")]
         self.name: Final = f"region {self.region} ({address})"
 
     def _number(self, name: str) -> int:
@@ -106,7 +108,7 @@ class Facts:
     def problems(self) -> list[str]:
         """Return the problems that an operator has to solve."""
         found: list[str] = []
-        if not self._number("aa_writable"):
+        if not self.is_writable:
             found.append(f"it takes no writes: {self._found['aa_not_writable_because']}")
         resting = self._found["aa_resting_because"]
         if resting:
@@ -139,7 +141,7 @@ class Facts:
         return [
             origin,
             self.address,
-            "yes" if self._number("aa_writable") else "no",
+            "yes" if self.is_writable else "no",
             f"{records:,}",
             f"{log_bytes} ({file_bytes})",
             f"{self._number('aa_garbage_keys'):,}",

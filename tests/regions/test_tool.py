@@ -217,3 +217,47 @@ def test_watching_goes_on(two_regions: Mesh) -> None:
             wait_until(lambda: looks() and "WRONG" in seen[-1])
         finally:
             watching.kill()
+
+
+def _alone(number: int) -> ServerProcess:
+    words = ("--aa-region-id", str(number), "--aa-database", "orders", "--aa-port")
+    return ServerProcess("--appendonly", "yes", *words, str(free_port()), config="")
+
+
+def test_regions_join_and_go() -> None:
+    """Two become a pair, a third one joins, and the first one goes with all that it knows."""
+    with _alone(1) as one, _alone(2) as two, _alone(3) as three:
+        for number in range(500):
+            one.call("XADD", "s", "*", "n", number)
+        done = tool("regions", "add", *urls(one, two))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.decode().count("takes writes, and reaches all others") == 2
+        wait_until(lambda: two.call("XLEN", "s") == 500)
+        refused = tool("regions", "add", *urls(one, three))
+        assert refused.stderr == b"Not done: region 2 takes part, too. Name its URL\n"
+        done = tool("regions", "add", *urls(one, two, three))
+        assert done.returncode == 0, done.stderr
+        wait_until(lambda: three.call("XLEN", "s") == 500)
+        assert tool("regions", "check", *urls(one, two, three)).returncode == 0
+        one.call("XADD", "s", "*", "n", "last")
+        done = tool("regions", "remove", "1", *urls(one, two, three))
+        assert done.returncode == 0, done.stderr
+        for region, other in ((two, 3), (three, 2)):
+            assert region.call("XLEN", "s") == 501
+            assert region.info("activeactive")["aa_members"] == "2,3"
+            peers = region.call("CONFIG", "GET", "aa-peers")
+            assert isinstance(peers, list)
+            assert peers[1].startswith(b"%d " % other)
+            assert b"," not in peers[1]
+        assert tool("regions", *urls(two, three)).returncode == 0
+
+
+def test_a_region_with_data_does_not_join() -> None:
+    with _alone(1) as one, _alone(2) as two:
+        two.call("XADD", "s", "*", "n", 1)
+        done = tool("regions", "add", *urls(one, two))
+        assert done.returncode == 1
+        assert b"has data of its own. Begin with an empty folder" in done.stderr
+        done = tool("regions", "remove", "2", *urls(two))
+        assert done.stderr == b"Not done: name the regions that stay\n"
+        assert tool("regions", "remove", *urls(one)).returncode == 2
