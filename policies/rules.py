@@ -34,6 +34,8 @@ from headrace.storage.stream.run import Run, is_below
 from headrace.storage.stream.stream import Stream
 
 ID = tuple[int, int]
+LATE_COUNTED: Final = 10_000
+DUE_FEW: Final = 64  # entries that come due together
 NO_ROW: Final[list[bytes]] = []
 
 
@@ -120,8 +122,9 @@ class GroupRules(Rules):
 
     Attributes:
         stale: all is to be derived anew.
-        held, delayed, backing: how many pending entries wait for another one, for their moment, or
-            to be tried again.
+        held, delayed, backing, due: how many pending entries wait for another one, for their
+            moment, or to be tried again, and for how many that has come.
+        overdue: those that consumers have not acknowledged in time.
         dying: those whose dead letter could not be written, with the reason of their death, and
             how often they were delivered.
         dead_lettered, expired: how many entries of the group were, since the start.
@@ -156,6 +159,8 @@ class GroupRules(Rules):
         self.held = 0
         self.delayed = 0
         self.backing = 0
+        self.due = 0
+        self.overdue: set[ID] = set()
         self.dying: dict[ID, tuple[bytes, int]] = {}
         self.ready: list[ID] = []
         self.late: list[ID] = []
@@ -296,6 +301,8 @@ class GroupRules(Rules):
 
     def leaves(self, nack: Nack, dropped: bool) -> None:
         if nack.consumer is not None:
+            if self.overdue:
+                self.overdue.discard((nack.ms, nack.seq))
             if self.policy.dead_letter_key and not dropped:
                 self.note(nack)
         elif self._counts:
@@ -418,6 +425,8 @@ class GroupRules(Rules):
                 self.backing += change
             else:
                 self.delayed += change
+        else:
+            self.due += change
 
     def place(self, group: Group, nack: Nack, until_ms: int) -> None:
         """Let an entry go out again from a moment on; it loses its consumer."""
@@ -522,17 +531,49 @@ class GroupRules(Rules):
         if not self.delayed and not self.backing:
             self.seen_ms = now_ms
             return
+        due: list[ID] = []
         for nack in group.by_time.from_time(self.seen_ms, now_ms, 0):
-            if nack.consumer is None:
-                self._count_due(nack)
-                heappush(self.ready, (nack.ms, nack.seq))
+            if nack.consumer is not None:
+                continue
+            if nack.count:
+                self.backing -= 1
+            else:
+                self.delayed -= 1
+            due.append((nack.ms, nack.seq))
         self.seen_ms = now_ms
+        self.due += len(due)
+        if len(due) < DUE_FEW:
+            for place in due:
+                heappush(self.ready, place)
+        else:  # what is in order is a heap, and two that are in order are soon one
+            due.sort()
+            self.ready.sort()
+            self.ready += due
+            self.ready.sort()
 
-    def _count_due(self, nack: Nack) -> None:
-        if nack.count:
-            self.backing -= 1
-        else:
-            self.delayed -= 1
+    def count_ready(self, group: Group, now_ms: int) -> int:
+        """Return how many pending entries may go out now.
+
+        Of those that have become late since the last request to read, ``LATE_COUNTED`` count.
+        """
+        ready = self.due + len(self.overdue)
+        policy = self.policy
+        if policy.redelivers:  # also what was released without a moment
+            ready += group.zone - self.held - self.delayed - self.backing - self.due
+        if not policy.ack_wait_ms:
+            return ready
+        late_ms = now_ms - policy.ack_wait_ms
+        some = group.by_time.from_time(self.waited_ms, late_ms, LATE_COUNTED)
+        late = {(nack.ms, nack.seq) for nack in some if self._is_late(nack, now_ms)}
+        for places in self.kept.values():  # whose consumers may have left
+            for place in places:
+                nack = group.pel.get(place[0], place[1])
+                if nack is not None and self._is_late(nack, now_ms):
+                    late.add(place)
+        return ready + len(late - self.overdue)
+
+    def _is_late(self, nack: Nack, now_ms: int) -> bool:
+        return nack.consumer is not None and self.is_ready(nack, now_ms)
 
     def not_in_time(self, group: Group, now_ms: int) -> list[Nack]:
         """Return those that consumers have not acknowledged in time, each of them once."""
@@ -562,7 +603,12 @@ class GroupRules(Rules):
 
     def put_back(self, nack: Nack) -> None:
         """Let what ``next_ready`` has returned be ready again."""
-        heappush(self.ready if nack.consumer is None else self.late, (nack.ms, nack.seq))
+        place = (nack.ms, nack.seq)
+        if nack.consumer is None:
+            heappush(self.ready, place)
+        else:
+            heappush(self.late, place)
+            self.overdue.add(place)
 
     def is_ready(self, nack: Nack, now_ms: int) -> bool:
         """Return whether a pending entry may go out by ``>`` now."""
@@ -580,7 +626,8 @@ class GroupRules(Rules):
         """Find everything anew, and moments, too, if ``changed``. O(pending entries)."""
         self.stale = False
         self._counts = False
-        self.held = self.delayed = self.backing = self.undelivered = 0
+        self.held = self.delayed = self.backing = self.due = self.undelivered = 0
+        self.overdue = set()
         self.ready = []
         self.late = []
         self.kept = {}

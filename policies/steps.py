@@ -41,6 +41,7 @@ from headrace.storage.stream.delivery import PendingEntry, hand_out
 from headrace.storage.stream.groups import UNLIMITED, Consumer, Group, lag
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import HELD, Nack
+from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
 EXPIRED: Final = b"expired"
@@ -156,11 +157,10 @@ class Steps(PolicySteps):
         unread = lag(stream, group)
         policy = rules.policy
         if policy.deliver_delay_ms and unread:
-            ripe_ms = now_ms - policy.deliver_delay_ms
-            last_ms = max(group.last_ms, ripe_ms)
-            unread = max(0, unread - (stream.length - stream.count_before(last_ms + 1, 0)))
-        places = {*rules.ready, *rules.late}
-        ready = sum(1 for place in places if _is_ready(group, rules, place, now_ms))
+            young = (max(0, now_ms - policy.deliver_delay_ms + 1), 0)
+            start = max(young, following(group.last_ms, group.last_seq))
+            unread = max(0, unread - (stream.length - stream.count_before(*start)))
+        ready = rules.count_ready(group, now_ms)
         figures = (
             (_POLICY, 0),
             (_READY, 0 if policy.pause_until_ms > now_ms else ready + unread),
@@ -257,11 +257,6 @@ _DEAD_LETTERED: Final = Constant(b"dead-lettered")
 _EXPIRED: Final = Constant(b"expired")
 _NEXT_DUE: Final = Constant(b"next-due-ms")
 _WINDOW_FULL: Final = Constant(b"window-full")
-
-
-def _is_ready(group: Group, rules: GroupRules, place: ID, now_ms: int) -> bool:
-    nack = group.pel.get(place[0], place[1])
-    return nack is not None and rules.is_ready(nack, now_ms)
 
 
 def attend(

@@ -43,6 +43,7 @@ class Story:
         self.lock = threading.Lock()
         self.added: dict[str, tuple[str, int]] = {}  # by ID: the value, and when it is due
         self.done: Counter[str] = Counter()
+        self.tried: set[str] = set()  # a reply may have been lost
         self.wrong: list[str] = []
         self.held: dict[str, str] = {}  # by value: the entry that a worker of this life has begun
         self.over = False
@@ -96,9 +97,12 @@ def _do(
     story.end(entry_id, value)  # before the next one can be given
     if chance.random() < 0.15:
         client.call("XNACK", "s", "g", "FAIL", "IDS", 1, entry_id)
-    elif chance.random() < 0.95 and client.call_parsed("XACK", "s", "g", entry_id) == 1:
+    elif chance.random() < 0.95:
         with story.lock:
-            story.done[entry_id] += 1
+            story.tried.add(entry_id)
+        if client.call_parsed("XACK", "s", "g", entry_id) == 1:
+            with story.lock:
+                story.done[entry_id] += 1
 
 
 def until_gone(run: Callable[[], None]) -> None:
@@ -151,7 +155,9 @@ def settle(server: ServerProcess, story: Story) -> None:
         left = dict(zip(row[::2], row[1::2], strict=True))
         wait_until(lambda: client.call_parsed("XLEN", "s") == 0)
     story.wrong += [
-        f"{each} is lost" for each in story.added if not story.done[each] and not letters[each]
+        f"{each} is lost"
+        for each in story.added
+        if not (story.done[each] or letters[each] or each in story.tried)
     ]
     if left[b"pending"] or left[b"lag"]:
         story.wrong.append(f"{left[b'pending']} are pending, {left[b'lag']} not given: {left}")

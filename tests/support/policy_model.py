@@ -424,16 +424,23 @@ class Model:
             self.held_keys.discard(key)
         return ["requeued"]
 
+    def _is_young(self, place: ID) -> bool:
+        return place in self.entries and self.now_ms < place[0] + self.ms("deliver-delay")
+
     def figures(self) -> dict[str, int]:
         aside = [place for place, each in self.pending.items() if each.is_aside()]
         held = sum(1 for place in aside if self.is_held(place))
         delayed = sum(1 for place in aside if self.rests(place)) - held
         backing = sum(1 for place in self.pending if self.rests(place)) - held - delayed
         unread = sum(1 for place in self.unread if place in self.entries)
+        ready = sum(1 for place in self.pending if self.is_ready(place))
+        if "deliver-delay" in self.policy:
+            ready -= sum(1 for each in self.unread if self._is_young(each))
         return {
             "pending": len(self.pending) - len(aside),
             "lag": unread + len(aside),
             "held": held,
             "delayed": delayed,
             "backing-off": backing,
+            "ready": 0 if self.paused() else unread + ready,
         }
