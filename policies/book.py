@@ -77,7 +77,6 @@ class Book(Policies):
         idlers: consumers that go while the clock is moved.
         sweep, next_sweep_ms: the round over all consumers, and when the next one begins.
         next_round_ms: when all groups are looked at again, because names change hands.
-        used_ms: when groups without consumers were used last, as far as is known.
         holders: the consumers whose names connections hold, in groups that keep them alive.
         history: the replication ID for which these are known; began_ms: since when it is that.
         acked: what was acknowledged in streams that need not keep it; dirty: the streams where
@@ -101,7 +100,6 @@ class Book(Policies):
         self.sweep: Iterator[int] | None = None
         self.next_sweep_ms = 0
         self.next_round_ms = 0
-        self.used_ms: Final[dict[Scope, int]] = {}
         self.holders: Final[list[tuple[Scope, bytes]]] = []
         self.history = b""
         self.began_ms = 0

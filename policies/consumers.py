@@ -118,37 +118,30 @@ def reclaim(
             server.changes.report(db.index, key, CONSUMER_DELETED, record, count=1, wakes=False)
 
 
-def _idle_since(book: Book, scope: Scope, group: Group, now_ms: int) -> int:
-    """Return when a group was last used, as far as is known."""
-    if not group.consumers:
-        return book.used_ms.setdefault(scope, now_ms)
-    used_ms = max([consumer.seen_ms for consumer in group.consumers.values()])
-    book.used_ms[scope] = used_ms  # its consumers may go before it
-    return used_ms
+def _used_ms(rules: GroupRules, group: Group, now_ms: int) -> int:
+    """Return when a group was last used, as far as is known: its consumers may go before it."""
+    if group.consumers:
+        rules.used_ms = max([consumer.seen_ms for consumer in group.consumers.values()])
+    elif not rules.used_ms:
+        rules.used_ms = now_ms
+    return rules.used_ms
 
 
 def _destroy_idle(call: Call, book: Book, key: bytes, group: Group, now_ms: int) -> bool:
     """Destroy a group that was not used for too long; return whether it was."""
-    db = call.db
-    scope: Scope = (db.index, key, group.name)
-    policy = book.policy_of(db.index, key, group.name)
-    if policy is None or not policy.inactive_ms or call.server.gate.reasons & NO_WRITES:
-        return False
-    begun_ms = book.began_ms + min(policy.inactive_ms, COMING_BACK_MS)
-    idle_ms = _idle_since(book, scope, group, now_ms) + policy.inactive_ms
-    if now_ms < max(begun_ms, idle_ms):
-        return False
     rules = group.rules
-    names = list(group.consumers)
-    held = isinstance(rules, GroupRules) and any(
-        rules.is_there(name, now_ms, now_ms) for name in names
-    )
-    if held or group_readers(call.server.blocking, db.index, key, group) is not None:
+    if not isinstance(rules, GroupRules) or call.server.gate.reasons & NO_WRITES:
+        return False
+    most_ms = rules.policy.inactive_ms
+    begun_ms = book.began_ms + min(most_ms, COMING_BACK_MS)
+    if not most_ms or now_ms < max(begun_ms, _used_ms(rules, group, now_ms) + most_ms):
+        return False
+    held = any(rules.is_there(name, now_ms, now_ms) for name in group.consumers)
+    if held or group_readers(call.server.blocking, call.db.index, key, group) is not None:
         return False
     call.now_ms = now_ms
     destroy = ORIGINALS[b"xgroup"].subcommands[b"destroy"]
     run_own(call, destroy, [b"XGROUP", b"DESTROY", key, group.name])
-    book.used_ms.pop(scope, None)
     return True
 
 
@@ -162,11 +155,10 @@ def idlers_until(server: Server, book: Book, until_ms: int) -> list[Idler]:
             if isinstance(entry.value, Stream):
                 for group in entry.value.groups.values():
                     most_ms = threshold_ms(server, book, db.index, entry.key, group.name)
-                    policy = book.policy_of(db.index, entry.key, group.name)
-                    scope: Scope = (db.index, entry.key, group.name)
-                    if policy is not None and policy.inactive_ms:
-                        used_ms = _idle_since(book, scope, group, server.clock.now_ns // MS)
-                        due_ms = used_ms + policy.inactive_ms
+                    rules = group.rules
+                    if isinstance(rules, GroupRules) and rules.policy.inactive_ms:
+                        due_ms = _used_ms(rules, group, server.clock.now_ns // MS)
+                        due_ms += rules.policy.inactive_ms
                         found.append(Idler(due_ms, db.index, entry.key, group.name, None))
                     for each in group.consumers.values():
                         due_ms = each.seen_ms + most_ms

@@ -131,6 +131,7 @@ class GroupRules(Rules):
         changed: other policies held before.
         scans_on: there are new entries that a request has not come to.
         holders: who holds the names of consumers; known_ms: from when on that is known.
+        used_ms: when the group was last used, 0 if that is not known.
     """
 
     def __init__(
@@ -154,6 +155,7 @@ class GroupRules(Rules):
         self.acked: Final = acked
         self.holders: dict[bytes, Holder] = {}
         self.known_ms = 0
+        self.used_ms = 0
         self.kept: dict[bytes, deque[ID]] = {}
         self.stale = True
         self.held = 0
@@ -180,6 +182,7 @@ class GroupRules(Rules):
         self.dead_lettered = former.dead_lettered
         self.expired = former.expired
         self.dying = former.dying
+        self.used_ms = former.used_ms
         if former.policy.keeps_alive and (former.db, former.key) == (self.db, self.key):
             self.holders = former.holders
             self.known_ms = former.known_ms

@@ -52,6 +52,7 @@ SCANNED_MOST: Final = 50_000  # new entries that one request looks at
 BATCH: Final = 64  # of those, at least
 PASSED_MOST: Final = 1000  # late entries that one request passes over
 DUE_SLICE: Final = 256  # groups looked at in one tick
+REMOVED_MOST: Final = 10_000  # entries that one tick removes, about
 PAGE: Final = 100  # keys
 PAGES: Final = 20  # in one tick
 ROUND_MS: Final = 5000  # between the starts of two looks at all groups, at least
@@ -232,8 +233,16 @@ class Steps(PolicySteps):
         reclaim(server, book_of(server), call.db, key, group, list(group.consumers), call.now_ms)
 
     def foresee(self, call: Call, until_ms: int) -> None:
-        book = book_of(call.server)
-        book.idlers = idlers_until(call.server, book, until_ms)
+        server = call.server
+        book = book_of(server)
+        if book.knows(b"inactive-threshold"):  # so it begins to count for all groups there are
+            now_ms = server.clock.now_ns // 1_000_000
+            for db in server.data.dbs:
+                for entry in db.every():
+                    if isinstance(entry.value, Stream):
+                        for group in entry.value.groups.values():
+                            attend(server, db, entry.key, entry.value, group, now_ms)
+        book.idlers = idlers_until(server, book, until_ms)
 
     def tick(self, call: Call) -> int:
         server = call.server
@@ -724,8 +733,9 @@ def tick(call: Call) -> int:
     _attend_more(server, book)
     book.wake_dirty()
     now_ms = server.clock.now_ns // 1_000_000
+    removed = book.counters.removed
     for _ in range(DUE_SLICE):
-        scope = book.take_due(now_ms)
+        scope = book.take_due(now_ms) if book.counters.removed < removed + REMOVED_MOST else None
         if scope is None:
             break
         if scope[2] is None:

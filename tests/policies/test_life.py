@@ -274,3 +274,15 @@ def test_bounds_by_lines_of_the_configuration(fresh_server: Factory) -> None:
         wait_until(lambda: client.call_parsed("XLEN", "other") == 1)
         client.call("XADD", "kept", "*", "n", 1)
         assert client.call_parsed("XLEN", "kept") == 3
+
+
+def test_a_group_that_is_made_anew_is_not_idle(group: RawClient) -> None:
+    policy(group, "inactive-threshold", "1m")
+    read(group)
+    group.call("DEL", "s")
+    shift(group, 600_000)
+    group.call("XGROUP", "CREATE", "s", "g", 0, "MKSTREAM")
+    shift(group, 59_000)
+    assert _groups(group) == [b"g"]
+    shift(group, 5000)
+    assert _groups(group) == []

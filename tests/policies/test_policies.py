@@ -692,3 +692,13 @@ def test_redis_reads_what_is_exported(own: Process, tmp_path: Path, judge: str) 
         pending = client.call_parsed("XPENDING", "s", "g", "-", "+", 10)
         assert isinstance(pending, list)
         assert [row[0] for row in pending] == [b"1-0", b"2-0", b"3-0"]
+
+
+def test_letters_stay_in_the_slot_of_their_stream(fresh_server: Factory) -> None:
+    with fresh_server("--cluster-enabled", "yes").client() as client:
+        client.call("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        words = ("XPOLICY", "SET", "{a}s", "delivery-limit", 1, "dead-letter-key")
+        line = b"ERR the dead-letter-key is in another slot of the cluster"
+        assert client.call_parsed(*words, "{b}dead") == WireError(line)
+        assert client.call_parsed("XPOLICY", "GET", "{a}s") == []
+        assert client.call_parsed(*words, "{a}dead") == b"OK"
