@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.server.clients.clients import settle_all
-from headrace.server.config.config import Config
+from headrace.server.config.config import ChangeHook, Config
 from headrace.server.eviction import Frequencies, LastWrites, WriteClock, counts_uses
 from headrace.server.gate import CLIENTS_LIMITED, MEMORY_LIMITED, NO_REPLICAS, STRICT_SLOTS
 from headrace.server.log import hide_data, log, set_level
@@ -22,6 +22,10 @@ from headrace.storage.set.small import SetLimits
 from headrace.storage.sharing import MODES
 from headrace.storage.stream.appending import NodeLimits
 
+_SMALL_LIMITS: Final = (
+    "zset-max-listpack-entries zset-max-listpack-value hash-max-listpack-entries "
+    "hash-max-listpack-value set-max-intset-entries set-max-listpack-entries set-max-listpack-value"
+)
 STARTS_WITHOUT: Final = "memory tracking cannot be enabled at runtime"
 
 
@@ -32,55 +36,37 @@ class Settings:
         self._server: Final = server
         self._config: Final[Config] = server.config
         self._write_clock: WriteClock | None = None
-        hooks = self._config.on_change
-        hooks["notify-keyspace-events"] = self.take_events
-        hooks["maxmemory"] = self.take_memory_limit
-        hooks["maxmemory-clients"] = self.take_clients_limit
-        hooks["maxmemory-policy"] = self.take_eviction_policy
-        hooks["min-replicas-to-write"] = self.take_replicas
-        hooks["min-replicas-max-lag"] = self.take_replicas
-        hooks["repl-backlog-size"] = self.take_backlog
-        hooks["hide-user-data-from-log"] = self.take_hiding
-        hooks["slowlog-log-slower-than"] = self.take_slowness
-        hooks["latency-monitor-threshold"] = self.take_slowness
-        hooks["slowlog-max-len"] = self.take_slowlog_length
-        hooks["latency-tracking"] = self.take_latency_tracking
-        hooks["key-memory-histograms"] = self.take_histograms
-        hooks["tracking-table-max-keys"] = self.take_tracking_limit
-        hooks["requirepass"] = self.take_password
-        hooks["loglevel"] = self.take_log_level
-        hooks["proto-max-bulk-len"] = self.take_bulk_length
-        hooks["stream-node-max-bytes"] = self.take_node_limits
-        hooks["stream-node-max-entries"] = self.take_node_limits
-        hooks["zset-max-listpack-entries"] = self.take_small_limits
-        hooks["zset-max-listpack-value"] = self.take_small_limits
-        hooks["hash-max-listpack-entries"] = self.take_small_limits
-        hooks["hash-max-listpack-value"] = self.take_small_limits
-        hooks["set-max-intset-entries"] = self.take_small_limits
-        hooks["set-max-listpack-entries"] = self.take_small_limits
-        hooks["set-max-listpack-value"] = self.take_small_limits
-        hooks["list-max-listpack-size"] = self.take_list_limits
-        hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
-        hooks["aa-xadd-id-mode"] = self.take_id_mode
-        hooks["aa-peers"] = self.take_peers
-        hooks["cluster-strict-slots"] = self.take_strictness
-        hooks["stream-policy"] = self.take_policies
-        hooks["stream-consumer-reclaim-ms"] = self.take_policies
-        self.take_small_limits()
-        self.take_id_mode()
-        self.take_peers()
-        self.take_events()
-        self.take_strictness()
-        self.take_lazy_expiry()
-        self.take_memory_limit()
-        self.take_clients_limit()
-        self.take_eviction_policy()
-        self.take_replicas()
-        self.take_hiding()
-        self.take_slowness()
-        self.take_latency_tracking()
-        self.take_list_limits()
-        self.take_policies()
+        at_once: list[tuple[str, ChangeHook]] = [  # and in this order at the start
+            (_SMALL_LIMITS, self.take_small_limits),
+            ("aa-xadd-id-mode", self.take_id_mode),
+            ("aa-peers", self.take_peers),
+            ("notify-keyspace-events", self.take_events),
+            ("cluster-strict-slots", self.take_strictness),
+            ("lazyfree-lazy-expire", self.take_lazy_expiry),
+            ("maxmemory", self.take_memory_limit),
+            ("maxmemory-clients", self.take_clients_limit),
+            ("maxmemory-policy", self.take_eviction_policy),
+            ("min-replicas-to-write min-replicas-max-lag", self.take_replicas),
+            ("hide-user-data-from-log", self.take_hiding),
+            ("slowlog-log-slower-than latency-monitor-threshold", self.take_slowness),
+            ("latency-tracking", self.take_latency_tracking),
+            ("list-max-listpack-size", self.take_list_limits),
+            ("stream-policy stream-consumer-reclaim-ms", self.take_policies),
+        ]
+        later: list[tuple[str, ChangeHook]] = [
+            ("repl-backlog-size", self.take_backlog),
+            ("slowlog-max-len", self.take_slowlog_length),
+            ("key-memory-histograms", self.take_histograms),
+            ("tracking-table-max-keys", self.take_tracking_limit),
+            ("requirepass", self.take_password),
+            ("loglevel", self.take_log_level),
+            ("proto-max-bulk-len", self.take_bulk_length),
+            ("stream-node-max-bytes stream-node-max-entries", self.take_node_limits),
+        ]
+        for names, take in at_once + later:
+            self._config.on_change.update(dict.fromkeys(names.split(), take))
+        for _, take in at_once:
+            take()
 
     def take_policies(self) -> str | None:
         """Let policies hold by ``stream-policy``, and idle consumers go."""

@@ -96,7 +96,7 @@ class Bind(Parameter):
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
         if value == self.default:
             return []
-        return [(b"bind %b" % (self.show(value) or b'""'), True)]
+        return [(b"%b %b" % (self.wire, self.show(value) or b'""'), True)]
 
     def range_text(self) -> str:
         return "up to 16 addresses; `*` and `-::*` mean all; a leading `-` lets one be missing"

@@ -101,14 +101,14 @@ class MemoryFigures:
         return max(0, self.used - self.startup) // self.keys if self.keys else 0
 
 
-def memory(server: Server, files: Files) -> list[bytes]:
+def memory(call: Call) -> list[bytes]:
     """Return the lines of the section.
 
     Python does not count what it allocates. So what is allocated is what is used, and active is all
     that the process has, as in Redis where the allocator says nothing.
     """
-    figures = MemoryFigures(server, files)
-    config = server.config
+    server = call.server
+    figures = MemoryFigures(server, call.durability.files)
     used = figures.used
     return [
         b"used_memory:%d" % used,
@@ -131,9 +131,9 @@ def memory(server: Server, files: Files) -> list[bytes]:
         b"total_system_memory:%d" % _SYSTEM_BYTES,
         b"total_system_memory_human:" + human(_SYSTEM_BYTES),
         *_scripts(figures.scripts),
-        b"maxmemory:%d" % config.maxmemory,
-        b"maxmemory_human:" + human(config.maxmemory),
-        b"maxmemory_policy:" + config.maxmemory_policy,
+        b"maxmemory:%d" % server.config.maxmemory,
+        b"maxmemory_human:" + human(server.config.maxmemory),
+        b"maxmemory_policy:" + server.config.maxmemory_policy,
         b"allocator_frag_ratio:%.2f" % figures.allocated_share,
         b"allocator_frag_bytes:%d" % (figures.allocated - used),
         b"allocator_rss_ratio:1.00",
@@ -186,8 +186,9 @@ def _scripts(figures: ScriptFigures) -> list[bytes]:
     ]
 
 
-def persistence(server: Server, durability: Durability) -> list[bytes]:
+def persistence(call: Call) -> list[bytes]:
     """Return the lines on loading, what is being written, snapshots and the append-only file."""
+    server, durability = call.server, call.durability
     loading = bool(server.gate.reasons & LOADING_DATA)
     return [
         b"loading:%d" % loading,
@@ -679,21 +680,13 @@ def keyspace(call: Call) -> Lines:
     ]
 
 
-def _memory(call: Call) -> Lines:
-    return memory(call.server, call.durability.files)
-
-
-def _persistence(call: Call) -> Lines:
-    return persistence(call.server, call.durability)
-
-
 # In the order in which Redis shows them:
 # (name to ask for, title, lines, shown by default).
 SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"server", b"Server", server_section, True),
     (b"clients", b"Clients", clients, True),
-    (b"memory", b"Memory", _memory, True),
-    (b"persistence", b"Persistence", _persistence, True),
+    (b"memory", b"Memory", memory, True),
+    (b"persistence", b"Persistence", persistence, True),
     (b"threads", b"Threads", threads, True),
     (b"stats", b"Stats", stats, True),
     (b"replication", b"Replication", replication, True),
