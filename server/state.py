@@ -377,9 +377,7 @@ class Server:
         row = session.last_row
         if session.waiter is None or row is None:
             return
-        row.calls += 1
-        if self.statistics.track_latency:
-            row.quick_calls += 1
+        row.count(1, 0, self.statistics.track_latency)
         if isinstance(reply, ErrorReply):
             row.failed_calls += 1
             self.statistics.counters.count_error(reply.text)

@@ -33,6 +33,7 @@ from headrace.server.dispatch.rows import (
 )
 from headrace.server.gate import KEYS_MEASURED
 from headrace.server.state import Server
+from headrace.server.statistics.statistics import QUICK_NS
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.value import StorageError
 
@@ -74,7 +75,6 @@ def measure(server: Server, row: Command, argv: list[bytes], ns: int, wire_bytes
 log: Final = logging.getLogger("headrace")
 MOST_ALIKE: Final = 128  # requests that are run, or queued, at once
 STEP_NS: Final = 1_000_000_000  # if it seems to take this long, the clock may have been set
-QUICK_NS: Final = 2000  # calls that take less are counted together
 
 
 def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
@@ -245,12 +245,12 @@ def lap(server: Server) -> int:
 
 def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     """Count one call in the statistics of its row and, where it was slow, in the logs."""
-    if spent_ns < QUICK_NS and server.statistics.track_latency:  # as ``_count`` does
+    if spent_ns < QUICK_NS and server.statistics.track_latency:  # as ``count`` does
         row.calls += 1
         row.nsec += spent_ns
         row.quick_calls += 1
     else:
-        _count(server, row, 1, spent_ns)
+        row.count(1, spent_ns, server.statistics.track_latency)
     if spent_ns >= server.statistics.slow_ns:
         _note_slow(server, call, row, spent_ns)
 
@@ -266,25 +266,13 @@ def count_alike(
 ) -> None:
     """Count as ``count_call`` requests that were run at once; ``spent_ns`` is what all took."""
     each_ns = spent_ns // count
-    _count(server, row, count, each_ns)
+    row.count(count, each_ns, server.statistics.track_latency)
     if each_ns >= server.statistics.slow_ns:
         for argv in requests[at : at + count]:
             call.argv = argv
             _note_slow(server, call, row, each_ns)
     elif spent_ns >= server.statistics.slow_ns:  # one held up all: not known which
         _note_slow(server, call, row, spent_ns)
-
-
-def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
-    row.calls += count
-    row.nsec += count * each_ns
-    if server.statistics.track_latency:
-        if each_ns < QUICK_NS:
-            row.quick_calls += count
-        else:
-            if not len(row.histogram):
-                row.begin_histogram()
-            row.histogram[(each_ns // 1000).bit_length()] += count
 
 
 def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:

@@ -257,7 +257,9 @@ class Committer:
         except Exception as error:
             self._sync_failed(as_os_error(error))
             return False
-        self._measure(time.perf_counter_ns() - started_ns)
+        spent_ns = time.perf_counter_ns() - started_ns
+        self._server.statistics.syncs.count(1, spent_ns, True)
+        self._measure(spent_ns)
         self._sync_succeeded()
         return True
 
@@ -290,6 +292,7 @@ class Committer:
             self._sync_failed(failure)
             return
         self._sync_succeeded()
+        server.statistics.syncs.count(1, spent_ns, True)
         aof = self._files.aof
         if aof is None or not self._is_strict():
             if not self._writer.busy:  # else they wait for the write

@@ -7,8 +7,7 @@ bit length of the microseconds one bucket. A percentile is the upper end of the 
 from __future__ import annotations
 
 from headrace.server.dispatch.rows import TABLE, Command
-
-QUICK_US = 2  # the end of the first bucket
+from headrace.server.statistics.statistics import QUICK_US, CallCounters
 
 
 def all_rows() -> list[Command]:
@@ -22,23 +21,15 @@ def all_rows() -> list[Command]:
 
 def calls_of_all() -> int:
     """Return how many commands have been run."""
-    total = 0
-    for row in TABLE.values():
-        total += row.calls
-        for child in row.subcommands.values():
-            total += child.calls
-    return total
+    return sum([row.calls for row in all_rows()])
 
 
 def microseconds_of_all() -> int:
     """Return how long all commands that have been run took."""
-    total_ns = 0
-    for row in all_rows():
-        total_ns += row.nsec
-    return total_ns // 1000
+    return sum([row.nsec for row in all_rows()]) // 1000
 
 
-def cumulative(row: Command) -> list[tuple[int, int]]:
+def cumulative(row: CallCounters) -> list[tuple[int, int]]:
     """Return the histogram of a row: (microseconds, calls that took less), in rising order."""
     pairs: list[tuple[int, int]] = []
     count = row.quick_calls

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from headrace.server.statistics.hot_keys import HotKeys
 
 _NO_CALLS: Final = [0] * 64
+QUICK_US: Final = 2  # the end of the first bucket
+QUICK_NS: Final = QUICK_US * 1000
 
 
 class CallCounters:
@@ -36,12 +38,7 @@ class CallCounters:
     def __init__(self, name: bytes, of_connection: bool) -> None:
         self.name: Final = name
         self.of_connection: Final = of_connection
-        self.calls = 0
-        self.nsec = 0
-        self.rejected_calls = 0
-        self.failed_calls = 0
-        self.quick_calls = 0
-        self.histogram = vec[i64]()
+        self.reset_counters()
 
     def reset_counters(self) -> None:
         """Count its calls anew."""
@@ -52,9 +49,17 @@ class CallCounters:
         self.quick_calls = 0
         self.histogram = vec[i64]()
 
-    def begin_histogram(self) -> None:
-        """Make room to count calls that are not quick."""
-        self.histogram = vec[i64](_NO_CALLS)
+    def count(self, calls: int, each_ns: int, in_histogram: bool) -> None:
+        """Count calls that took so long each."""
+        self.calls += calls
+        self.nsec += calls * each_ns
+        if in_histogram:
+            if each_ns < QUICK_NS:
+                self.quick_calls += calls
+            else:
+                if not len(self.histogram):
+                    self.histogram = vec[i64](_NO_CALLS)
+                self.histogram[(each_ns // 1000).bit_length()] += calls
 
 
 log: Final = logging.getLogger("headrace")
@@ -195,14 +200,8 @@ class Rates:
     """All rates that INFO shows."""
 
     def __init__(self) -> None:
-        self.commands = Rate()
-        self.input_bytes = Rate()
-        self.output_bytes = Rate()
-        self.replicated_in = Rate()
-        self.replicated_out = Rate()
-        self.cycles = Rate()
-        self.busy_us = Rate()
         self.sampled_ms = 0
+        self.reset()
 
     def reset(self) -> None:
         """Start anew, as the counters do."""
@@ -360,6 +359,7 @@ class Statistics:
         keyspace_hits, keyspace_misses: reads of keys that were there, and that were not.
         slow_ns: commands that take at least this long get a look by SLOWLOG and LATENCY.
         track_latency: the durations of commands are put into histograms.
+        syncs: of the append-only file; their durations are always put into one.
         hot_keys: the findings of HOTKEYS; None without a search, or after HOTKEYS RESET.
     """
 
@@ -373,6 +373,7 @@ class Statistics:
         self.keyspace_misses = 0
         self.slow_ns = NEVER_NS
         self.track_latency = True
+        self.syncs: Final = CallCounters(b"fsync", False)
         self.hot_keys: HotKeys | None = None
         self._clock: Final = clock
 

@@ -173,6 +173,8 @@ class Group(Freeable):
         frozen: what keeps a pending entry as it is before it changes, or None.
         places: how far it has read where several regions write the stream; else None.
         rules: of its policies; None without.
+        deliveries: how many there were since the start; redeliveries: of entries not for the first
+            time.
     """
 
     def __init__(self, name: bytes, last_ms: int, last_seq: int, entries_read: int) -> None:
@@ -188,6 +190,8 @@ class Group(Freeable):
         self.frozen: NackKeeper | None = None
         self.places: Position | None = None
         self.rules: Rules | None = None
+        self.deliveries = 0
+        self.redeliveries = 0
 
     def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
         """Add a consumer that is not there."""
@@ -321,6 +325,12 @@ class Group(Freeable):
         nack.delivery_ms = delivery_ms
         nack.order_ms = delivery_ms
         self.by_time.add(nack)
+
+    def count_delivery(self, nack: Nack) -> None:
+        """Count one more delivery of a pending entry."""
+        self.deliveries += 1
+        self.redeliveries += nack.count > 0
+        nack.count_up()
 
     def settle_times(self, now_ms: int, most: int) -> int:
         """Set times that are later than now to now, because the clock was set back.

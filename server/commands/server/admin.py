@@ -20,9 +20,9 @@ from headrace.server.config.parameters import is_sensitive
 from headrace.server.dispatch.args import Args, at_least, deadline_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import REDACTED
-from headrace.server.dispatch.rows import TABLE
 from headrace.server.durability.files import SyncWait
 from headrace.server.gate import LOADING_DATA, MONITORED, SCRIPT_AT_WORK
+from headrace.server.info.command_stats import all_rows
 from headrace.server.info.sections import info_text
 from headrace.server.loading.starting import user_lines
 from headrace.server.role import Replicas
@@ -330,16 +330,15 @@ def config_resetstat(call: Call) -> object:
     server = call.server
     server.statistics.counters.reset()
     server.statistics.rates.reset()
+    server.statistics.syncs.reset_counters()
     server.statistics.slowlog.reset_counters()
     server.statistics.keyspace_hits = 0
     server.statistics.keyspace_misses = 0
     server.changes.expired_keys = 0
     server.changes.expired_parts = 0
     server.data.freed = 0
-    for row in TABLE.values():
+    for row in all_rows():
         row.reset_counters()
-        for child in row.subcommands.values():
-            child.reset_counters()
     return OK
 
 

@@ -75,7 +75,8 @@ class _Source:
     """One stream of the request, and what goes out of it.
 
     ``after`` is the ID behind which the history is read, None for ``>``. ``pending`` has what is
-    claimed or shown of a history, and stands before the ``new`` entries; ``count`` counts both.
+    claimed or shown of a history, and stands before the ``new_count`` entries of ``new``; ``count``
+    counts both.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class _Source:
         self.after: Final = after
         self.pending = _NONE_PENDING
         self.new = _NOTHING_NEW
+        self.new_count = 0
         self.count = 0
 
 
@@ -266,6 +268,7 @@ def _choose(reading: _Reading, source: _Source) -> bool:
         entries = count_entries(parts)
         reading.took(entries)
         count += entries
+        source.new_count = entries
         source.new = parts
     if size is not None:
         size.end(count)
@@ -340,10 +343,11 @@ def _deliver(reading: _Reading, source: _Source, consumer: Consumer) -> None:
             group.drop(each.nack)
         elif each.part is not None:
             group.assign(each.nack, consumer, now_ms)
-            each.nack.count_up()
+            group.count_delivery(each.nack)
     if source.after is None and (source.pending or (source.new and not noack)):
         consumer.active_ms = now_ms
     if source.new:
+        group.deliveries += source.new_count
         hand_out(source.stream, group, source.new, None if noack else consumer, now_ms)
 
 

@@ -396,7 +396,7 @@ def xclaim(call: Call) -> object:
         if options.count >= 0:
             nack.count = options.count
         elif not options.just_id:
-            nack.count_up()
+            group.count_delivery(nack)
         _claimed(call, key, group, consumer, nack)
         raised = False
         claimed.append(nack)
@@ -534,7 +534,7 @@ def xautoclaim(call: Call) -> object:
             continue
         group.assign(nack, consumer, call.now_ms)
         if not options.just_id:
-            nack.count_up()
+            group.count_delivery(nack)
         _claimed(call, key, group, consumer, nack)
         claimed.append(nack)
         if part is not None:
