@@ -40,7 +40,7 @@ from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.delivery import PendingEntry, hand_out
 from headrace.storage.stream.groups import UNLIMITED, Consumer, Group, lag
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.pel import HELD, Nack
+from headrace.storage.stream.pel import COUNT_MAX, HELD, Nack
 from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
@@ -152,7 +152,7 @@ class Steps(PolicySteps):
                     later(call, group, rules, nack, call.now_ms + delay_ms, until)
         record_moments(call, key, group, until, True)
 
-    def add_figures(self, out: Packer, stream: Stream, group: Group, now_ms: int) -> None:
+    def figures(self, stream: Stream, group: Group, now_ms: int, most: int) -> list[int]:
         rules = rules_of(group)
         assert rules is not None
         unread = lag(stream, group)
@@ -162,24 +162,27 @@ class Steps(PolicySteps):
             start = max(young, following(group.last_ms, group.last_seq))
             unread = max(0, unread - (stream.length - stream.count_before(*start)))
         ready = rules.count_ready(group, now_ms)
-        figures = (
-            (_POLICY, 0),
-            (_READY, 0 if policy.pause_until_ms > now_ms else ready + unread),
-            (_HELD, rules.held),
-            (_DELAYED, rules.delayed),
-            (_BACKING_OFF, rules.backing_off()),
-            (_DEAD_PENDING, len(rules.dying)),
-            (_DEAD_LETTERED, rules.dead_lettered),
-            (_EXPIRED, rules.expired),
-            (_NEXT_DUE, rules.next_ms(group, now_ms)),
-            (_WINDOW_FULL, 0 if rules.window_left() else 1),
-        )
-        for name, figure in figures:
+        return [
+            0 if policy.pause_until_ms > now_ms else ready + unread,
+            rules.held,
+            rules.delayed,
+            rules.backing_off(),
+            len(rules.dying),
+            rules.dead_lettered,
+            rules.expired,
+            rules.next_ms(group, now_ms),
+            0 if rules.window_left() else 1,
+        ]
+
+    def add_figures(self, out: Packer, stream: Stream, group: Group, now_ms: int) -> None:
+        rules = rules_of(group)
+        assert rules is not None
+        out.constant(_POLICY)
+        out.text(b" ".join([b"%b %b" % pair for pair in sorted(rules.policy.values.items())]))
+        figures = self.figures(stream, group, now_ms, COUNT_MAX)
+        for name, figure in zip(_FIGURES, figures, strict=True):
             out.constant(name)
-            if name is _POLICY:
-                out.text(b" ".join([b"%b %b" % pair for pair in sorted(policy.values.items())]))
-            else:
-                out.number(figure)
+            out.number(figure)
 
     def deleted(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
         for group in stream.groups.values():
@@ -257,15 +260,20 @@ class Steps(PolicySteps):
 
 
 _POLICY: Final = Constant(b"policy")
-_READY: Final = Constant(b"ready")
-_HELD: Final = Constant(b"held")
-_DELAYED: Final = Constant(b"delayed")
-_BACKING_OFF: Final = Constant(b"backing-off")
-_DEAD_PENDING: Final = Constant(b"dead-pending")
-_DEAD_LETTERED: Final = Constant(b"dead-lettered")
-_EXPIRED: Final = Constant(b"expired")
-_NEXT_DUE: Final = Constant(b"next-due-ms")
-_WINDOW_FULL: Final = Constant(b"window-full")
+_FIGURES: Final = [
+    Constant(each)
+    for each in (
+        b"ready",
+        b"held",
+        b"delayed",
+        b"backing-off",
+        b"dead-pending",
+        b"dead-lettered",
+        b"expired",
+        b"next-due-ms",
+        b"window-full",
+    )
+]
 
 
 def attend(

@@ -231,6 +231,10 @@ class PolicySteps:
         """Add ``POLICY_FIGURES`` pairs about a group that has policies."""
 
     @abstractmethod
+    def figures(self, stream: Stream, group: Group, now_ms: int, most: int) -> list[int]:
+        """Return the numbers among these; beyond ``most`` ready entries are not looked at."""
+
+    @abstractmethod
     def deleted(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
         """Cancel what policies hold back, where XDEL has deleted the entry."""
 
