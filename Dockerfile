@@ -9,6 +9,7 @@ RUN apt-get update \
 COPY pyproject.toml setup.py README.md LICENSE /src/
 COPY compat /src/compat
 COPY headrace /src/headrace
+COPY metrics /src/metrics
 COPY persistence /src/persistence
 COPY protocol /src/protocol
 COPY testkit /src/testkit

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
@@ -100,6 +101,15 @@ class App(Host):
         self._spare_files: SpareFiles | None = None
         self._lifeline: Final = Lifeline()
         self.succession: Final = Succession(self.server, self._listeners, place)
+
+    def _begin_metrics(self) -> str | None:
+        """Import the wing of metrics, by name, with the first port; it hears of the next itself."""
+        try:
+            wing = import_module("headrace.metrics.wing")
+        except ImportError as error:
+            return f"there is no {error.name} here; pip install 'headrace[metrics]' brings it"
+        refusal: str | None = wing.begin(self.dispatcher)
+        return refusal
 
     def _make_scripting(self) -> Scripting:
         # Here, because Lua is large, and many servers never run a script.
@@ -259,6 +269,10 @@ class App(Host):
         self.notify_supervisor("Loading...")
         try:
             await self._listeners.open()
+            self.config.on_change["metrics-port"] = self._begin_metrics
+            refusal = self._begin_metrics() if self.config.metrics_port else None
+            if refusal is not None:
+                raise OSError(f"metrics-port {self.config.metrics_port}: {refusal}")
             write_pid_file(self.config)
             of_region = None if self._region is None else self._region.files()
             await start_persistence(self.server, self.durability, of_region)

@@ -19,6 +19,7 @@ ARROWS: dict[str, set[str]] = {
     "server": {"protocol", "storage", "persistence", "compat"},
     "testkit": {"protocol", "storage", "persistence", "compat", "server"},
     "policies": {"protocol", "storage", "persistence", "compat", "server"},
+    "metrics": {"protocol", "storage", "persistence", "compat", "server"},
     "regions": {"protocol", "storage", "persistence", "compat", "server"},
     "headrace": {
         "protocol",

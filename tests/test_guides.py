@@ -13,7 +13,9 @@ from support.client import WireError
 from support.process import ServerProcess
 
 pytestmark = pytest.mark.once
-PACKAGES = "compat headrace testkit persistence policies protocol regions server storage".split()
+PACKAGES = (
+    "compat headrace metrics testkit persistence policies protocol regions server storage".split()
+)
 
 
 def blocks(guide: str, kind: str) -> list[str]:

@@ -67,6 +67,7 @@ ROOMS: dict[str, list[str]] = {
         "manual",
     ],
     "policies": ["policy", "rules", "book", "bounds", "consumers", "steps", "wing", "commands"],
+    "metrics": ["page", "delay", "server", "streams", "endpoint", "wing"],
     "regions": ["knowledge", "lanes", "files", "exchange", "commands", "tools", "wing"],
 }
 # What is there for every type of value imports none of them.
@@ -103,6 +104,7 @@ KNOW_A_TYPE = {
     "headrace.server.commands.typed_keys": "how a command finds a value of its type",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
     "headrace.testkit.debug": "how lists are cut at the start",
+    "headrace.metrics.streams": "what metrics tell of streams and groups",
     "headrace.server.commands.sorting": "what SORT sorts, and what BY and GET look up",
     "headrace.regions.files.region_form": "what lies in the tombstones of a region",
     "headrace.regions.wing": "all that regions register",
@@ -125,7 +127,7 @@ OF_A_TYPE = (
     "headrace.regions.files.stream_form",
     "headrace.regions.commands",
 )
-WINGS = ("testkit", "policies", "regions")
+WINGS = ("testkit", "policies", "metrics", "regions")
 PACKAGES = ("protocol", "storage", "persistence", "compat", "server", *WINGS)
 
 
@@ -248,12 +250,16 @@ def test_families_of_commands_do_not_know_each_other() -> None:
 
 @pytest.mark.parametrize(
     ("name", "place"),
-    [("regions", {"headrace.server.wing"}), ("policies", set()), ("testkit", set())],
+    [
+        *[("regions", {"headrace.server.wing"}), ("policies", set())],
+        *[("testkit", set()), ("metrics", set())],
+    ],
 )
 def test_wings_are_imported_in_one_place(name: str, place: set[str]) -> None:
     """A server that is alone has none of them, and what it does there is seen by faces.
 
-    Policies and the test kit are imported by name, because they import those who ask for them.
+    Policies, metrics and the test kit are imported by name, because they import those who ask for
+    them.
     """
     wing = PREFIX + name
     knowing = {

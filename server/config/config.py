@@ -63,6 +63,11 @@ class Config:
     timeout: int
     socket_mark_id: int
     maxclients: int
+    metrics_port: int
+    metrics_bind: list[bytes]
+    metrics_streams: bytes
+    metrics_streams_max: int
+    metrics_consumers: bool
     requirepass: bytes
     acl_pubsub_default: bytes
     aclfile: bytes

@@ -107,7 +107,8 @@ def test_nothing_else_knows_of_it() -> None:
 
 
 def _packages() -> list[str]:
-    return "compat headrace testkit persistence policies protocol regions server storage".split()
+    wings = "metrics testkit policies regions"
+    return f"compat headrace {wings} persistence protocol server storage".split()
 
 
 def test_what_keys_of_any_type_answer(client: RawClient) -> None:

@@ -74,6 +74,6 @@ def sources(*folders: str) -> set[str]:
     return {
         path.relative_to(ROOT).as_posix()
         for folder in folders
-        for kind in ("*.py", "*.lua", "commands/*.txt", "config/*.txt")
+        for kind in ("*.py", "*.lua", "commands/*.txt", "config/*.txt", "families.txt")
         for path in (ROOT / folder).rglob(kind)
     }
