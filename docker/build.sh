@@ -16,10 +16,10 @@ if ls "${0%/*}"/*.whl > /dev/null 2>&1; then
         --no-index --find-links "${0%/*}" headrace
     source=$(echo "$wheels"/own/*.whl)
 fi
-"$python" -m pip wheel --quiet --disable-pip-version-check --wheel-dir "$wheels" "$source"
+"$python" -m pip wheel --quiet --disable-pip-version-check --wheel-dir "$wheels" "${source}[metrics]"
 "$python" -m venv --without-pip "$prefix"
 "$python" -m pip --python "$prefix/bin/python" install --quiet --disable-pip-version-check \
-    --no-index --find-links "$wheels" headrace
+    --no-index --find-links "$wheels" "headrace[metrics]"
 
 # An image that is slow because its compiler was missing would be a nasty surprise.
 kind=$("$prefix/bin/python" -P -c 'from headrace.server.build import build_kind; print(build_kind())')

@@ -90,7 +90,7 @@ class Page:
         """Return labels as a sample has them behind its name."""
         metric = Metric(_SAMPLE, "", "gauge")
         metric.add_sample(_SAMPLE, values, 0)
-        line = self._head(metric)[self._before :].decode()
+        line = self._head(metric)[self._before :].removesuffix(self._end).decode()
         return line[len(_SAMPLE) : line.rindex(" ")]
 
     def add(self, name: str, labels: str, value: float) -> None:

@@ -26,8 +26,8 @@ from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 
 ROWS: Final = 20  # streams, groups and consumers in one slice
-KEYS: Final = 1000  # that are looked at in one slice
-SEARCHED: Final = 100_000  # keys that one scrape looks at
+KEYS: Final = 500  # that are looked at in one slice
+SEARCHED: Final = 50_000  # keys that one scrape looks at
 LOOKED: Final = 64  # pending entries among which the oldest that was delivered is looked for
 READY_MOST: Final = 1000  # ready entries of a group that are looked at one by one
 

@@ -272,7 +272,8 @@ class App(Host):
             self.config.on_change["metrics-port"] = self._begin_metrics
             refusal = self._begin_metrics() if self.config.metrics_port else None
             if refusal is not None:
-                raise OSError(f"metrics-port {self.config.metrics_port}: {refusal}")
+                number = self.config.metrics_port
+                raise OSError(f"Failed listening on port {number} (metrics), aborting. {refusal}")
             write_pid_file(self.config)
             of_region = None if self._region is None else self._region.files()
             await start_persistence(self.server, self.durability, of_region)
