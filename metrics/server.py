@@ -114,7 +114,7 @@ def _tell_regions(page: Page, fields: Fields) -> None:
         if peer.isdigit():
             parts = parts_of(value)
             labels = page.labels(peer=peer)
-            page.add("headrace_region_up", labels, int(parts["state"] == "connected"))
+            page.add("headrace_region_up", labels, int(parts["state"] in ("up", "copying")))
             lag_ms = int(parts["lag_ms"])
             if lag_ms >= 0:  # else it is not known
                 page.add("headrace_region_lag_seconds", labels, lag_ms / 1000)
