@@ -38,7 +38,12 @@ class CallCounters:
     def __init__(self, name: bytes, of_connection: bool) -> None:
         self.name: Final = name
         self.of_connection: Final = of_connection
-        self.reset_counters()
+        self.calls = 0
+        self.nsec = 0
+        self.rejected_calls = 0
+        self.failed_calls = 0
+        self.quick_calls = 0
+        self.histogram = vec[i64]()
 
     def reset_counters(self) -> None:
         """Count its calls anew."""
@@ -53,13 +58,12 @@ class CallCounters:
         """Count calls that took so long each."""
         self.calls += calls
         self.nsec += calls * each_ns
-        if in_histogram:
-            if each_ns < QUICK_NS:
-                self.quick_calls += calls
-            else:
-                if not len(self.histogram):
-                    self.histogram = vec[i64](_NO_CALLS)
-                self.histogram[(each_ns // 1000).bit_length()] += calls
+        if in_histogram and each_ns < QUICK_NS:
+            self.quick_calls += calls
+        elif in_histogram:
+            if not len(self.histogram):
+                self.histogram = vec[i64](_NO_CALLS)
+            self.histogram[(each_ns // 1000).bit_length()] += calls
 
 
 log: Final = logging.getLogger("headrace")

@@ -173,8 +173,7 @@ class Group(Freeable):
         frozen: what keeps a pending entry as it is before it changes, or None.
         places: how far it has read where several regions write the stream; else None.
         rules: of its policies; None without.
-        deliveries: how many there were since the start; redeliveries: of entries not for the first
-            time.
+        deliveries: how many there were since the start; redeliveries: not the first of an entry.
     """
 
     def __init__(self, name: bytes, last_ms: int, last_seq: int, entries_read: int) -> None:
