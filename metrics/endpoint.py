@@ -76,11 +76,23 @@ class Endpoint:
         if config.metrics_port:
             self._delay.start()
         else:
-            self._delay.stop()
-            for visitor in list(self.visitors):
-                visitor.close()
+            self.close()
         self.begin(self._port.serve())
         return None
+
+    async def close_at_the_end(self) -> None:
+        """Close all when the loop is about to end, which cancels what is still under way."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Listen no more, and part with all visitors."""
+        self._port.close()
+        self._delay.stop()
+        for visitor in list(self.visitors):
+            visitor.close()
 
     def begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run something beside all else, and keep it alive until it ends."""

@@ -13,5 +13,7 @@ _begun: Final[list[Endpoint]] = []  # one at the most
 def begin(dispatcher: Dispatcher) -> str | None:
     """Listen as the configuration of a server says; return why that cannot be, or None."""
     if not _begun:
-        _begun.append(Endpoint(dispatcher))
+        endpoint = Endpoint(dispatcher)
+        endpoint.begin(endpoint.close_at_the_end())
+        _begun.append(endpoint)
     return _begun[0].open()

@@ -299,3 +299,18 @@ def test_the_event_loop_is_watched(scraped: tuple[ServerProcess, int]) -> None:
     while metrics.value(metrics.scrape(port), name) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_the_server_ends_while_metrics_are_read(
+    scraped: tuple[ServerProcess, int],
+) -> None:
+    server, port = scraped
+    for number in range(200):
+        server.call("XGROUP", "CREATE", f"s:{number}", "g", "0", "MKSTREAM")
+    request = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+    with visit(port) as silent, visit(port) as asking, visit(port) as answered:
+        answered.sendall(request)
+        assert answered.recv(1)
+        asking.sendall(request * 50)
+        server.stop()
+        assert read_all(silent) == b""
