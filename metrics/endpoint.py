@@ -31,10 +31,10 @@ from headrace.server.net.listeners import BAD_PORT, Port, bind_all
 
 log: Final = logging.getLogger("headrace")
 
-VISITORS: Final = 64
+VISITORS: Final = 16  # each may hold a page, which has megabytes where there are many streams
 REQUEST_BYTES: Final = 16 * 1024
 REQUEST_S: Final = 10.0
-ANSWER_S: Final = 30.0
+ANSWER_S: Final = 15.0
 IDLE_S: Final = 300.0
 PATH: Final = b"/metrics"
 _TEXT: Final = "text/plain; charset=utf-8"

@@ -159,7 +159,7 @@ def connections(server: ServerProcess, port: int) -> int:
 
 def test_there_are_not_more_connections_than_so_many(scraped: tuple[ServerProcess, int]) -> None:
     _, port = scraped
-    visitors = [visit(port) for _ in range(64)]
+    visitors = [visit(port) for _ in range(16)]
     wait_until(lambda: b" 503" in asked(port))
     for visitor in visitors:
         visitor.close()

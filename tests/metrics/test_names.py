@@ -221,7 +221,7 @@ def test_promtool_has_nothing_to_say_of_our_names(measured: tuple[ServerProcess,
 
 
 def test_what_dashboards_and_rules_of_redis_exporter_ask_for_is_there() -> None:
-    """Of Grafana's dashboard 763, and of redis-mixin. Two names there are no longer any metric's."""
+    """Of Grafana's dashboard 763 and of redis-mixin, but for what they make up themselves."""
     from headrace.metrics.page import FAMILIES
 
     asked = """blocked_clients cluster_slots_fail cluster_slots_pfail cluster_state
