@@ -29,7 +29,6 @@ ROWS: Final = 20  # streams, groups and consumers in one slice
 KEYS: Final = 500  # that are looked at in one slice
 SEARCHED: Final = 50_000  # keys that one scrape looks at
 LOOKED: Final = 64  # pending entries among which the oldest that was delivered is looked for
-READY_MOST: Final = 1000  # ready entries of a group that are looked at one by one
 
 Place = tuple[int, bytes]  # of a stream: database and key
 
@@ -211,7 +210,7 @@ def figures_of_group(stream: Stream, group: Group, now_ms: int) -> dict[str, flo
         "ready": unread + group.zone,
     }
     if rules is not None:
-        of_policies = policies().figures(stream, group, now_ms, READY_MOST)
+        of_policies = policies().figures(stream, group, now_ms)
         found.update(zip(_OF_POLICIES, of_policies, strict=True))
         found["next_due_s"] = found["next_due_ms"] / 1000
     return found

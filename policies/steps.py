@@ -40,7 +40,7 @@ from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.delivery import PendingEntry, hand_out
 from headrace.storage.stream.groups import UNLIMITED, Consumer, Group, lag
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.pel import COUNT_MAX, HELD, Nack
+from headrace.storage.stream.pel import HELD, Nack
 from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
@@ -152,7 +152,7 @@ class Steps(PolicySteps):
                     later(call, group, rules, nack, call.now_ms + delay_ms, until)
         record_moments(call, key, group, until, True)
 
-    def figures(self, stream: Stream, group: Group, now_ms: int, most: int) -> list[int]:
+    def figures(self, stream: Stream, group: Group, now_ms: int) -> list[int]:
         rules = rules_of(group)
         assert rules is not None
         unread = lag(stream, group)
@@ -179,7 +179,7 @@ class Steps(PolicySteps):
         assert rules is not None
         out.constant(_POLICY)
         out.text(b" ".join([b"%b %b" % pair for pair in sorted(rules.policy.values.items())]))
-        figures = self.figures(stream, group, now_ms, COUNT_MAX)
+        figures = self.figures(stream, group, now_ms)
         for name, figure in zip(_FIGURES, figures, strict=True):
             out.constant(name)
             out.number(figure)

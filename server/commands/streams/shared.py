@@ -231,8 +231,8 @@ class PolicySteps:
         """Add ``POLICY_FIGURES`` pairs about a group that has policies."""
 
     @abstractmethod
-    def figures(self, stream: Stream, group: Group, now_ms: int, most: int) -> list[int]:
-        """Return the numbers among these; beyond ``most`` ready entries are not looked at."""
+    def figures(self, stream: Stream, group: Group, now_ms: int) -> list[int]:
+        """Return the numbers among these."""
 
     @abstractmethod
     def deleted(self, call: Call, key: bytes, stream: Stream, ids: list[ID]) -> None:
