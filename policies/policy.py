@@ -274,12 +274,11 @@ class Policy:
 
         ``failed``: the last one was reported as failed, and did not end otherwise.
         """
-        if not failed and not self.delays_all:
+        if deliveries < 1 or (not failed and not self.delays_all):
             return 0
-        count = max(1, deliveries)
         if self._delays_ms:
-            return self._delays_ms[min(count, len(self._delays_ms)) - 1]
-        return min(self._delay_min_ms * count, self._delay_max_ms)
+            return self._delays_ms[min(deliveries, len(self._delays_ms)) - 1]
+        return min(self._delay_min_ms * deliveries, self._delay_max_ms)
 
     def is_dead(self, deliveries: int) -> bool:
         """Return whether an entry that was delivered so often may not be delivered again."""

@@ -147,8 +147,7 @@ class Steps(PolicySteps):
                     scope: Scope = (rules.db, key, group.name)
                     call.record(note_record(scope, (nack.ms, nack.seq), note))
                 if policy.redelivers or (policy.looks and not nack.count):
-                    failed = mode == b"fail" and nack.count > 0
-                    delay_ms = policy.delay_ms(nack.count, True) if failed else 0
+                    delay_ms = policy.delay_ms(nack.count, True) if mode == b"fail" else 0
                     later(call, group, rules, nack, call.now_ms + delay_ms, until)
         record_moments(call, key, group, until, True)
 

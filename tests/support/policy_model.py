@@ -74,13 +74,13 @@ class Model:
         return any(n in self.policy for n in ("ack-wait", "retry-delay", "retry-delay-min"))
 
     def delay_ms(self, count: int, failed: bool) -> int:
-        if not failed and self.policy.get("retry-delay-type") != "all":
+        if count < 1 or (not failed and self.policy.get("retry-delay-type") != "all"):
             return 0
         if "retry-delay" in self.policy:
             delays = [duration(word) for word in self.policy["retry-delay"].split(",")]
-            return delays[min(max(1, count), len(delays)) - 1]
+            return delays[min(count, len(delays)) - 1]
         least = self.ms("retry-delay-min")
-        return min(least * max(1, count), self.ms("retry-delay-max") or NEVER)
+        return min(least * count, self.ms("retry-delay-max") or NEVER)
 
     def is_dead(self, count: int) -> bool:
         return 0 < self.number("delivery-limit") <= count
@@ -366,8 +366,7 @@ class Model:
         elif mode == "fail" and self.is_dead(count):
             self.die(place, "delivery limit")
         elif self.redelivers() or (self.looks() and not pending.count):
-            failed = mode == "fail" and pending.count > 0
-            delay_ms = self.delay_ms(pending.count, True) if failed else 0
+            delay_ms = self.delay_ms(pending.count, True) if mode == "fail" else 0
             pending.at_ms = self.now_ms + delay_ms
         return 1
 
