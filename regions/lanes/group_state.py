@@ -295,11 +295,10 @@ class GroupState:
 
     def forget_acks(self, lanes: list[bytes]) -> None:
         """Forget what was acknowledged of lanes before the create came that it is for."""
-        for dot, acks in list(self.acks.items()):
+        for acks in self.acks.values():
             for name in lanes:
                 acks.pop(name, None)
-            if not acks:
-                del self.acks[dot]
+        self.acks = {dot: acks for dot, acks in self.acks.items() if acks}
 
     def acknowledge(self, dot: Dot, lane: bytes, after: ID, upto: ID, come: bool) -> bool:
         """Acknowledge entries for a create. Return whether that is news of one that lives.

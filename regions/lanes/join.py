@@ -3,8 +3,9 @@
 This is for regions that were apart for longer than their files reach back: records that one of them
 lacks cannot be had any more, but the state to which they led. Of each lane, either state knows how
 far it has come. Entries that a state lacks up to there were removed in it. Those beyond are new to
-it. Groups are compared by the numbers that either state knows: what is known, and is not there, has
-gone.
+it. Where one state has forgotten a lane, all that names it goes, even if nothing of it has come to
+the other one: whatever waits for an entry of it has been decided where that had come. Groups are
+compared by the numbers that either state knows: what is known, and is not there, has gone.
 
 Joining gives the same as exchanging the records. It is commutative and idempotent. Places,
 consumers and pending entries stay what they are here, except that what the other side knows to be
@@ -18,15 +19,14 @@ from typing import Final
 from headrace.regions.lanes.group_state import Create, GroupState
 from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.places import ALL_IDS, acknowledged, places_of
-from headrace.regions.lanes.remembered import Register, Top
+from headrace.regions.lanes.remembered import Register
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import forget_lanes
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
-from headrace.storage.stream.idmp import Record
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
-from headrace.storage.vectors import ID, NO_ID, Dot, Numbers, covers
+from headrace.storage.vectors import ID, NO_ID, Numbers, covers, lane_key, lane_origin
 
 _BLOCKS: Final = 32  # that are looked at in one piece
 _LAST: Final[ID] = (ID_MAX, ID_MAX)
@@ -99,9 +99,9 @@ class Join:
                 mine, mine.group_states[name], other, self._my_numbers, self._copy_numbers
             )
             mine.settle_group(name)
-        known = {(one.winner_lane, one.winner_id, one.lane, one.entry_id) for one in mine.awaited}
+        known = set(mine.awaited)
         for one in copy.awaited:
-            if (one.winner_lane, one.winner_id, one.lane, one.entry_id) not in known:
+            if one not in known:
                 mine.wait_for(one)
         mine.remove_awaited()
         _join_deleted(mine, copy)
@@ -113,20 +113,21 @@ class Join:
 
 def _gone(
     stream: RegionalStream, other: RegionalStream, numbers: Numbers, other_numbers: Numbers
-) -> list[Lane]:
+) -> list[bytes]:
     """Return lanes that the other side has known and forgotten, so that nothing of them lives.
 
-    A lane that is here for a removal alone, which came before its entries, may be new to both.
+    A lane that is named alone, as by a removal that came before its entries, may be new to both.
     """
-    found: list[Lane] = []
-    for lane in stream.lanes:
-        if other.find_lane(lane.name) is not None:
+    found: list[bytes] = []
+    for name in stream.named_lanes():
+        if other.find_lane(name) is not None:
             continue
-        origin = lane.origin
+        origin = lane_origin(name)
+        lane = stream.find_lane(name)
         knows_all = other_numbers.get(origin, 0) >= numbers.get(origin, 0)
-        has_come = lane.last() != NO_ID and knows_all
-        if has_come or covers(other_numbers, (origin, max(1, lane.key[2]))):
-            found.append(lane)
+        has_come = lane is not None and lane.last() != NO_ID and knows_all
+        if has_come or covers(other_numbers, (origin, max(1, lane_key(name)[2]))):
+            found.append(name)
     return found
 
 
@@ -263,10 +264,10 @@ def _join_removals(
     theirs = {top.dot for top in copy.tops}
     tops = [top for top in mine.tops if top.dot in theirs or not covers(copy_numbers, top.dot)]
     ours = {top.dot for top in mine.tops}
-    for top in copy.tops:
-        if top.dot not in ours and not covers(my_numbers, top.dot):
-            tops.append(top)
-    mine.tops = _unseen(tops, mine, copy)
+    news_of_tops = [top for top in copy.tops if not covers(my_numbers, top.dot)]
+    tops += [top for top in news_of_tops if top.dot not in ours]
+    removals = mine.removals + copy.removals
+    mine.tops = [top for top in tops if not any(each.has_seen(top.dot) for each in removals)]
     _join_register(mine.ttl, copy.ttl, my_numbers, copy_numbers)
     _join_register(mine.limits, copy.limits, my_numbers, copy_numbers)
     known = {removal.dot for removal in mine.removals}
@@ -277,11 +278,6 @@ def _join_removals(
     for removal in news:
         mine.add_removal(removal)
     mine.apply_limits()
-
-
-def _unseen(tops: list[Top], mine: RegionalStream, copy: RegionalStream) -> list[Top]:
-    removals = mine.removals + copy.removals
-    return [top for top in tops if not any(each.has_seen(top.dot) for each in removals)]
 
 
 def _join_register(
@@ -311,15 +307,11 @@ def join_pairs(mine: RegionalStream, other: RegionalStream) -> None:
     sides have an entry for one message, both entries stay.
     """
     mine.iids_added = max(mine.iids_added, other.iids_added)
-    ours = mine.idmp
-    records = [] if ours is None else [*ours.records()]
+    records = [*mine.idmp_records()]
     kept = [record for record in records if mine.may_have(record[2], record[3])]
     known = {(record[0], record[1]) for record in kept}
-    news: list[Record] = []
-    if other.idmp is not None:
-        for record in other.idmp.records():
-            if (record[0], record[1]) not in known and mine.may_have(record[2], record[3]):
-                news.append(record)
+    theirs = [record for record in other.idmp_records() if mine.may_have(record[2], record[3])]
+    news = [record for record in theirs if (record[0], record[1]) not in known]
     if not news and len(kept) == len(records):
         return
     mine.set_pairs(sorted(kept + news, key=lambda record: record[4]))
@@ -368,9 +360,8 @@ def _join_acks(
 ) -> None:
     """Join acknowledgements for creates that one side did not have."""
     for state in (mine, copy):
-        waiting: dict[Dot, None] = dict.fromkeys(state.acks)
-        for dot in waiting:
-            acks = state.acks.pop(dot)
+        waiting, state.acks = state.acks, {}
+        for dot, acks in waiting.items():
             come = covers(my_numbers, dot) or covers(copy_numbers, dot)
             for lane, intervals in acks.items():
                 for after, upto in intervals.pairs():

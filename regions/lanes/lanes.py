@@ -113,9 +113,8 @@ class Lanes(Stream):
         self.lanes.insert(bisect_left(keys, lane.key), lane)
         self.recount()
 
-    def remove_lanes(self, dead: list[Lane]) -> None:
+    def remove_lanes(self, names: list[bytes]) -> None:
         """Remove lanes, with their entries."""
-        names = {lane.name for lane in dead}
         self.lanes = [lane for lane in self.lanes if lane.name not in names]
         self.recount()
 

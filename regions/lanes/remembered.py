@@ -10,7 +10,7 @@ removed comes back.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.storage.vectors import ID, Dot, Numbers, covers, origin_key
 
@@ -142,14 +142,13 @@ class Tombstone:
         self.numbers: Final = numbers
 
 
-class Awaited:
+class Awaited(NamedTuple):
     """An entry that is to be removed once another one, which says the same, has come.
 
     The other one is ``winner_lane``, ``winner_id``.
     """
 
-    def __init__(self, winner_lane: bytes, winner_id: ID, lane: bytes, entry_id: ID) -> None:
-        self.winner_lane: Final = winner_lane
-        self.winner_id: Final = winner_id
-        self.lane: Final = lane
-        self.entry_id: Final = entry_id
+    winner_lane: bytes
+    winner_id: ID
+    lane: bytes
+    entry_id: ID

@@ -247,7 +247,19 @@ class RegionalStream(Lanes, Replicated):
         waiting = self.awaited
         self.awaited = _NO_AWAITED
         for one in waiting:
-            self.remove_for(one.winner_lane, one.winner_id, one.lane, one.entry_id)
+            self.remove_for(*one)
+
+    def named_lanes(self) -> set[bytes]:
+        """Return the lanes that are here, and those that anything here names."""
+        names = {lane.name for lane in self.lanes}
+        for one in self.awaited:
+            names.update((one.winner_lane, one.lane))
+        for state in self.group_states.values():
+            for of_lanes in [*[create.intervals for create in state.known()], *state.acks.values()]:
+                names.update(of_lanes)
+        for group in self.groups.values():
+            names.update(places_of(group).place, places_of(group).again)
+        return names
 
     def is_awaiting(self, one: Awaited) -> bool:
         """Return whether there may be an entry to be removed then."""
@@ -391,10 +403,7 @@ class RegionalStream(Lanes, Replicated):
 
     def know_top(self, top: Top) -> None:
         """Remember an ID set with XSETID."""
-        if self.tops:
-            self.tops.append(top)
-        else:
-            self.tops = [top]
+        self.tops = [*self.tops, top]
 
     def _find_top(self) -> None:
         found = max((top.entry_id for top in self.tops), default=NO_ID)

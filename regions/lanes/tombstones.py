@@ -253,7 +253,7 @@ def collect(stream: RegionalStream, stable: Numbers) -> int:
         stream.settle_group(name)
     stream.awaited = [each for each in stream.awaited if stream.is_awaiting(each)]
     if not stream.removals:
-        dead = [lane for lane in stream.lanes if lane.is_dead()]
+        dead = [lane.name for lane in stream.lanes if lane.is_dead()]
         forget_lanes(stream, dead)
         forgotten += len(dead)
     return forgotten
@@ -287,12 +287,14 @@ def lanes_to_end(stream: RegionalStream, stable: Numbers, region: Region) -> Lan
     return found
 
 
-def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:
+def forget_lanes(stream: RegionalStream, names: list[bytes]) -> None:
     """Forget lanes of which nothing can live any more, and whatever names them."""
-    if not dead:
+    if not names:
         return
-    stream.remove_lanes(dead)
-    names = [lane.name for lane in dead]
+    stream.remove_lanes(names)
+    gone = set(names)
+    waiting = stream.awaited
+    stream.awaited = [one for one in waiting if gone.isdisjoint((one.winner_lane, one.lane))]
     for state in stream.group_states.values():
         for create in state.known():
             for name in names:

@@ -104,6 +104,7 @@ def test_a_lane_that_waits_for_what_is_lost_is_no_garbage() -> None:
         (611970, 2),  # a lane was to end when nothing could be written, and never after
         (613968, 2),  # the last entry of a lane came already removed, so it never ended
         (943447, 3),  # a lane was forgotten while a copy of its stream was half joined
+        (962531, 5),  # a removal waited for an entry whose lane a copy's maker had forgotten
     ],
 )
 def test_worlds_that_have_shown_a_fault(seed: int, regions: int) -> None:

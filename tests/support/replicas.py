@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.regions.knowledge.region import Region
 from headrace.regions.lanes.group_state import Create, Start, start_after
 from headrace.regions.lanes.places import places_of
-from headrace.regions.lanes.remembered import DEL, Removal, Setting, Tombstone, Top
+from headrace.regions.lanes.remembered import DEL, EXPIRE, Removal, Setting, Tombstone, Top
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import collect
 from headrace.regions.lanes.trim import lanes_by_length
@@ -84,6 +84,10 @@ class Replica:
         self.stream.add_removal(Removal(kind, dot, numbers))
         self.stream.cover(vector)
 
+    def apply_end(self, dot: Dot, vector: dict[bytes, ID]) -> None:
+        self.stream.end_lanes(vector)
+        self.stream.add_removal(Removal(EXPIRE, dot, {}))
+
     def apply_ack(
         self, dot: Dot, group: bytes, dots: list[Dot], found: list[tuple[bytes, ID, ID]]
     ) -> None:
@@ -160,6 +164,12 @@ class Replica:
 
     def remove(self, kind: int = DEL) -> None:
         self.emit("remove", kind, self.stream.seen(), self.region.known())
+
+    def end_lanes(self) -> None:
+        """End its lanes of earlier epochs; all regions have to know all of them."""
+        lanes = [each for each in self.stream.outlived() if each.key[0] == self.region.id]
+        if lanes:
+            self.emit("end", {lane.name: lane.last() for lane in lanes})
 
     def trim(self, most: int) -> None:
         vector = lanes_by_length(self.stream, most, False, 0, True)

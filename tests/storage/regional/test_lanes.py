@@ -221,7 +221,7 @@ def test_an_id_below_the_last_one_of_a_millisecond_is_not_made_again() -> None:
     assert add(stream, 100) == (100, 1)
     assert add_now(stream, 100) > (100, 1 << 40)
     stream.cover(stream.seen())
-    forget_lanes(stream, [stream.lane(b"1.0.1")])
+    forget_lanes(stream, [b"1.0.1"])
     assert add_now(stream, 100) == (101, 1)
 
 
