@@ -1,14 +1,24 @@
-"""A master and a replica of real servers, and a sentinel that looks after them."""
+"""Servers, the sentinels that look after them, and clients that ask these for the master."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Self
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final, Self
+
+import redis
+from redis.sentinel import Sentinel as SentinelClient
 
 from support import judges
-from support.process import RedisProcess
+from support.process import Process, RedisProcess
 from support.waiting import wait_until
+
+NAME: Final = "mine"
+DOWN_AFTER_MS: Final = 1000
+HOST: Final = "127.0.0.1"
 
 
 class Sentinel(RedisProcess):
@@ -23,24 +33,172 @@ class Sentinel(RedisProcess):
         self.options = ("--sentinel",)
         return super().spawn()
 
+    def facts(self) -> dict[str, str]:
+        """Return what INFO says of the master: ``slaves``, ``sentinels``, ``status``."""
+        text = self.call("INFO", "sentinel")
+        assert isinstance(text, bytes)
+        lines = [line for line in text.decode().splitlines() if line.startswith("master0:")]
+        return dict(part.split("=", 1) for part in lines[0].partition(":")[2].split(","))
+
+    def master_port(self) -> int:
+        """Return the port of what it names as the master."""
+        address = self.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)
+        assert isinstance(address, list)
+        return int(address[1])
+
+    def seen(self, kind: str) -> list[dict[bytes, bytes]]:
+        """Return the rows of ``SENTINEL REPLICAS`` or ``SENTINEL SENTINELS``."""
+        rows = self.call("SENTINEL", kind, NAME)
+        assert isinstance(rows, list)
+        return [dict(zip(row[::2], row[1::2], strict=True)) for row in rows]
+
+
+class Watched:
+    """Servers, the first of which begins as the master, under sentinels; the name is ``NAME``."""
+
+    def __init__(self, servers: Sequence[Process], sentinels: list[Sentinel]) -> None:
+        self.servers: Final = servers
+        self.sentinels: Final = sentinels
+
+    def agreed(self) -> Process | None:
+        """Return the server that all sentinels name as the master; None while they differ."""
+        ports = {each.master_port() for each in self.sentinels}
+        if len(ports) != 1:
+            return None
+        return next(each for each in self.servers if each.port in ports)
+
+    def wait_for_other(self, old: Process) -> Process:
+        """Wait until another server is the master everywhere; return it."""
+        wait_until(lambda: self.agreed() not in (None, old))
+        new = self.agreed()
+        assert new is not None
+        return new
+
+    def fail_over(self) -> None:
+        """Have one that is ready for it begin a planned failover."""
+        wait_until(lambda: self.sentinels[0].call("SENTINEL", "FAILOVER", NAME) == b"OK")
+
+    def are_in_place(self) -> bool:
+        """Return whether all servers follow the agreed master, and the sentinels see that."""
+        master = self.agreed()
+        if master is None or master.info("replication")["role"] != "master":
+            return False
+        others = [each for each in self.servers if each is not master]
+        return all(
+            facts.get("master_port") == str(master.port) and facts["master_link_status"] == "up"
+            for facts in (each.info("replication") for each in others)
+        ) and all(_sees(each, len(others), len(self.sentinels)) for each in self.sentinels)
+
+    def client(self) -> redis.Redis:
+        """Return redis-py's client of whatever server is the master."""
+        places = [(HOST, each.port) for each in self.sentinels]
+        asked = SentinelClient(places, sentinel_kwargs={"socket_timeout": 1})
+        return asked.master_for(NAME, socket_timeout=2)  # type: ignore[no-any-return]
+
+
+def _sees(sentinel: Sentinel, replicas: int, sentinels: int) -> bool:
+    facts = sentinel.facts()
+    if facts["status"] != "ok" or facts["sentinels"] != str(sentinels):
+        return False
+    rows = sentinel.seen("REPLICAS")
+    return len(rows) == replicas and all(
+        row[b"flags"] == b"slave" and row[b"master-link-status"] == b"ok" for row in rows
+    )
+
+
+@contextmanager
+def watched(
+    servers: Sequence[Process], programs: Sequence[str], *settings: str, timeout_ms: int = 10_000
+) -> Iterator[Watched]:
+    """Have servers follow the first, and one sentinel for each program look after them.
+
+    ``settings`` are such as ``auth-pass secret``; ``timeout_ms`` is failover-timeout.
+    """
+    port = servers[0].port
+    lines = [
+        f"sentinel monitor {NAME} {HOST} {port} {len(programs) // 2 + 1}",
+        f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}",
+        f"sentinel failover-timeout {NAME} {timeout_ms}",
+    ]
+    for setting in settings:
+        word, value = setting.split(" ", 1)
+        lines.append(f"sentinel {word} {NAME} {value}")
+    with ExitStack() as stack:
+        sentinels = [
+            stack.enter_context(Sentinel(program=program, config="\n".join(lines) + "\n"))
+            for program in programs
+        ]
+        those = Watched(servers, sentinels)
+        wait_until(those.are_in_place)
+        yield those
+
+
+class Writer(threading.Thread):
+    """Adds entries as fast as it can to the stream ``s``, wherever the master is.
+
+    Attributes:
+        acknowledged: the values whose XADD was answered with an ID.
+        promised: those of them that WAIT has counted on a replica, too; none unless ``waits``.
+        longest_s: the longest time between two answers.
+    """
+
+    def __init__(self, where: Watched, label: str, *, waits: bool) -> None:
+        super().__init__()
+        self._where: Final = where
+        self._label: Final = label
+        self._waits: Final = waits
+        self._stopping = threading.Event()
+        self.acknowledged: list[bytes] = []
+        self.promised: list[bytes] = []
+        self.longest_s = 0.0
+        self.start()
+
+    def run(self) -> None:
+        client = self._where.client()
+        number = 0
+        last_s = time.monotonic()
+        while not self._stopping.is_set():
+            number += 1
+            value = f"{self._label}-{number}".encode()
+            try:
+                with client.pipeline(transaction=False) as pipe:
+                    pipe.xadd("s", {"n": value})
+                    if self._waits:
+                        pipe.execute_command("WAIT", 1, 1000)
+                    replies = pipe.execute(raise_on_error=False)
+            except (redis.RedisError, OSError):
+                time.sleep(0.02)
+                continue
+            if isinstance(replies[0], bytes):
+                self.acknowledged.append(value)
+                if self._waits and isinstance(replies[1], int) and replies[1] >= 1:
+                    self.promised.append(value)
+                now_s = time.monotonic()
+                self.longest_s = max(self.longest_s, now_s - last_s)
+                last_s = now_s
+            else:  # such as READONLY: ask anew where the master is
+                client.connection_pool.disconnect()
+                time.sleep(0.02)
+
+    def stop(self) -> Self:
+        self._stopping.set()
+        self.join()
+        return self
+
+
+def lost(values: list[bytes], server: Process) -> list[bytes]:
+    """Return those of the values that no entry of the stream ``s`` has."""
+    with contextlib.closing(redis.Redis(port=server.port, socket_timeout=60)) as client:
+        there = {fields[b"n"] for _, fields in client.xrange("s")}
+    return [value for value in values if value not in there]
+
 
 @contextmanager
 def watched_pair() -> Iterator[tuple[RedisProcess, RedisProcess, int]]:
-    """Master, replica and the sentinel's port; the master is called ``mine``."""
+    """Master, replica and the port of one sentinel; all are real."""
     program = judges.program_of("redis-8.0")
     with RedisProcess(program=program) as master, RedisProcess(program=program) as replica:
-        replica.call("REPLICAOF", "127.0.0.1", str(master.port))
+        replica.call("REPLICAOF", HOST, str(master.port))
         wait_until(lambda: replica.info("replication")["master_link_status"] == "up")
-        config = (
-            f"sentinel monitor mine 127.0.0.1 {master.port} 1\n"
-            "sentinel down-after-milliseconds mine 1000\nsentinel failover-timeout mine 5000\n"
-        )
-        with Sentinel(program=program, config=config) as sentinel:
-            wait_until(lambda: _knows_replica(sentinel))
-            yield master, replica, sentinel.port
-
-
-def _knows_replica(sentinel: Sentinel) -> bool:
-    text = sentinel.call("INFO", "sentinel")
-    assert isinstance(text, bytes)
-    return b"slaves=1" in text
+        with watched((master, replica), [program], timeout_ms=5000) as those:
+            yield master, replica, those.sentinels[0].port
