@@ -25,6 +25,7 @@ LINK_DOWN: Final = 1 << 15  # a replica without a link to its master: MASTERDOWN
 KEYS_MEASURED: Final = 1 << 16  # HOTKEYS looks for keys that cost much
 NEWCOMERS: Final = 1 << 17  # connections were accepted that have no session yet
 FAULTY: Final = 1 << 18  # DEBUG FAULT has added some
+BETWEEN_ROLES: Final = 1 << 19  # a replica that becomes a master when it has all of its own
 
 
 class Work:

@@ -39,6 +39,10 @@ class BacklogFigures:
 NO_FAILOVER: Final = b"no-failover"
 FAILOVER_WAITS: Final = b"waiting-for-sync"
 FAILOVER_UNDER_WAY: Final = b"failover-in-progress"
+HANDS_OVER: Final = b"handing-over"  # writes wait, because a replica is about to be a master
+
+PROMOTED: Final = b"PROMOTED"  # what such a replica adds to its REPLCONF ACK, and 1 for a sentinel
+PATIENCE_MS: Final = 500  # for which it waits for a word of the master
 
 
 class Failover:
@@ -55,6 +59,10 @@ class Failover:
     @abstractmethod
     def abort(self, reason: str) -> None:
         """Be the master, as before."""
+
+    @abstractmethod
+    def hand_over(self, heir: Session, by_sentinel: bool) -> None:
+        """Let a replica have all there is, because it has been told to be a master."""
 
     @abstractmethod
     def succeed(self) -> None:
@@ -209,6 +217,10 @@ class Following:
     @abstractmethod
     def lead(self) -> None:
         """Follow no other server any more, with the data that there is."""
+
+    @abstractmethod
+    def promote(self, by_sentinel: bool) -> None:
+        """As ``lead``, but with all that a master of ours has; it may follow this one then."""
 
     @abstractmethod
     def stop(self) -> None:

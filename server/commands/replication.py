@@ -14,7 +14,7 @@ from headrace.server.clock import Clock, is_moved
 from headrace.server.dispatch.admission import drop_replica
 from headrace.server.dispatch.args import Args, bounded, integer
 from headrace.server.dispatch.call import Call
-from headrace.server.role import NO_FAILOVER
+from headrace.server.role import HANDS_OVER, NO_FAILOVER, PROMOTED
 
 
 class Wanted:
@@ -73,6 +73,7 @@ def failover(call: Call) -> object:
 log: Final = logging.getLogger("headrace")
 
 _LONGEST_ADDRESS: Final = 255
+_OF_SENTINEL: Final = b"sentinel-"  # so the names of its connections begin
 
 
 def refuse_where_moved(clock: Clock) -> None:
@@ -149,6 +150,8 @@ def _take_from_replica(call: Call) -> None:
         on_disk = parse_integer(argv[4]) or -1
     if offset is not None:
         replicas.acknowledge(call.session, offset, on_disk)
+        if argv[-2] == PROMOTED:
+            call.server.role.ready_failover().hand_over(call.session, argv[-1] == b"1")
 
 
 def _take(facts: ReplicaFacts, option: bytes, word: bytes) -> bool:
@@ -169,7 +172,7 @@ def _take(facts: ReplicaFacts, option: bytes, word: bytes) -> bool:
         facts.rdb_only = _bit(word)
     elif option == b"rdb-filter-only":
         _take_filter(facts, word)
-    elif option == b"rdb-channel":
+    elif option in (b"rdb-channel", b"headrace"):
         _bit(word)  # a second connection for the snapshot is not used, whatever a replica can
     else:
         return False
@@ -215,13 +218,13 @@ def replicaof(call: Call) -> object:
     server = call.server
     if server.config.cluster_enabled:
         raise CommandError(errors.REPLICAOF_IN_CLUSTER)
-    if server.role.failover != NO_FAILOVER:
+    if server.role.failover not in (NO_FAILOVER, HANDS_OVER):
         raise CommandError(errors.REPLICAOF_IN_FAILOVER)
     following = server.role.following
     if host.lower() == b"no" and port.lower() == b"one":
         server.config.replicaof = b""
         if following is not None:
-            following.lead()
+            following.promote(call.session.name.startswith(_OF_SENTINEL))
         return OK
     number = bounded(port, 0, 65535, errors.BAD_MASTER_PORT)
     if server.data.region is not None:
@@ -231,4 +234,6 @@ def replicaof(call: Call) -> object:
         return Status(b"OK Already connected to specified master")
     server.config.replicaof = b"%b %d" % (host, number)
     server.role.ready_following().follow(host, number)
+    if server.role.failover == HANDS_OVER:
+        server.role.ready_failover().succeed()
     return OK

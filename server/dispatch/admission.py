@@ -48,6 +48,8 @@ _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 _RUN_AGAIN: Final = (b"script|load", b"script|flush", b"select", b"exec", b"discard")
 _NO_CHANGES: Final = (b"ping", b"echo", b"replconf", b"multi", b"exec")
 _CHANGES: Final = rows.WRITE | rows.MAY_REPLICATE
+_HOLD_ALL: Final = gate.PAUSED_ALL | gate.BETWEEN_ROLES
+_OF_REPLICA: Final = gate.FOLLOWS | gate.BETWEEN_ROLES
 _OF_ANY: Final = _CHANGES | rows.DENYOOM  # what EXEC has of any request of its queue
 _SEES_DATA: Final = rows.READONLY | rows.WRITE | rows.SCRIPT_RUNNER
 _MAKING: Final = frozenset(("INSERT", "UPDATE"))  # what may be done with a key that is not there
@@ -196,7 +198,7 @@ def admit(
         if line:
             return refuse(server, session, row, argv, line)
     reasons = server.gate.reasons
-    if reasons & gate.PAUSED_ALL or (reasons & gate.PAUSED_WRITES and flags & _CHANGES):
+    if reasons & _HOLD_ALL or (reasons & gate.PAUSED_WRITES and flags & _CHANGES):
         session.special |= PAUSED
         return HELD
     queued = bool(special & IN_MULTI) and is_queued(row)
@@ -322,7 +324,8 @@ def is_out_of_memory(server: Server) -> bool:
 
 def is_read_only(server: Server) -> bool:
     """Return whether this is a replica that its clients may not write to."""
-    return bool(server.gate.reasons & gate.FOLLOWS) and server.config.replica_read_only
+    is_replica = server.gate.reasons & _OF_REPLICA == gate.FOLLOWS  # and is to stay one
+    return is_replica and server.config.replica_read_only
 
 
 def lacks_replicas(server: Server) -> bool:

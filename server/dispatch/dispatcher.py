@@ -59,12 +59,17 @@ def unpause(server: Server) -> None:
     server.gate.set(PAUSED_ALL | PAUSED_WRITES, False)
     server.gate.set(PAUSED_WRITES, held)
     server.data.hold_expiry(HELD_BY_PAUSE, held)
+    resume_held(server)
+    if server.blocking.next_alarm_ms():
+        server.host.wake_at(server.clock.monotonic_ms())
+
+
+def resume_held(server: Server) -> None:
+    """Offer all requests again that are held back."""
     for session in server.clients.everybody():
         if session.special & PAUSED:
             session.special &= ~PAUSED
             session.peer.resume_soon()
-    if server.blocking.next_alarm_ms():
-        server.host.wake_at(server.clock.monotonic_ms())
 
 
 class Slicing(Work):

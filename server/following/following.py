@@ -22,12 +22,12 @@ from headrace.protocol.requests import ProtocolError
 from headrace.server.clients.session import PAUSED, Peer, describe_endpoints
 from headrace.server.config.config import Config
 from headrace.server.data import HELD_BY_MASTER
-from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.dispatcher import Dispatcher, resume_held
 from headrace.server.following.applying import Applier
 from headrace.server.following.loading import Payload, SyncLoading
-from headrace.server.gate import FOLLOWS, LINK_DOWN
+from headrace.server.gate import BETWEEN_ROLES, FOLLOWS, LINK_DOWN
 from headrace.server.links.link import Link, LinkUser
-from headrace.server.role import FAILOVER_UNDER_WAY, Following, Relay
+from headrace.server.role import FAILOVER_UNDER_WAY, PATIENCE_MS, PROMOTED, Following, Relay
 
 _MAY_FAIL: Final = (b"REPLCONF",)
 
@@ -42,10 +42,12 @@ class Handshake:
     A master that does not know an option says so, and is followed all the same; one that refuses us
     is asked again later. ``data_id`` is that of our data, empty for none, ``offset`` that of the
     first byte that we lack. ``takes_over``: the other one is to become a master by this.
+    ``is_ours``: the master is no Redis.
     """
 
     def __init__(self, config: Config, data_id: bytes, offset: int, takes_over: bool) -> None:
         self._sent: list[bytes] = []
+        self.is_ours = False
         port = config.replica_announce_port or config.port
         requests = [[b"PING"]]
         if config.masterauth:
@@ -55,6 +57,7 @@ class Handshake:
         if config.replica_announce_ip:
             requests.append([b"REPLCONF", b"ip-address", config.replica_announce_ip])
         requests.append([b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"])
+        requests.append([b"REPLCONF", b"headrace", b"1"])
         asked = [data_id, b"%d" % offset] if data_id else [b"?", b"-1"]
         requests.append([b"PSYNC", *asked, *([b"FAILOVER"] if takes_over else [])])
         self._requests: Final = requests
@@ -67,6 +70,7 @@ class Handshake:
     def answered(self, line: bytes) -> None:
         """Take the answer to the last request. Raises: Refused; there is no use in going on."""
         if not line.startswith(b"-"):
+            self.is_ours |= self._sent[1:2] == [b"headrace"]
             return
         name = self._sent[0]
         if name == b"PING" and line.startswith((b"-NOAUTH", b"-NOPERM", b"-ERR operation not")):
@@ -112,6 +116,8 @@ class MasterFollowing(Following, LinkUser):
         self._state = LOST
         self._link: Link | None = None
         self._handshake: Handshake | None = None
+        self._is_ours = False  # the master is of our kind
+        self._promoted_ms = 0  # when it was told that we are to be a master; 0: it was not
         self._lines = b""  # received and not used yet
         self._payload: Payload | None = None
         self._loading: SyncLoading | None = None
@@ -136,6 +142,7 @@ class MasterFollowing(Following, LinkUser):
     def follow(self, host: bytes, port: int, db: int = 0) -> None:
         server = self._server
         self._close()
+        self._end_promotion()
         if not self.is_on:
             self.is_on = True
             self._knows_stream = self._relay.stop_recording()
@@ -167,6 +174,22 @@ class MasterFollowing(Following, LinkUser):
         self._relay.lead(self._knows_stream)
         server.limit_writes()
         log.info("MASTER MODE enabled")
+        self._end_promotion()
+
+    def promote(self, by_sentinel: bool) -> None:
+        link = self._link
+        if link is None or self._state != CONNECTED or not self._is_ours:
+            self.lead()
+            return
+        self._promoted_ms = self._server.clock.monotonic_ms()
+        self._server.gate.set(BETWEEN_ROLES, True)
+        self._acknowledge(link, PROMOTED, b"%d" % by_sentinel)
+
+    def _end_promotion(self) -> None:
+        if self._promoted_ms:
+            self._promoted_ms = 0
+            self._server.gate.set(BETWEEN_ROLES, False)
+            resume_held(self._server)
 
     def stop(self) -> None:
         self._close()
@@ -212,6 +235,8 @@ class MasterFollowing(Following, LinkUser):
     def _give_up(self) -> None:
         self._close()
         self._server.gate.set(LINK_DOWN, True)
+        if self._promoted_ms:
+            self.lead()
 
     def _close(self) -> None:
         link = self._link
@@ -375,6 +400,7 @@ class MasterFollowing(Following, LinkUser):
             self.received(link, rest)
 
     def _go_online(self, link: Link) -> None:
+        self._is_ours = self._handshake is not None and self._handshake.is_ours
         self._handshake = None
         self._state = CONNECTED
         now_ms = self._server.clock.monotonic_ms()
@@ -390,7 +416,7 @@ class MasterFollowing(Following, LinkUser):
         self._server.gate.set(LINK_DOWN, False)
         self._acknowledge(link)
 
-    def _acknowledge(self, link: Link) -> None:
+    def _acknowledge(self, link: Link, *more: bytes) -> None:
         self._acked_ms = self._server.clock.monotonic_ms()
         offset = self._server.role.offset()
         words = [b"REPLCONF", b"ACK", b"%d" % offset]
@@ -399,7 +425,7 @@ class MasterFollowing(Following, LinkUser):
             if not aof.pending and aof.is_synced():
                 self._on_disk = offset
             words += [b"FACK", b"%d" % self._on_disk]
-        wire = request(words)
+        wire = request([*words, *more])
         if self._applier is not None:
             self._applier.session.bytes_out += len(wire)
         link.send(wire)
@@ -416,7 +442,9 @@ class MasterFollowing(Following, LinkUser):
             return
         if self._state == LOADING or self._is_held():
             self._io_ms = now_ms
-        if now_ms - self._io_ms > self._server.config.repl_timeout * 1000:
+        if self._promoted_ms and now_ms - max(self._promoted_ms, self._io_ms) > PATIENCE_MS:
+            self.lost(link, "it does not answer to a replica that is to be a master")
+        elif now_ms - self._io_ms > self._server.config.repl_timeout * 1000:
             self.lost(link, "it was silent for too long (repl-timeout)")
         elif now_ms - self._acked_ms >= RETRY_MS:
             if self._state == CONNECTED:

@@ -3,6 +3,11 @@
 Requests that write are held back until the replica has all that there is. Then this server follows
 it, and asks for the stream with the word FAILOVER, by which the other one becomes a master. When it
 has answered, those requests get the error that this is a replica.
+
+A replica of ours that is told REPLICAOF NO ONE says so before it obeys. Writes are held back in the
+same way; when it has all, its link is closed, by which it becomes a master. Where a sentinel has
+told it, this server follows it at once. An operator may want two masters: so writes go on after a
+second, if this server is not told to be a replica before.
 """
 
 from __future__ import annotations
@@ -12,12 +17,24 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
+from headrace.server.clients.session import Session
 from headrace.server.dispatch.dispatcher import HELD_BY_FAILOVER, hold_writes, release_writes
+from headrace.server.gate import LENGTHY_AT_WORK, SCRIPT_AT_WORK
 from headrace.server.replication.replica import ONLINE, Replica
-from headrace.server.replication.replicas import AllReplicas
-from headrace.server.role import FAILOVER_UNDER_WAY, FAILOVER_WAITS, NO_FAILOVER, Failover
+from headrace.server.replication.replicas import GET_ACK, AllReplicas
+from headrace.server.role import (
+    FAILOVER_UNDER_WAY,
+    FAILOVER_WAITS,
+    HANDS_OVER,
+    NO_FAILOVER,
+    PATIENCE_MS,
+    Failover,
+)
 from headrace.server.state import Server
 
+_HELD_MS: Final = 1000  # after a replica has left, for an operator's next command
+_ASKS_EVERY_MS: Final = 50
+_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | SCRIPT_AT_WORK
 log: Final = logging.getLogger("headrace")
 
 
@@ -31,6 +48,9 @@ class ReplicaFailover(Failover):
         self._port = 0
         self._is_forced = False
         self._deadline_ms = 0  # 0: there is none
+        self._heir: Replica | None = None  # is about to be a master
+        self._is_split = False  # nobody has said that this server is to follow it
+        self._asked_ms = 0
 
     def begin(self, host: bytes, port: int, timeout_ms: int, is_forced: bool) -> None:
         server = self._server
@@ -64,7 +84,7 @@ class ReplicaFailover(Failover):
                 self._lead()
 
     def succeed(self) -> None:
-        if self._server.role.failover == FAILOVER_UNDER_WAY:
+        if self._server.role.failover in (FAILOVER_UNDER_WAY, HANDS_OVER):
             log.info("Failover succeeded.")
             self._end()
 
@@ -77,7 +97,45 @@ class ReplicaFailover(Failover):
         self._server.role.failover = NO_FAILOVER
         release_writes(self._server, HELD_BY_FAILOVER)
 
+    def hand_over(self, heir: Session, by_sentinel: bool) -> None:
+        server = self._server
+        those = [each for each in self._replicas.all() if each.session is heir]
+        if not those or server.role.follows or server.role.failover != NO_FAILOVER:
+            heir.peer.close()  # it does not wait any longer
+            return
+        [self._heir] = those
+        name = _text(self._heir.address())
+        log.info("Replica %s:%d is about to be a master.", name, self._heir.facts.port)
+        self._is_split = not by_sentinel
+        server.role.failover = HANDS_OVER
+        hold_writes(server, HELD_BY_FAILOVER)
+        self.tick(server.clock.monotonic_ms())
+
+    def _look_at_heir(self, now_ms: int) -> None:
+        server = self._server
+        heir = self._heir
+        if heir is None:
+            if now_ms >= self._deadline_ms:
+                self._end()
+        elif self._replicas.has_all(heir) and not server.gate.reasons & _OF_NO_MOMENT:
+            self._let_go(now_ms)
+            heir.session.peer.close()  # by this it is the master
+            if not self._is_split:
+                self._follow(heir.address(), heir.facts.port)
+                self.succeed()
+        elif heir.session.closed or now_ms - heir.acked_ms > PATIENCE_MS:
+            self._let_go(now_ms)
+        elif now_ms - self._asked_ms >= _ASKS_EVERY_MS:
+            self._asked_ms = now_ms
+            self._replicas.stream.say(GET_ACK)
+
+    def _let_go(self, now_ms: int) -> None:
+        self._heir = None
+        self._deadline_ms = now_ms + _HELD_MS
+
     def tick(self, now_ms: int) -> None:
+        if self._server.role.failover == HANDS_OVER:
+            self._look_at_heir(now_ms)
         if self._server.role.failover != FAILOVER_WAITS:
             return
         target = self._replicas.at(self._host, self._port) if self._host else self._any()
@@ -97,11 +155,13 @@ class ReplicaFailover(Failover):
         return None
 
     def _proceed(self, host: bytes, port: int) -> None:
-        role = self._server.role
         log.info("Failover target %s:%d is synced, failing over.", _text(host), port)
-        role.failover = FAILOVER_UNDER_WAY
+        self._server.role.failover = FAILOVER_UNDER_WAY
+        self._follow(host, port)
+
+    def _follow(self, host: bytes, port: int) -> None:
         self._server.config.replicaof = b"%b %d" % (host, port)
-        role.ready_following().follow(host, port)
+        self._server.role.ready_following().follow(host, port)
 
 
 def _text(host: bytes) -> str:

@@ -24,6 +24,7 @@ from headrace.server.replication.copies import Copies
 from headrace.server.replication.replica import COPIED, ONLINE, STATES, WAITS, WRITING, Replica
 from headrace.server.replication.stream import Backlog, CommandStream
 from headrace.server.role import (
+    HANDS_OVER,
     NO_FAILOVER,
     NO_ID,
     NO_OFFSET,
@@ -96,7 +97,7 @@ class ReplicaWaits:
 log: Final = logging.getLogger("headrace")
 
 _SIGN_OF_LIFE: Final = b"\n"  # to those that wait for their snapshot
-_GET_ACK: Final = [b"REPLCONF", b"GETACK", b"*"]
+GET_ACK: Final = [b"REPLCONF", b"GETACK", b"*"]
 
 
 class AllReplicas(Replicas, Relay):
@@ -360,6 +361,8 @@ class AllReplicas(Replicas, Relay):
             if was_late:
                 self.settings_changed()
             self._waits.look()
+            if self._role.failover == HANDS_OVER:
+                self._role.ready_failover().tick(self._server.clock.monotonic_ms())
 
     def acknowledged(self, offset: int, on_disk: bool) -> int:
         count = 0
@@ -386,7 +389,7 @@ class AllReplicas(Replicas, Relay):
     def ask_for_acks(self) -> None:
         self._asks_acks = False
         if self._replicas and not self._role.follows and self._role.failover == NO_FAILOVER:
-            self.stream.say(_GET_ACK)
+            self.stream.say(GET_ACK)
 
     # Periodic work
 

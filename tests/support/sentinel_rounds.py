@@ -131,8 +131,8 @@ def main() -> int:
         if of_fault:
             away_s = statistics.median(each.away_s for each in of_fault)
             print(
-                f"{len(of_fault)} x {fault}: {sum(each.lost for each in of_fault)} acknowledged and "
-                f"{sum(each.broken for each in of_fault)} promised writes lost; "
+                f"{len(of_fault)} x {fault}: {sum(each.lost for each in of_fault)} acknowledged "
+                f"and {sum(each.broken for each in of_fault)} promised writes lost; "
                 f"median of {away_s:.2f} s without an answer"
             )
     broken = [each for each in rounds if each.broken or (each.fault == "plan" and each.lost)]
