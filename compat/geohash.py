@@ -97,9 +97,7 @@ def place_of(score: float) -> tuple[float, float]:
 
 
 def _between(coordinate: float, most: float) -> float:
-    if coordinate > most:
-        return most
-    return max(coordinate, -most)
+    return max(min(coordinate, most), -most)
 
 
 def _halves(score: float) -> tuple[i64, i64]:
@@ -210,9 +208,7 @@ class Shape:
         """
         height = self.radius_m if self.radius_m >= 0 else self.height_m / 2
         width = self.radius_m if self.radius_m >= 0 else self.width_m / 2
-        reach_m = height
-        if self.radius_m < 0:
-            reach_m = sqrt(width * width + height * height)
+        reach_m = height if self.radius_m >= 0 else sqrt(width * width + height * height)
         north = height / _EARTH_RADIUS_M / _RADIANS
         latitude = self.latitude
         pole = latitude - north if latitude < 0 else latitude + north

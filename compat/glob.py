@@ -32,9 +32,7 @@ def matches(pattern: bytes, text: bytes, ignore_case: bool = False) -> bool:
 
     Complexity: O(text) for a pattern without classes; at most O(text * pattern / 64).
     """
-    if pattern == b"*":
-        return True
-    return compiled(pattern, ignore_case).matches(text)
+    return pattern == b"*" or compiled(pattern, ignore_case).matches(text)
 
 
 def compiled(pattern: bytes, ignore_case: bool = False) -> Glob:

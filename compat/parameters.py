@@ -366,9 +366,7 @@ class Text(Parameter):
 
     def lines(self, value: object) -> list[tuple[bytes, bool]]:
         """Return no line at all for an empty value that is the default."""
-        if not value and not self.default:
-            return []
-        return super().lines(value)
+        return super().lines(value) if value or self.default else []
 
     def range_text(self) -> str:
         return f"{self.base_name_of} without a path" if self.base_name_of else "text"

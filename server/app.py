@@ -40,7 +40,7 @@ from headrace.server.process.system import (
     remove_pid_file,
     write_pid_file,
 )
-from headrace.server.role import Failover, Following, Replicas
+from headrace.server.role import Following, Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import (
     ENDS,
@@ -79,7 +79,6 @@ class App(Host):
         self.server.role.make_replicas = self._make_replicas
         self.server.make_evicting = self._make_evicting
         self.server.role.make_following = self._make_following
-        self.server.role.make_failover = self._make_failover
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
@@ -124,23 +123,18 @@ class App(Host):
 
     def _make_replicas(self) -> Replicas:
         # Here, because many servers never have a replica.
+        from headrace.server.replication.failover import ReplicaFailover
         from headrace.server.replication.replicas import AllReplicas
 
-        return AllReplicas(self.server, self.durability)
+        replicas = AllReplicas(self.server, self.durability)
+        self.server.role.failover_job = ReplicaFailover(self.server, replicas)
+        return replicas
 
     def _make_evicting(self) -> Evicting:
         # Likewise: many servers have no limit.
         from headrace.server.eviction import RoomMaking
 
         return RoomMaking(self.dispatcher)
-
-    def _make_failover(self) -> Failover:
-        from headrace.server.replication.failover import ReplicaFailover
-        from headrace.server.replication.replicas import AllReplicas
-
-        replicas = self.server.role.ready_replicas()
-        assert isinstance(replicas, AllReplicas)
-        return ReplicaFailover(self.server, replicas)
 
     def _make_following(self) -> Following:
         from headrace.server.following.following import MasterFollowing

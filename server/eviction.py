@@ -75,9 +75,7 @@ def counts_uses(policy: bytes) -> bool:
 
 def last_ms(usage: int) -> int:
     """Return when a key was used last, in milliseconds since 1970."""
-    if usage < int(_COUNTED):
-        return usage
-    return (usage - int(_COUNTED) >> 8) * _MINUTE_MS
+    return usage if usage < int(_COUNTED) else (usage - int(_COUNTED) >> 8) * _MINUTE_MS
 
 
 def counted(counter: int, now_ms: int) -> int:

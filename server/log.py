@@ -38,9 +38,7 @@ log: Final = logging.getLogger("headrace")
 def _text(record: logging.LogRecord) -> str:
     """Return a record's text, in which no client's word begins a line or controls a terminal."""
     text = record.getMessage()
-    if text.isprintable():
-        return text
-    return "".join([_shown(char) for char in text])
+    return text if text.isprintable() else "".join([_shown(char) for char in text])
 
 
 def _shown(char: str) -> str:

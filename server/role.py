@@ -12,8 +12,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import trait
-
 from headrace.persistence.log import StreamPlace
 from headrace.server.clients.session import Session
 from headrace.server.waiting import Parked, Sleeper
@@ -27,22 +25,13 @@ def new_id() -> bytes:
     return os.urandom(20).hex().encode()
 
 
-class BacklogFigures:
-    """The latest ``size`` bytes of the stream, from the offset ``first``, for INFO."""
-
-    def __init__(self, first: int, size: int) -> None:
-        self.first: Final = first
-        self.size: Final = size
-
-
 # The states of FAILOVER, as INFO shows them.
 NO_FAILOVER: Final = b"no-failover"
 FAILOVER_WAITS: Final = b"waiting-for-sync"
 FAILOVER_UNDER_WAY: Final = b"failover-in-progress"
 HANDS_OVER: Final = b"handing-over"  # writes wait, because a replica is about to be a master
-
 PROMOTED: Final = b"PROMOTED"  # what such a replica adds to its REPLCONF ACK, and 1 for a sentinel
-PATIENCE_MS: Final = 500  # for which it waits for a word of the master
+PATIENCE_MS: Final = 1000  # for which it waits for a word of the master
 
 
 class Failover:
@@ -105,8 +94,8 @@ class Replicas:
         """Return an element of the reply of ROLE for each."""
 
     @abstractmethod
-    def backlog(self) -> BacklogFigures | None:
-        """Return the part of the stream that is kept; None where none is."""
+    def backlog(self) -> tuple[int, int] | None:
+        """Return the first offset that is kept, and how many bytes are; None where none is."""
 
     @abstractmethod
     def place(self) -> StreamPlace | None:
@@ -169,35 +158,6 @@ class Replicas:
         """Apply the new value of a parameter."""
 
 
-@trait
-class Relay:
-    """The stream of this server, while it is that of the master."""
-
-    @abstractmethod
-    def stop_recording(self) -> bool:
-        """Stop recording; return whether the stream holds every change of the data."""
-
-    @abstractmethod
-    def relay(self, wire: bytes) -> None:
-        """Add the next bytes of the stream, as the master has sent them."""
-
-    @abstractmethod
-    def go_on(self, data_id: bytes) -> None:
-        """Give the data this ID from here on."""
-
-    @abstractmethod
-    def stop_relaying(self) -> None:
-        """Disconnect the replicas, because all data is about to be replaced."""
-
-    @abstractmethod
-    def begin_at(self, data_id: bytes, offset: int) -> None:
-        """Set the ID of the data and its offset."""
-
-    @abstractmethod
-    def lead(self, knows_stream: bool) -> None:
-        """Record again, under an ID of our own. ``knows_stream``: the stream holds every change."""
-
-
 class Following:
     """The replica's side of replication; ``is_on``: it follows ``host`` and ``port``."""
 
@@ -211,8 +171,11 @@ class Following:
         return self.is_on and self.host.lower() == host.lower() and self.port == port
 
     @abstractmethod
-    def follow(self, host: bytes, port: int, db: int = 0) -> None:
-        """Follow this server from now on; its stream goes on in database ``db``."""
+    def follow(self, host: bytes, port: int, db: int = 0, is_kept: bool = False) -> None:
+        """Follow this server from now on; its stream goes on in database ``db``.
+
+        ``is_kept``: also after a restart, by the configuration file.
+        """
 
     @abstractmethod
     def lead(self) -> None:
@@ -253,7 +216,8 @@ class Role:
     Attributes:
         id: of the data; its changes since the stream began are the same wherever it is that.
         second_id: what it was before, up to ``second_offset``; failover: the state of FAILOVER.
-        replicas, following, failover_job: None until ``make_...`` makes them, when first wanted.
+        replicas, following: None until ``make_...`` makes them, when first wanted; failover_job: as
+            ``replicas``.
         resumed_db: the database that the stream was in where the last process ended.
     """
 
@@ -266,36 +230,28 @@ class Role:
         self.resumed_db = 0
         self.failover = NO_FAILOVER
         self.failover_job: Failover | None = None
-        self.make_failover: Callable[[], Failover] | None = None
         self.make_replicas: Callable[[], Replicas] | None = None
         self.make_following: Callable[[], Following] | None = None
 
     def ready_replicas(self) -> Replicas:
         """Return the replicas' part, which is made with the first replica."""
-        replicas = self.replicas
-        if replicas is None:
+        if self.replicas is None:
             assert self.make_replicas is not None
-            replicas = self.make_replicas()
-            self.replicas = replicas
-        return replicas
+            self.replicas = self.make_replicas()
+        return self.replicas
 
     def ready_following(self) -> Following:
         """Return the replica's side, which is made when it is first wanted."""
-        following = self.following
-        if following is None:
+        if self.following is None:
             assert self.make_following is not None
-            following = self.make_following()
-            self.following = following
-        return following
+            self.following = self.make_following()
+        return self.following
 
     def ready_failover(self) -> Failover:
-        """Return the failover part, which is made when it is first wanted."""
-        failover = self.failover_job
-        if failover is None:
-            assert self.make_failover is not None
-            failover = self.make_failover()
-            self.failover_job = failover
-        return failover
+        """Return the failover part, which is made with that of the replicas."""
+        self.ready_replicas()
+        assert self.failover_job is not None
+        return self.failover_job
 
     @property
     def follows(self) -> bool:
@@ -318,10 +274,6 @@ class Role:
         """Return how many bytes of the stream are kept."""
         return 0 if self.replicas is None else self.replicas.backlog_bytes()
 
-    def unread_bytes(self) -> int:
-        """Return how many bytes of it wait for replicas."""
-        return 0 if self.replicas is None else self.replicas.unread_bytes()
-
     def offset(self) -> int:
         """Return the length of the stream."""
         return 0 if self.replicas is None else self.replicas.end_offset()
@@ -340,6 +292,4 @@ class Role:
 
     def change_id(self) -> None:
         """Give the data a new ID, because it has nothing in common with what was before."""
-        self.id = new_id()
-        self.second_id = NO_ID
-        self.second_offset = NO_OFFSET
+        self.become(new_id())

@@ -321,9 +321,7 @@ def session_of(waiter: Waiter) -> Session:
 
 def allowed_by(setting: bytes, session: Session) -> bool:
     """Return whether ``no``, ``yes`` or ``local`` (this machine only) allows a client something."""
-    if setting == b"local":
-        return is_local(session)
-    return setting == b"yes"
+    return is_local(session) if setting == b"local" else setting == b"yes"
 
 
 def is_local(session: Session) -> bool:

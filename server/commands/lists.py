@@ -231,9 +231,7 @@ def lpos(call: Call) -> object:
     limit = min(limit, size) if limit else size
     most = 1 if count < 0 else min(count, size)
     found = value.positions(argv[2], limit, rank > 0, min(abs(rank), size + 1), most)
-    if count >= 0:
-        return found
-    return found[0] if found else None
+    return found if count >= 0 else next(iter(found), None)
 
 
 def _not_negative(args: Args, error: bytes) -> int:

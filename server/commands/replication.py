@@ -145,9 +145,8 @@ def _take_from_replica(call: Call) -> None:
     if replicas is None:
         return
     offset = parse_integer(argv[2])
-    on_disk = -1
-    if len(argv) > 4 and argv[3].lower() == b"fack":
-        on_disk = parse_integer(argv[4]) or -1
+    has_disk = len(argv) > 4 and argv[3].lower() == b"fack"
+    on_disk = (parse_integer(argv[4]) or -1) if has_disk else -1
     if offset is not None:
         replicas.acknowledge(call.session, offset, on_disk)
         if argv[-2] == PROMOTED:

@@ -40,9 +40,7 @@ def redacted(name: bytes, argv: list[bytes]) -> list[bytes]:
         return [*argv[:2], *[REDACTED for _ in argv[2:]]]
     if name == b"hello":
         return _redacted_hello(argv)
-    if name == b"migrate":
-        return _redacted_migrate(argv)
-    return argv
+    return _redacted_migrate(argv) if name == b"migrate" else argv
 
 
 def _redacted_migrate(argv: list[bytes]) -> list[bytes]:
@@ -231,9 +229,7 @@ class _Request:
             for use in uses:
                 if not selector.allows_key(argv[use.position], _rights(use.flags)):
                     return Denial(_KEY, use.position)
-        if not selector.all_channels:
-            return self._denied_channel(selector)
-        return None
+        return None if selector.all_channels else self._denied_channel(selector)
 
     def _denied_channel(self, selector: Selector) -> Denial | None:
         name = self._row.name

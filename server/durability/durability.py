@@ -98,9 +98,7 @@ def _is_recorded(server: Server, committer: Committer) -> bool:
 
     Under ``appendfsync always`` they are, or the server has failed.
     """
-    if server.config.appendfsync == b"always":
-        return True
-    return committer.settle()
+    return server.config.appendfsync == b"always" or committer.settle()
 
 
 def discard_unfinished(durability: Durability) -> None:

@@ -25,7 +25,7 @@ from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monito
 from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import MONITORED, NEWCOMERS, PAUSED_ALL, PAUSED_WRITES
-from headrace.server.role import Relay
+from headrace.server.replication.replicas import AllReplicas
 
 log: Final = logging.getLogger("headrace")
 
@@ -49,7 +49,7 @@ class Applier:
         held_bytes: how many received bytes are not run yet; failed: how many commands have failed.
     """
 
-    def __init__(self, dispatcher: Dispatcher, relay: Relay, db: int, peer: Peer) -> None:
+    def __init__(self, dispatcher: Dispatcher, relay: AllReplicas, db: int, peer: Peer) -> None:
         server = dispatcher.server
         now_ms = server.clock.now_ns // MS
         session = Session(server.clients.new_id(), server.data.dbs[db], now_ms, peer)

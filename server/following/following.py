@@ -21,13 +21,16 @@ from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import ProtocolError
 from headrace.server.clients.session import PAUSED, Peer, describe_endpoints
 from headrace.server.config.config import Config
+from headrace.server.config.files import rewrite
 from headrace.server.data import HELD_BY_MASTER
 from headrace.server.dispatch.dispatcher import Dispatcher, resume_held
 from headrace.server.following.applying import Applier
 from headrace.server.following.loading import Payload, SyncLoading
 from headrace.server.gate import BETWEEN_ROLES, FOLLOWS, LINK_DOWN
 from headrace.server.links.link import Link, LinkUser
-from headrace.server.role import FAILOVER_UNDER_WAY, PATIENCE_MS, PROMOTED, Following, Relay
+from headrace.server.loading.starting import user_lines
+from headrace.server.replication.replicas import AllReplicas
+from headrace.server.role import FAILOVER_UNDER_WAY, PATIENCE_MS, PROMOTED, Following
 
 _MAY_FAIL: Final = (b"REPLCONF",)
 
@@ -106,7 +109,10 @@ class MasterFollowing(Following, LinkUser):
     """The replica's side of replication; ``relay`` is our stream, ``new_link`` opens links."""
 
     def __init__(
-        self, dispatcher: Dispatcher, relay: Relay, new_link: Callable[[LinkUser, bytes, int], Link]
+        self,
+        dispatcher: Dispatcher,
+        relay: AllReplicas,
+        new_link: Callable[[LinkUser, bytes, int], Link],
     ) -> None:
         super().__init__()
         self._new_link: Final = new_link
@@ -139,7 +145,7 @@ class MasterFollowing(Following, LinkUser):
 
     # REPLICAOF
 
-    def follow(self, host: bytes, port: int, db: int = 0) -> None:
+    def follow(self, host: bytes, port: int, db: int = 0, is_kept: bool = False) -> None:
         server = self._server
         self._close()
         self._end_promotion()
@@ -160,6 +166,11 @@ class MasterFollowing(Following, LinkUser):
         self._all_attempts = 0
         log.info("Following %s:%d from now on", os.fsdecode(host), port)
         self._connect()
+        if is_kept and server.config.file:
+            try:
+                rewrite(server.config, user_lines(server))
+            except OSError as error:
+                log.warning("CONFIG REWRITE failed: %s", error)
 
     def lead(self) -> None:
         server = self._server
@@ -331,26 +342,18 @@ class MasterFollowing(Following, LinkUser):
         words = line.split()
         if words[0] == b"+FULLRESYNC" and len(words) == 3 and words[2].isdigit():
             log.info("Full copy from the master: %s", _text(line))
-            self._end_failover("")
+            self._server.role.ready_failover().succeed()
             self._next_id = words[1]
             self._next_offset = int(words[2])
             self._state = HEAD
         elif words[0] == b"+CONTINUE" and self._knows_stream:
             log.info("The master goes on from offset %d", self._server.role.offset() + 1)
-            self._end_failover("")
+            self._server.role.ready_failover().succeed()
             self._relay.go_on(words[1] if len(words) > 1 else self._server.role.id)
             self._go_online(link)
         else:
-            self._end_failover("Failover target rejected psync request")
+            self._server.role.ready_failover().abort("Failover target rejected psync request")
             raise Refused(f"PSYNC: {_text(line)}")
-
-    def _end_failover(self, failure: str) -> None:
-        failover = self._server.role.failover_job
-        if failover is not None and self._server.role.failover == FAILOVER_UNDER_WAY:
-            if failure:
-                failover.abort(failure)
-            else:
-                failover.succeed()
 
     def _apply(self, link: Link, data: bytes) -> None:
         applier = self._applier
@@ -487,8 +490,6 @@ class MasterFollowing(Following, LinkUser):
             b"master_sync_in_progress:%d" % syncs,
             b"slave_read_repl_offset:%d" % (offset + self.held_bytes()),
             b"slave_repl_offset:%d" % offset,
-        ]
-        lines += [
             b"replica_full_sync_buffer_size:0",
             b"replica_full_sync_buffer_peak:0",
             b"master_current_sync_attempts:%d" % self._attempts,

@@ -146,7 +146,8 @@ class SyncLoading:
                 refuse_what_is_left(self._path, self._read().left)
                 take_back(self._server, self._path, self._taker.libraries)
         except Exception as error:
-            self._fail(failure_text(error))
+            self._drop()
+            self._done(failure_text(error))
             return
         if going_on:
             self._soon()
@@ -185,19 +186,16 @@ class SyncLoading:
         self._durability.rewriting.appendonly_changed()
         self._done("")
 
-    def _fail(self, reason: str) -> None:
-        empty(self._server)
-        self._end()
-        self._durability.rewriting.appendonly_changed()
-        self._done(reason)
-
     def cancel(self) -> None:
         """Stop loading, because the snapshot is no longer wanted: there is no data."""
         if self._handle is not None:
             self._handle.cancel()
-            empty(self._server)
-            self._end()
-            self._durability.rewriting.appendonly_changed()
+            self._drop()
+
+    def _drop(self) -> None:
+        empty(self._server)
+        self._end()
+        self._durability.rewriting.appendonly_changed()
 
     def _end(self) -> None:
         server = self._server

@@ -38,7 +38,8 @@ class MemoryFigures:
         server.clients.weigh_all()
         self.aof_buffer: Final = files.aof.buffer_bytes if files.aof is not None else 0
         self.backlog: Final = server.role.backlog_bytes()
-        self.unread_by_replicas: Final = server.role.unread_bytes()
+        replicas = server.role.replicas
+        self.unread_by_replicas: Final = 0 if replicas is None else replicas.unread_bytes()
         of_region = 0 if files.log is None else files.log.memory_bytes()
         self.regions_backlog: Final = of_region
         self.tombstones: Final = server.account.tombstones_bytes()
@@ -564,8 +565,8 @@ def replication(call: Call) -> Lines:
         b"second_repl_offset:%d" % of_server.second_offset,
         b"repl_backlog_active:%d" % (backlog is not None),
         b"repl_backlog_size:%d" % config.repl_backlog_size,
-        b"repl_backlog_first_byte_offset:%d" % (0 if backlog is None else backlog.first),
-        b"repl_backlog_histlen:%d" % (0 if backlog is None else backlog.size),
+        b"repl_backlog_first_byte_offset:%d" % (0 if backlog is None else backlog[0]),
+        b"repl_backlog_histlen:%d" % (0 if backlog is None else backlog[1]),
     ]
 
 

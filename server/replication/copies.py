@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from abc import abstractmethod
 from typing import Final
-
-from mypy_extensions import trait
 
 from headrace.persistence.files import TEMPORARY_PREFIX
 from headrace.persistence.log import StreamPlace
@@ -34,29 +31,10 @@ from headrace.server.state import Server
 from headrace.storage.keyspace import Keyspace
 
 
-@trait
-class SyncWaiters:
-    """The replicas for which a snapshot is written."""
-
-    @abstractmethod
-    def begun(self, job: SyncJob) -> None:
-        """Note that the snapshot holds the state of this moment."""
-
-    @abstractmethod
-    def take(self, job: SocketSyncJob, piece: bytes) -> None:
-        """Pass on the next piece of it."""
-
-    @abstractmethod
-    def ended(self, job: SyncJob, failure: str) -> None:
-        """Note that it can be sent, or has been; or, with a reason, that it cannot."""
-
-
 class SyncJob(SnapshotJob):
     """A snapshot for replicas with common ``facts``; ``rdb``: its encoder."""
 
-    def __init__(
-        self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts
-    ) -> None:
+    def __init__(self, server: Server, files: Files, waiters: Copies, facts: ReplicaFacts) -> None:
         folder = os.path.abspath(server.config.dir)
         path = os.path.join(folder, TEMPORARY_PREFIX + b"%d.rdb" % os.getpid())
         super().__init__(server, files, path, "A snapshot for replicas")
@@ -100,9 +78,7 @@ class SyncJob(SnapshotJob):
 class FileSyncJob(SyncJob):
     """One that goes to the disk first; ``descriptor``: the finished file, without a name."""
 
-    def __init__(
-        self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts
-    ) -> None:
+    def __init__(self, server: Server, files: Files, waiters: Copies, facts: ReplicaFacts) -> None:
         super().__init__(server, files, waiters, facts)
         self.descriptor = -1
 
@@ -129,7 +105,7 @@ class SocketSyncJob(SyncJob):
     """
 
     def __init__(
-        self, server: Server, files: Files, waiters: SyncWaiters, facts: ReplicaFacts, version: int
+        self, server: Server, files: Files, waiters: Copies, facts: ReplicaFacts, version: int
     ) -> None:
         super().__init__(server, files, waiters, facts)
         self.mark: Final = new_id()
@@ -163,7 +139,7 @@ log: Final = logging.getLogger("headrace")
 _OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED | LOADING_DATA | SCRIPT_AT_WORK
 
 
-class Copies(SyncWaiters):
+class Copies:
     """The full copies of one server; ``stream`` follows a copy."""
 
     def __init__(
@@ -230,6 +206,7 @@ class Copies(SyncWaiters):
         return longest_ms >= config.repl_diskless_sync_delay * 1000 or 0 < most <= len(waiting)
 
     def begun(self, job: SyncJob) -> None:
+        """Note that a snapshot holds the state of this moment."""
         self._stream.flush()
         self._stream.select_again()
         self._joined_at = self._stream.offset
@@ -250,6 +227,7 @@ class Copies(SyncWaiters):
         ]
 
     def take(self, job: SocketSyncJob, piece: bytes) -> None:
+        """Pass on the next piece of a snapshot."""
         for replica in self._those(job):
             replica.take(piece, self._has_read)
 
@@ -268,6 +246,7 @@ class Copies(SyncWaiters):
                 job.taken()
 
     def ended(self, job: SyncJob, failure: str) -> None:
+        """Note that a snapshot can be sent, or has been; or, with a reason, that it cannot."""
         those = self._those(job)
         if isinstance(job, SocketSyncJob) and job.rdb is not None:
             self._version = job.rdb.needed

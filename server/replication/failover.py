@@ -104,8 +104,7 @@ class ReplicaFailover(Failover):
             heir.peer.close()  # it does not wait any longer
             return
         [self._heir] = those
-        name = _text(self._heir.address())
-        log.info("Replica %s:%d is about to be a master.", name, self._heir.facts.port)
+        log.info("Replica %s is about to be a master.", self._heir.name())
         self._is_split = not by_sentinel
         server.role.failover = HANDS_OVER
         hold_writes(server, HELD_BY_FAILOVER)
@@ -121,7 +120,7 @@ class ReplicaFailover(Failover):
             self._let_go(now_ms)
             heir.session.peer.close()  # by this it is the master
             if not self._is_split:
-                self._follow(heir.address(), heir.facts.port)
+                self._follow(heir.address(), heir.facts.port, is_kept=True)
                 self.succeed()
         elif heir.session.closed or now_ms - heir.acked_ms > PATIENCE_MS:
             self._let_go(now_ms)
@@ -149,19 +148,17 @@ class ReplicaFailover(Failover):
                 self.abort("Replica never caught up before timeout")
 
     def _any(self) -> Replica | None:
-        for replica in self._replicas.all():
-            if self._replicas.has_all(replica):
-                return replica
-        return None
+        those = [each for each in self._replicas.all() if self._replicas.has_all(each)]
+        return those[0] if those else None
 
     def _proceed(self, host: bytes, port: int) -> None:
         log.info("Failover target %s:%d is synced, failing over.", _text(host), port)
         self._server.role.failover = FAILOVER_UNDER_WAY
         self._follow(host, port)
 
-    def _follow(self, host: bytes, port: int) -> None:
+    def _follow(self, host: bytes, port: int, *, is_kept: bool = False) -> None:
         self._server.config.replicaof = b"%b %d" % (host, port)
-        self._server.role.ready_following().follow(host, port)
+        self._server.role.ready_following().follow(host, port, 0, is_kept)
 
 
 def _text(host: bytes) -> str:

@@ -217,6 +217,10 @@ class Replica:
         """Return its address, as far as it is known."""
         return self.facts.address or self.session.address.rpartition(b":")[0].strip(b"[]")
 
+    def name(self) -> str:
+        """Return its address and port, for the log."""
+        return f"{self.address().decode('utf-8', 'backslashreplace')}:{self.facts.port}"
+
     def heard_ms(self) -> int:
         """Return when it gave a sign of life: what it reads of a snapshot is one, too."""
         return max(self.acked_ms, self._read_ms)

@@ -28,8 +28,6 @@ from headrace.server.role import (
     NO_FAILOVER,
     NO_ID,
     NO_OFFSET,
-    BacklogFigures,
-    Relay,
     Replicas,
     Role,
     new_id,
@@ -100,7 +98,7 @@ _SIGN_OF_LIFE: Final = b"\n"  # to those that wait for their snapshot
 GET_ACK: Final = [b"REPLCONF", b"GETACK", b"*"]
 
 
-class AllReplicas(Replicas, Relay):
+class AllReplicas(Replicas):
     """The replicas of one server."""
 
     def __init__(self, server: Server, durability: Durability) -> None:
@@ -110,6 +108,8 @@ class AllReplicas(Replicas, Relay):
         self._replicas: Final[dict[Session, Replica]] = {}
         self._backlog: Backlog | None = None
         self._records = False  # the stream takes records
+        self._is_own = False  # it has taken some since it was that of a master
+        self._acked = 0  # the most of it that a replica has acknowledged
         self.stream: Final = CommandStream(self._feed)
         self._copies: Final = Copies(server, durability.files, self._replicas, self.stream)
         self._waits: Final = ReplicaWaits(server, self)
@@ -129,12 +129,8 @@ class AllReplicas(Replicas, Relay):
     def good(self) -> int:
         now_ms = self._server.clock.monotonic_ms()
         most_s = self._server.config.min_replicas_max_lag
-        found = [
-            replica
-            for replica in self._replicas.values()
-            if replica.state == ONLINE and replica.lag_s(now_ms) <= most_s
-        ]
-        return len(found)
+        online = [replica for replica in self._replicas.values() if replica.state == ONLINE]
+        return len([replica for replica in online if replica.lag_s(now_ms) <= most_s])
 
     def all(self) -> list[Replica]:
         """Return each of them, in order of arrival."""
@@ -172,10 +168,10 @@ class AllReplicas(Replicas, Relay):
             if replica.state == ONLINE
         ]
 
-    def backlog(self) -> BacklogFigures | None:
+    def backlog(self) -> tuple[int, int] | None:
         self.stream.flush()
         backlog = self._backlog
-        return None if backlog is None else BacklogFigures(backlog.first, backlog.size)
+        return None if backlog is None else (backlog.first, backlog.size)
 
     def backlog_bytes(self) -> int:
         return 0 if self._backlog is None else self._backlog.size
@@ -211,7 +207,8 @@ class AllReplicas(Replicas, Relay):
             self._backlog = Backlog(self.stream.offset + 1)
             self._record(True)
             self._pinged_ms = self._server.clock.monotonic_ms()
-            log.info("Replication backlog created, my new replication ID is %s", _shown(self._role))
+            data_id = self._role.id.decode()
+            log.info("Replication backlog created, my new replication ID is %s", data_id)
 
     def _end_stream(self) -> None:
         self._record(False)
@@ -222,6 +219,7 @@ class AllReplicas(Replicas, Relay):
     def _record(self, on: bool) -> None:
         if on != self._records:
             self._records = on
+            self._is_own |= on
             self.stream.flush()
             if on:
                 self._changes.add_log(self.stream)
@@ -231,23 +229,36 @@ class AllReplicas(Replicas, Relay):
     # The stream of a master
 
     def stop_recording(self) -> bool:
+        """Stop recording; return whether the stream holds every change of the data."""
         self._record(False)
         return self._backlog is not None
 
     def relay(self, wire: bytes) -> None:
+        """Add the next bytes of the stream, as the master has sent them."""
         self.stream.add(wire)
 
     def go_on(self, data_id: bytes) -> None:
+        """Give the data this ID from here on."""
+        self._is_own = False
         if data_id != self._role.id:
             self._role.renamed(data_id, self.stream.offset + 1)
             self.disconnect_all()  # they ask again, and get the new ID
 
     def stop_relaying(self) -> None:
+        """Disconnect the replicas, because all data is about to be replaced."""
+        if self._is_own:
+            log.warning(
+                "What was written here as a master, and the new one lacks, is dropped: the stream "
+                "ended at offset %d, of which replicas had acknowledged %d",
+                *(self.stream.offset, self._acked),
+            )
         self._backlog = None
         self.disconnect_all()
 
     def begin_at(self, data_id: bytes, offset: int) -> None:
+        """Set the ID of the data and its offset."""
         self._role.become(data_id)
+        self._is_own = False
         self.stream.offset = offset
         self._backlog = Backlog(offset + 1)
 
@@ -265,6 +276,7 @@ class AllReplicas(Replicas, Relay):
             self._record(True)
 
     def lead(self, knows_stream: bool) -> None:
+        """Record again, under an ID of our own. ``knows_stream``: the stream holds every change."""
         if knows_stream and self._backlog is not None:
             self._role.renamed(new_id(), self.stream.offset + 1)
             self.stream.select_again()
@@ -307,10 +319,10 @@ class AllReplicas(Replicas, Relay):
         if pieces is None:
             self._begin_stream()
         self._replicas[session] = replica
-        name = replica.address().decode("utf-8", "backslashreplace")
+        name = replica.name()
         if pieces is not None:
             counters.partial_syncs += 1
-            log.info("Replica %s:%d goes on from offset %d", name, facts.port, offset)
+            log.info("Replica %s goes on from offset %d", name, offset)
             status = b"CONTINUE %b" % self._role.id if facts.psync2 else b"CONTINUE"
             session.deliver_wire(encode(Status(status)))
             replica.go_online(pieces, now_ms)
@@ -318,7 +330,10 @@ class AllReplicas(Replicas, Relay):
         counters.full_syncs += 1
         if data_id not in (b"", b"?"):
             counters.refused_partial_syncs += 1
-        log.info("Replica %s:%d asks for synchronization", name, facts.port)
+        log.info("Replica %s asks for synchronization", name)
+        apart = offset - self._role.second_offset
+        if data_id == self._role.second_id and apart > 0:
+            log.warning("It has gone on alone for %d bytes, which it has to drop", apart)
         if not self._copies.joined(replica):
             asyncio.get_running_loop().call_soon(self._copies.begin_if_wanted)
 
@@ -337,7 +352,7 @@ class AllReplicas(Replicas, Relay):
         if replica is None:
             return
         replica.close_copy()
-        log.info("Replica %s:%d has left", _text(replica.address()), replica.facts.port)
+        log.info("Replica %s has left", replica.name())
         self._copies.look_on()
         if not self._replicas:
             self._alone_since_ms = self._server.clock.monotonic_ms()
@@ -356,6 +371,7 @@ class AllReplicas(Replicas, Relay):
         if replica is not None:
             was_late = replica.lag_s(self._server.clock.monotonic_ms()) > 1
             replica.acknowledge(offset, on_disk, self._server.clock.monotonic_ms())
+            self._acked = max(self._acked, offset)
             if replica.state == COPIED:
                 replica.go_on(self._server.clock.monotonic_ms())
             if was_late:
@@ -424,7 +440,7 @@ class AllReplicas(Replicas, Relay):
                 continue
             replica.note_life(now_ms)
             if replica.acknowledges and now_ms - replica.heard_ms() > longest_ms:
-                log.warning("Disconnecting timedout replica: %s", _text(replica.address()))
+                log.warning("Disconnecting timedout replica: %s", replica.name())
                 session.peer.abort()
                 self._server.session_closed(session)
 
@@ -434,11 +450,3 @@ class AllReplicas(Replicas, Relay):
             backlog.trim(self._server.config.repl_backlog_size)
         self._server.limit_writes()
         return None
-
-
-def _shown(role: Role) -> str:
-    return role.id.decode()
-
-
-def _text(address: bytes) -> str:
-    return address.decode("utf-8", "backslashreplace")

@@ -74,9 +74,7 @@ class Hash(Collection):
         rep = self.rep
         if isinstance(rep, bytes):
             return small.count_of(rep)
-        if isinstance(rep, Table):
-            return rep.count
-        return self._timed().count()
+        return rep.count if isinstance(rep, Table) else self._timed().count()
 
     def get(self, field: bytes) -> bytes | None:
         """Return the value of a field, or None."""
@@ -84,9 +82,7 @@ class Hash(Collection):
         if isinstance(rep, bytes):
             place = small.find_value(rep, field)
             return None if place < 0 else string_at(rep, place)
-        if isinstance(rep, Table):
-            return rep.get(field)
-        return self._timed().get(field)
+        return rep.get(field) if isinstance(rep, Table) else self._timed().get(field)
 
     def get_packed(self, field: bytes) -> bytes | None:
         """Return the value as ``get``, as a packed string; of a hash of which no field expires."""
@@ -95,9 +91,7 @@ class Hash(Collection):
             return rep.get_packed(field)
         assert isinstance(rep, bytes)
         place = small.find_value(rep, field)
-        if place < 0:
-            return None
-        return rep[place : next_at(rep, place)]
+        return None if place < 0 else rep[place : next_at(rep, place)]
 
     def length(self, field: bytes) -> int:
         """Return the length in bytes of the value of a field; -1 if there is none."""

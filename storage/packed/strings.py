@@ -385,9 +385,7 @@ def integer_bytes(number: int) -> int:
         return 4
     if -8388608 <= number <= 8388607:
         return 5
-    if -2147483648 <= number <= 2147483647:
-        return 6
-    return 10
+    return 6 if -2147483648 <= number <= 2147483647 else 10
 
 
 def delta_bytes(delta: int) -> int:

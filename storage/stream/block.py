@@ -223,9 +223,7 @@ class Block:
         self.live -= count
 
     def _size(self) -> int:
-        if self.run is not None:
-            return len(self.run.ms)
-        return count_ids(self.payload)
+        return count_ids(self.payload) if self.run is None else len(self.run.ms)
 
     def is_sparse(self) -> bool:
         """Return whether at least half of the sealed entries are dead: packing anew pays then."""

@@ -106,9 +106,7 @@ class Trim:
 
     def is_done(self, stream: Stream, ms: int, seq: int) -> bool:
         """Return whether the entry (ms, seq) and those after it stay."""
-        if self.most >= 0:
-            return stream.length <= self.most
-        return (ms, seq) >= self.below
+        return stream.length <= self.most if self.most >= 0 else (ms, seq) >= self.below
 
     def goes_whole(self, stream: Stream, block: Block) -> bool:
         """Return whether nothing of ``block`` needs to stay."""

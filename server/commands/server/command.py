@@ -98,9 +98,7 @@ def _lookup_name(name: bytes) -> Command | None:
     """Return the row of ``name`` or ``container|subcommand``, in any case."""
     parent, bar, child = name.lower().partition(b"|")
     row = TABLE.get(parent)
-    if row is None or not bar:
-        return row
-    return row.subcommands.get(child)
+    return row if row is None or not bar else row.subcommands.get(child)
 
 
 def _passes(row: Command, kind: bytes, wanted: bytes) -> bool:

@@ -31,9 +31,7 @@ def latency_latest(call: Call) -> object:
 def latency_history(call: Call) -> object:
     """Reply: list of (second, milliseconds), oldest first."""
     series = call.server.statistics.latency.events.get(call.argv[2])
-    if series is None:
-        return []
-    return [[at_s, ms] for at_s, ms in series.samples]
+    return [] if series is None else [[at_s, ms] for at_s, ms in series.samples]
 
 
 def latency_graph(call: Call) -> object:

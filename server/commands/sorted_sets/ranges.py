@@ -197,9 +197,7 @@ class Bounds:
         last = min(last, size - 1)
         if first > last:
             return 0, 0
-        if self.reverse:
-            return size - 1 - last, size - first
-        return first, last + 1
+        return (size - 1 - last, size - first) if self.reverse else (first, last + 1)
 
 
 def _is_exclusive(word: bytes) -> bool:
@@ -318,9 +316,7 @@ class Range:
         first, end = self._bounds.ranks(value, self._offset)
         limit = self._limit
         if 0 <= limit < end - first:
-            if self.reverse:
-                return end - limit, end
-            return first, first + limit
+            return (end - limit, end) if self.reverse else (first, first + limit)
         return first, end
 
 

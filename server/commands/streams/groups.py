@@ -388,9 +388,7 @@ def xgroup_create(call: Call) -> object:
     created = stream is None
     if stream is None:
         stream = new_stream(call, key)
-    position = (stream.last_ms, stream.last_seq)
-    if argv[4] != b"$":
-        position = strict_id(argv[4])
+    position = (stream.last_ms, stream.last_seq) if argv[4] == b"$" else strict_id(argv[4])
     if name in stream.groups:
         raise CommandError(errors.BUSY_GROUP)
     if call.server.data.region is not None:
@@ -415,9 +413,7 @@ def xgroup_setid(call: Call) -> object:
     group = _group_of(stream, key, argv[3])
     if len(argv) not in (5, 7):
         raise CommandError(errors.bad_subcommand(b"xgroup", argv[1]))
-    position = (stream.last_ms, stream.last_seq)
-    if argv[4] != b"$":
-        position = bound_id(argv[4])
+    position = (stream.last_ms, stream.last_seq) if argv[4] == b"$" else bound_id(argv[4])
     if group.places is not None:
         refuse_elsewhere(call, stream, group)
         shared_streams().set_place(stream, group, None if argv[4] == b"$" else position)

@@ -476,9 +476,7 @@ class _Setting(Lengthy):
 def mset_lengthy(call: Call) -> Lengthy | None:
     """Return the MSET of very many pairs; in a region the first one may be refused."""
     _check_pairs(call)
-    if call.server.data.region is not None:
-        return None
-    return _Setting(call.argv, 1, 2)
+    return None if call.server.data.region is not None else _Setting(call.argv, 1, 2)
 
 
 def msetex(call: Call) -> object:
