@@ -27,13 +27,12 @@ from headrace.server.role import (
     FAILOVER_WAITS,
     HANDS_OVER,
     NO_FAILOVER,
-    PATIENCE_MS,
     Failover,
 )
 from headrace.server.state import Server
 
-_HELD_MS: Final = 1000  # after a replica has left, for an operator's next command
-_ASKS_EVERY_MS: Final = 50
+_LONGEST_MS: Final = 5000  # until the replica has all
+_HELD_MS: Final = 1000  # after it has left, for an operator's next command
 _OF_NO_MOMENT: Final = LENGTHY_AT_WORK | SCRIPT_AT_WORK
 log: Final = logging.getLogger("headrace")
 
@@ -50,7 +49,7 @@ class ReplicaFailover(Failover):
         self._deadline_ms = 0  # 0: there is none
         self._heir: Replica | None = None  # is about to be a master
         self._is_split = False  # nobody has said that this server is to follow it
-        self._asked_ms = 0
+        self._wanted = -1  # how much of the stream that one has to have; below 0: more may come
 
     def begin(self, host: bytes, port: int, timeout_ms: int, is_forced: bool) -> None:
         server = self._server
@@ -108,7 +107,9 @@ class ReplicaFailover(Failover):
         self._is_split = not by_sentinel
         server.role.failover = HANDS_OVER
         hold_writes(server, HELD_BY_FAILOVER)
-        self.tick(server.clock.monotonic_ms())
+        self._wanted = -1
+        self._deadline_ms = server.clock.monotonic_ms() + _LONGEST_MS
+        self._look_at_heir(0)
 
     def _look_at_heir(self, now_ms: int) -> None:
         server = self._server
@@ -116,21 +117,16 @@ class ReplicaFailover(Failover):
         if heir is None:
             if now_ms >= self._deadline_ms:
                 self._end()
-        elif self._replicas.has_all(heir) and not server.gate.reasons & _OF_NO_MOMENT:
-            self._let_go(now_ms)
+        elif 0 <= self._wanted <= heir.acked or heir.session.closed or now_ms >= self._deadline_ms:
+            self._heir = None
+            self._deadline_ms = now_ms + _HELD_MS
             heir.session.peer.close()  # by this it is the master
-            if not self._is_split:
+            if 0 <= self._wanted <= heir.acked and not self._is_split:
                 self._follow(heir.address(), heir.facts.port, is_kept=True)
                 self.succeed()
-        elif heir.session.closed or now_ms - heir.acked_ms > PATIENCE_MS:
-            self._let_go(now_ms)
-        elif now_ms - self._asked_ms >= _ASKS_EVERY_MS:
-            self._asked_ms = now_ms
+        elif self._wanted < 0 and not server.gate.reasons & _OF_NO_MOMENT:
+            self._wanted = self._replicas.stream.end
             self._replicas.stream.say(GET_ACK)
-
-    def _let_go(self, now_ms: int) -> None:
-        self._heir = None
-        self._deadline_ms = now_ms + _HELD_MS
 
     def tick(self, now_ms: int) -> None:
         if self._server.role.failover == HANDS_OVER:

@@ -8,9 +8,10 @@ import threading
 import pytest
 from conftest import Factory
 
-from support.client import RawClient
-from support.following import AT_ONCE, assert_same, full_copies, have_all, is_up
+from support.client import RawClient, encode
+from support.following import AT_ONCE, assert_same, digest, full_copies, have_all, is_up
 from support.process import Pair, Process, RedisProcess
+from support.proxy import Proxy
 from support.waiting import wait_until
 
 OPTIONS = ("--enable-debug-command", "yes", "--save", "", *AT_ONCE)
@@ -218,3 +219,199 @@ def test_a_master_is_not_taken_over(master: Process) -> None:
     with RawClient(master.port) as client:
         reply = client.call("PSYNC", "0" * 40, 1, "FAILOVER")
         assert reply == b"-ERR PSYNC FAILOVER can't be sent to a master.\r\n"
+
+
+# REPLICAOF NO ONE at a replica of ours, whose master is one of ours
+
+BY_SENTINEL = (
+    ("MULTI",),
+    ("SLAVEOF", "NO", "ONE"),
+    ("CONFIG", "REWRITE"),
+    ("CLIENT", "KILL", "TYPE", "normal"),
+    ("CLIENT", "KILL", "TYPE", "pubsub"),
+    ("EXEC",),
+)
+
+
+def promote_as_a_sentinel_does(replica: Process) -> bytes:
+    """Send what Redis's sentinels send (``sentinelSendSlaveOf``); return the reply of EXEC."""
+    with replica.client() as client:
+        assert client.call("CLIENT", "SETNAME", "sentinel-0123abcd-cmd") == b"+OK\r\n"
+        client.send(b"".join(encode(*words) for words in BY_SENTINEL))
+        return [client.read() for _ in BY_SENTINEL][-1]
+
+
+def test_an_operator_changes_two_masters_without_a_loss(master: Process, replica: Process) -> None:
+    """Writes wait from REPLICAOF NO ONE at the one to REPLICAOF at the other."""
+    writer = Writer(master)
+    wait_until(lambda: writer.written > 50)
+    assert replica.call("REPLICAOF", "NO", "ONE") == b"OK"
+    assert role(replica) == "master"
+    assert state(master) == "handing-over"
+    assert master.call("REPLICAOF", "127.0.0.1", replica.port) == b"OK"
+    writer.join()
+    assert writer.end.startswith(b"-READONLY")
+    assert replica.call("GET", "written") == b"%d" % writer.written
+    wait_until(lambda: is_up(master))
+    replica.call("SET", "after", "v")
+    assert_same(replica, master)
+    assert full_copies(master) == 0
+    assert "Full copy" not in master.log()
+    assert state(master) == state(replica) == "no-failover"
+
+
+def test_two_masters_go_on_by_themselves(master: Process, replica: Process) -> None:
+    """A replica that is split off takes writes at once, and its former master after a while."""
+    with master.client() as client, replica.client() as other:
+        client.call("SET", "k", 1)
+        other.send(encode("REPLICAOF", "NO", "ONE") + encode("INCR", "k") + encode("ROLE"))
+        assert other.read() == b"+OK\r\n"
+        assert other.read() == b":2\r\n"
+        assert other.read().startswith(b"*3\r\n$6\r\nmaster")
+        assert client.call("GET", "k") == b"$1\r\n1\r\n"
+        assert client.call("INCRBY", "k", 10) == b":11\r\n"
+    assert role(master) == role(replica) == "master"
+    assert state(master) == "no-failover"
+
+
+def test_what_one_of_two_masters_wrote_is_dropped_with_a_word(
+    master: Process, replica: Process
+) -> None:
+    master.call("SET", "k", 1)
+    assert replica.call("REPLICAOF", "NO", "ONE") == b"OK"
+    wait_until(lambda: state(master) == "no-failover")
+    acked = int(master.info("replication")["master_repl_offset"])
+    assert master.call("SET", "alone", "v") == b"OK"
+    end = int(master.info("replication")["master_repl_offset"])
+    replica.call("SET", "k", 2)
+    master.call("REPLICAOF", "127.0.0.1", replica.port)
+    wait_until(lambda: is_up(master))
+    assert_same(replica, master)
+    assert master.call("MGET", "k", "alone") == [b"2", None]
+    assert f"ended at offset {end}, of which replicas had acknowledged {acked}" in master.log()
+    assert f"gone on alone for {end - acked} bytes, which it has to drop" in replica.log()
+
+
+def test_under_a_sentinel_the_old_master_follows_by_itself(fresh_server: Factory) -> None:
+    """Its file says so, too, as a sentinel has every server write it."""
+    master, replica = (fresh_server(*OPTIONS, config="maxclients 500\n") for _ in range(2))
+    follow(replica, master)
+    writer = Writer(master)
+    wait_until(lambda: writer.written > 50)
+    with master.client() as blocked:
+        blocked.send_command("BLPOP", "nothing", 0)
+        wait_until(lambda: master.info("clients")["blocked_clients"] == "1")
+        assert promote_as_a_sentinel_does(replica).startswith(b"*4\r\n+OK\r\n+OK\r\n:")
+        assert role(replica) == "master"
+        assert blocked.read().startswith(b"-UNBLOCKED force unblock")
+    writer.join()
+    assert writer.end.startswith(b"-READONLY")
+    assert replica.call("GET", "written") == b"%d" % writer.written
+    wait_until(lambda: role(master) == "slave" and is_up(master))
+    assert_same(replica, master)
+    assert full_copies(master) == 0
+    assert f"replicaof 127.0.0.1 {replica.port}\n" in master.config_path.read_text()
+    assert "replicaof" not in replica.config_path.read_text()
+    assert master.call("CONFIG", "GET", "replicaof") == [
+        b"replicaof",
+        b"127.0.0.1 %d" % replica.port,
+    ]
+
+
+def test_a_replica_that_is_far_behind_gets_all(master: Process, fresh_server: Factory) -> None:
+    link = Proxy(master.port)
+    replica = fresh_server(*OPTIONS)
+    replica.call("REPLICAOF", "127.0.0.1", link.port)
+    wait_until(lambda: is_up(replica))
+    link.delay(0.3)
+    writer = Writer(master)
+    wait_until(lambda: writer.written > 50)
+    assert promote_as_a_sentinel_does(replica).startswith(b"*4")
+    assert role(replica) == "master"
+    writer.join()
+    assert replica.call("GET", "written") == b"%d" % writer.written
+    link.close()
+
+
+def test_a_master_that_stands_still_is_not_waited_for(master: Process, replica: Process) -> None:
+    """It has written nothing that the replica lacks, and so follows it when it goes on."""
+    master.signal(signal.SIGSTOP)
+    assert promote_as_a_sentinel_does(replica).startswith(b"*4")
+    assert role(replica) == "master"
+    assert "does not answer to a replica that is to be a master" in replica.log()
+    replica.call("SET", "k", 1)
+    master.signal(signal.SIGCONT)
+    wait_until(lambda: role(master) == "slave" and is_up(master))
+    assert_same(replica, master)
+
+
+def test_a_master_that_is_gone_is_not_waited_for(master: Process, replica: Process) -> None:
+    """It may also go while the replica waits: then that is a master at once."""
+    with replica.client() as client, replica.client() as other:
+        master.signal(signal.SIGSTOP)
+        assert client.call("REPLICAOF", "NO", "ONE") == b"+OK\r\n"
+        other.send_command("SET", "k", 1)
+        master.kill()
+        assert other.read() == b"+OK\r\n"
+    assert "does not answer to a replica" not in replica.log()
+    assert role(replica) == "master"
+
+
+def test_a_hand_over_is_called_off(master: Process, replica: Process) -> None:
+    with master.client() as client:
+        replica.call("REPLICAOF", "NO", "ONE")
+        assert client.call("FAILOVER").startswith(b"-ERR FAILOVER already in progress")
+        assert client.call("FAILOVER", "ABORT") == b"+OK\r\n"
+        assert state(master) == "no-failover"
+        assert client.call("SET", "k", 1) == b"+OK\r\n"
+
+
+def test_of_two_commands_in_a_row_the_last_one_counts(master: Process, replica: Process) -> None:
+    """The promotion does not come later, and holds nobody's requests any more."""
+    with replica.client() as client:
+        for words in (("MULTI",), ("REPLICAOF", "NO", "ONE")):
+            client.call(*words)
+        client.call("REPLICAOF", "localhost", master.port)
+        assert client.call("EXEC") == b"*2\r\n+OK\r\n+OK\r\n"
+        assert client.call("ROLE").startswith(b"*5\r\n$5\r\nslave")
+    wait_until(lambda: is_up(replica))
+    wait_until(lambda: state(master) == "no-failover")
+    master.call("SET", "k", 1)
+    assert_same(master, replica)
+    assert role(replica) == "slave"
+
+
+def test_a_replica_of_a_replica_is_let_go_at_once(
+    master: Process, replica: Process, fresh_server: Factory
+) -> None:
+    last = fresh_server(*OPTIONS)
+    follow(last, replica)
+    master.call("SET", "k", 1)
+    assert_same(master, replica, last)
+    assert promote_as_a_sentinel_does(last).startswith(b"*4")
+    assert role(last) == "master"
+    assert role(replica) == "slave"
+    assert is_up(replica)
+    assert state(master) == state(replica) == "no-failover"
+    assert last.call("INCR", "k") == 2
+
+
+def test_a_real_master_hears_nothing_of_it(fresh_redis: Factory, fresh_server: Factory) -> None:
+    """It would disconnect a replica that sends it what it does not know."""
+    real = fresh_redis(*AT_ONCE)
+    replica = fresh_server(*OPTIONS)
+    follow(replica, real)
+    assert promote_as_a_sentinel_does(replica).startswith(b"*4")
+    assert role(replica) == "master"
+    assert real.call("INCR", "k") == 1
+    assert role(real) == "master"
+    assert "generated a reply" not in real.log()
+
+
+def test_a_client_does_not_pass_for_a_replica(master: Process) -> None:
+    with master.client() as client:
+        client.send(encode("REPLCONF", "ACK", 0, "PROMOTED", 1) + encode("PING"))
+        assert client.read() == b"+PONG\r\n"
+    assert role(master) == "master"
+    assert state(master) == "no-failover"
+    assert digest(master) == b"0" * 40
