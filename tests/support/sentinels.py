@@ -54,10 +54,14 @@ class Sentinel(RedisProcess):
 
 
 class Watched:
-    """Servers, the first of which begins as the master, under sentinels; the name is ``NAME``."""
+    """Servers, the first of which begins as the master, under sentinels; the name is ``NAME``.
 
-    def __init__(self, servers: Sequence[Process], sentinels: list[Sentinel]) -> None:
-        self.servers: Final = servers
+    ``ports``: by the port at which a server is announced.
+    """
+
+    def __init__(self, ports: dict[int, Process], sentinels: list[Sentinel]) -> None:
+        self.ports: Final = ports
+        self.servers: Final = list(ports.values())
         self.sentinels: Final = sentinels
 
     def agreed(self) -> Process | None:
@@ -65,7 +69,7 @@ class Watched:
         ports = {each.master_port() for each in self.sentinels}
         if len(ports) != 1:
             return None
-        return next(each for each in self.servers if each.port in ports)
+        return self.ports[ports.pop()]
 
     def wait_for_other(self, old: Process) -> Process:
         """Wait until another server is the master everywhere; return it."""
@@ -78,16 +82,23 @@ class Watched:
         """Have one that is ready for it begin a planned failover."""
         wait_until(lambda: self.sentinels[0].call("SENTINEL", "FAILOVER", NAME) == b"OK")
 
-    def are_in_place(self) -> bool:
-        """Return whether all servers follow the agreed master, and the sentinels see that."""
+    def follow_one(self) -> bool:
+        """Return whether all servers follow the agreed master."""
         master = self.agreed()
         if master is None or master.info("replication")["role"] != "master":
             return False
-        others = [each for each in self.servers if each is not master]
         return all(
-            facts.get("master_port") == str(master.port) and facts["master_link_status"] == "up"
-            for facts in (each.info("replication") for each in others)
-        ) and all(_sees(each, len(others), len(self.sentinels)) for each in self.sentinels)
+            self.ports.get(int(facts.get("master_port", 0))) is master
+            and facts["master_link_status"] == "up"
+            for facts in (each.info("replication") for each in self.servers if each is not master)
+        )
+
+    def are_in_place(self) -> bool:
+        """As ``follow_one``; and the sentinels see that, which look every ten seconds."""
+        replicas = len(self.servers) - 1
+        return self.follow_one() and all(
+            _sees(each, replicas, len(self.sentinels)) for each in self.sentinels
+        )
 
     def client(self) -> redis.Redis:
         """Return redis-py's client of whatever server is the master."""
@@ -108,13 +119,19 @@ def _sees(sentinel: Sentinel, replicas: int, sentinels: int) -> bool:
 
 @contextmanager
 def watched(
-    servers: Sequence[Process], programs: Sequence[str], *settings: str, timeout_ms: int = 10_000
+    servers: Sequence[Process],
+    programs: Sequence[str],
+    *settings: str,
+    timeout_ms: int = 10_000,
+    ports: dict[int, Process] | None = None,
 ) -> Iterator[Watched]:
-    """Have servers follow the first, and one sentinel for each program look after them.
+    """Have one sentinel for each program look after servers, of which the first is the master.
 
-    ``settings`` are such as ``auth-pass secret``; ``timeout_ms`` is failover-timeout.
+    ``settings`` are such as ``auth-pass secret``; ``timeout_ms`` is failover-timeout. ``ports``
+    stands for ``servers`` where these are announced at others than their own.
     """
-    port = servers[0].port
+    ports = ports or {each.port: each for each in servers}
+    port = next(iter(ports))
     lines = [
         f"sentinel monitor {NAME} {HOST} {port} {len(programs) // 2 + 1}",
         f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}",
@@ -128,7 +145,7 @@ def watched(
             stack.enter_context(Sentinel(program=program, config="\n".join(lines) + "\n"))
             for program in programs
         ]
-        those = Watched(servers, sentinels)
+        those = Watched(ports, sentinels)
         wait_until(those.are_in_place)
         yield those
 
