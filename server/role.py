@@ -50,8 +50,8 @@ class Failover:
         """Be the master, as before."""
 
     @abstractmethod
-    def hand_over(self, heir: Session, by_sentinel: bool) -> None:
-        """Let a replica have all there is, because it has been told to be a master."""
+    def hand_over(self, heir: Session, may: bool, by_sentinel: bool) -> None:
+        """Let a replica, if it may, have all there is: it has been told to be a master."""
 
     @abstractmethod
     def succeed(self) -> None:

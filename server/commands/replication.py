@@ -11,9 +11,10 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Status
 from headrace.server.clients.session import REPLICA, ReplicaFacts
 from headrace.server.clock import Clock, is_moved
-from headrace.server.dispatch.admission import drop_replica
+from headrace.server.dispatch.admission import drop_replica, find_recorded_row
 from headrace.server.dispatch.args import Args, bounded, integer
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.permission import refused_line
 from headrace.server.role import HANDS_OVER, NO_FAILOVER, PROMOTED
 
 
@@ -142,15 +143,15 @@ def _take_from_replica(call: Call) -> None:
     if len(argv) < 3 or argv[1].lower() != b"ack":
         drop_replica(call.session, argv[0])
         return
-    if replicas is None:
-        return
     offset = parse_integer(argv[2])
     has_disk = len(argv) > 4 and argv[3].lower() == b"fack"
     on_disk = (parse_integer(argv[4]) or -1) if has_disk else -1
-    if offset is not None:
+    if offset is not None and replicas is not None:
         replicas.acknowledge(call.session, offset, on_disk)
         if argv[-2] == PROMOTED:
-            call.server.role.ready_failover().hand_over(call.session, argv[-1] == b"1")
+            row = find_recorded_row({}, [b"failover"])  # which it is, so it takes the same right
+            may = not refused_line(call.server, call.session, row, [b"failover"])
+            call.server.role.ready_failover().hand_over(call.session, may, argv[-1] == b"1")
 
 
 def _take(facts: ReplicaFacts, option: bytes, word: bytes) -> bool:

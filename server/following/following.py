@@ -51,7 +51,8 @@ class Handshake:
     def __init__(self, config: Config, data_id: bytes, offset: int, takes_over: bool) -> None:
         self._sent: list[bytes] = []
         self.is_ours = False
-        port = config.replica_announce_port or config.port
+        encrypts = config.tls_replication and config.tls_port
+        port = config.replica_announce_port or (config.tls_port if encrypts else config.port)
         requests = [[b"PING"]]
         if config.masterauth:
             user = [config.masteruser] if config.masteruser else []

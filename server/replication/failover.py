@@ -96,10 +96,10 @@ class ReplicaFailover(Failover):
         self._server.role.failover = NO_FAILOVER
         release_writes(self._server, HELD_BY_FAILOVER)
 
-    def hand_over(self, heir: Session, by_sentinel: bool) -> None:
+    def hand_over(self, heir: Session, may: bool, by_sentinel: bool) -> None:
         server = self._server
         those = [each for each in self._replicas.all() if each.session is heir]
-        if not those or server.role.follows or server.role.failover != NO_FAILOVER:
+        if not (may and those) or server.role.follows or server.role.failover != NO_FAILOVER:
             heir.peer.close()  # it does not wait any longer
             return
         [self._heir] = those

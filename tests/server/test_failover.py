@@ -408,6 +408,24 @@ def test_a_real_master_hears_nothing_of_it(fresh_redis: Factory, fresh_server: F
     assert "generated a reply" not in real.log()
 
 
+def test_one_that_may_not_ask_for_a_failover_moves_nobody(
+    master: Process, fresh_server: Factory
+) -> None:
+    """Whoever may only copy data could otherwise have a master follow whatever server he likes."""
+    master.call("ACL", "SETUSER", "copies", "on", ">secret", "+psync", "+replconf", "+ping")
+    replica = fresh_server(*OPTIONS, "--masteruser", "copies", "--masterauth", "secret")
+    follow(replica, master)
+    assert promote_as_a_sentinel_does(replica).startswith(b"*4")
+    assert role(replica) == "master"
+    assert "does not answer" not in replica.log()
+    assert master.call("INCR", "k") == 1
+    assert role(master) == "master"
+    assert state(master) == "no-failover"
+    rows = master.call("ACL", "LOG")
+    assert isinstance(rows, list)
+    assert [row[row.index(b"object") + 1] for row in rows] == [b"failover"]
+
+
 def test_a_client_does_not_pass_for_a_replica(master: Process) -> None:
     with master.client() as client:
         client.send(encode("REPLCONF", "ACK", 0, "PROMOTED", 1) + encode("PING"))

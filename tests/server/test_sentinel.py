@@ -13,8 +13,9 @@ import pytest
 from conftest import Factory
 
 from support import judges
+from support.certificates import Certificates
 from support.following import AT_ONCE, is_up
-from support.process import Process
+from support.process import Process, free_port
 from support.proxy import Proxy
 from support.sentinels import Watched, Writer, lost, watched
 from support.waiting import wait_until
@@ -128,12 +129,13 @@ def test_a_master_that_stands_still_comes_back_as_a_replica(
             assert lost(writer.promised, new) == []
 
 
-# What the documents of Redis name as the least rights of a sentinel, and of a replica.
+# What the documents of Redis name as the least rights of a sentinel, and of a replica; it has to be
+# allowed FAILOVER, too, as its master follows it.
 USERS = """\
 user default on nopass ~* &* +@all -slaveof -replicaof -psync
 user sentinel on >secret &* -@all +multi +slaveof +ping +exec +subscribe +config|rewrite +role \
 +publish +info +client|setname +client|kill +script|kill
-user replica on >secret -@all +psync +replconf +ping
+user replica on >secret -@all +psync +replconf +ping +failover
 masteruser replica
 masterauth secret
 bind 127.0.0.1 127.0.0.2
@@ -175,6 +177,31 @@ def test_a_replica_behind_another_port(fresh_server: Factory) -> None:
         with watched([], [either_sentinel()] * 3, ports=ports) as those:
             assert_planned(those)
             assert those.agreed() is replica
+
+
+def test_over_tls(fresh_server: Factory, certificates: Certificates) -> None:
+    """A replica tells the port at which it takes TLS, which is where the sentinels look for it."""
+    encrypts = ("--tls-replication", "yes", *certificates.options())
+    ports: dict[int, Process] = {}
+    for _ in range(2):
+        port = free_port()
+        ports[port] = fresh_server(*OPTIONS, "--tls-port", str(port), *encrypts)
+    (master_port, master), (replica_port, replica) = ports.items()
+    replica.call("REPLICAOF", "127.0.0.1", master_port)
+    wait_until(lambda: is_up(replica))
+    words = " ".join(encrypts).split("--")[1:]
+
+    def settings() -> list[str]:
+        return [f"tls-port {free_port()}", *words]
+
+    with watched([], [sentinel_of(DEBIANS)] * 3, ports=ports, more=settings) as those:
+        master.call("SET", "k", 1)
+        those.fail_over()
+        assert those.wait_for_other(master) is replica
+        wait_until(those.follow_one)
+        assert master.info("replication")["master_port"] == str(replica_port)
+        assert replica.call("INCR", "k") == 2
+    assert "is about to be a master" in master.log()
 
 
 @pytest.mark.parametrize("first", ["ours", "real"])

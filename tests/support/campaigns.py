@@ -81,6 +81,7 @@ CAMPAIGNS: Final = {
         ("tests/server/test_strange_files.py::test_what_is_no_file*", 2),
         ("tests/server/test_sentinel.py::test_pairs_of_ours_and_a_real_server*", 0),
         ("tests/server/test_sentinel.py::test_a_second_master_*", 0),
+        ("tests/server/test_sentinel.py::test_over_tls", 0),
         ("tests/server/test_tools.py::test_a_damaged_end*", 3),
         ("tests/spark/test_jobs.py::test_an_archive_that_is_not_whole*", 0),
         ("tests/spark/test_jobs.py::test_only_what_is_archived_*", 0),

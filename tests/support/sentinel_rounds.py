@@ -6,6 +6,8 @@ Writers use redis-py's client of sentinels, and write XADD with WAIT 1. Each rou
 - ``plan``: SENTINEL FAILOVER. Nothing that was acknowledged may be lost between servers of ours.
 - ``kill``: the master is killed, and started anew with its files when another one is the master.
 - ``stop``: it stands still (SIGSTOP), and goes on then.
+- ``cut``: nothing comes through to it any more, and nobody is told; then the network is whole.
+  With this fault all servers are reached through proxies, which cost most of the speed.
 
 No round may lose what WAIT has counted on a replica; with two replicas the sentinels choose the one
 that has more of the stream.
@@ -20,12 +22,13 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
 from support import build, judges
 from support.process import Process, RedisProcess, ServerProcess
+from support.proxy import Proxy
 from support.sentinels import Watched, Writer, lost, watched
 from support.waiting import wait_until
 
@@ -53,10 +56,18 @@ def stop(those: Watched, old: Process) -> Process:
         old.signal(signal.SIGCONT)
 
 
+def cut(those: Watched, old: Process) -> Process:
+    those.links[old].silence()
+    new = those.wait_for_other(old)
+    those.links[old].heal()
+    return new
+
+
 FAULTS: Final[dict[str, Callable[[Watched, Process], Process]]] = {
     "plan": plan,
     "kill": kill,
     "stop": stop,
+    "cut": cut,
 }
 
 
@@ -104,26 +115,39 @@ def server_of(kind: str) -> Process:
     return RedisProcess(*OPTIONS, program=judges.program_of(kind))
 
 
+@contextmanager
+def scene(kinds: list[str], program: str, *, by_links: bool) -> Iterator[Watched]:
+    """Have three servers of these kinds, in turn, under three sentinels."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(server_of(kinds[n % len(kinds)])) for n in range(3)]
+        links: dict[Process, Proxy] = {}
+        for each in servers if by_links else ():
+            links[each] = stack.enter_context(closing(Proxy(each.port)))
+            each.call("CONFIG", "SET", "replica-announce-port", links[each].port)
+        ports = {links[each].port if links else each.port: each for each in servers}
+        for each in servers[1:]:
+            each.call("REPLICAOF", "127.0.0.1", next(iter(ports)))
+        those = stack.enter_context(watched(servers, [program] * 3, ports=ports))
+        those.links.update(links)
+        yield those
+
+
 def main() -> int:
     reader = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     reader.add_argument("--rounds", type=int, default=50)
-    reader.add_argument("--faults", default=",".join(FAULTS), help="of which each round has one")
+    reader.add_argument("--faults", default="plan,kill,stop", help="of which each round has one")
     reader.add_argument("--over", default=OURS, help="the servers: headrace, or such as redis-8.10")
     reader.add_argument("--sentinels", default="redis-7.0", help="such as redis-7.0 or redis-8.10")
     reader.add_argument("--no-wait", action="store_true", help="write without WAIT 1")
     given = reader.parse_args()
     if given.over == OURS:
         print(build.check())
-    kinds = given.over.split(",")
     rounds: list[Round] = []
-    with ExitStack() as stack:
-        servers = [stack.enter_context(server_of(kinds[n % len(kinds)])) for n in range(3)]
-        for each in servers[1:]:
-            each.call("REPLICAOF", "127.0.0.1", str(servers[0].port))
-        programs = [judges.program_of(given.sentinels)] * 3
-        those = stack.enter_context(watched(servers, programs))
+    faults = given.faults.split(",")
+    program = judges.program_of(given.sentinels)
+    with scene(given.over.split(","), program, by_links="cut" in faults) as those:
         for number in range(given.rounds):
-            fault = random.choice(given.faults.split(","))
+            fault = random.choice(faults)
             rounds.append(play(those, fault, waits=not given.no_wait))
             print(number + 1, rounds[-1], flush=True)
     for fault in FAULTS:

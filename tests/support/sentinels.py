@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final, Self
+from typing import Any, Final, Self, cast
 
 import redis
 from redis.sentinel import Sentinel as SentinelClient
 
 from support import judges
 from support.process import Process, RedisProcess
+from support.proxy import Proxy
 from support.waiting import wait_until
 
 NAME: Final = "mine"
@@ -56,12 +57,15 @@ class Sentinel(RedisProcess):
 class Watched:
     """Servers, the first of which begins as the master, under sentinels; the name is ``NAME``.
 
-    ``ports``: by the port at which a server is announced.
+    Attributes:
+        ports: by the port at which a server is announced.
+        links: by the server, what it is reached through; empty where that is nothing.
     """
 
     def __init__(self, ports: dict[int, Process], sentinels: list[Sentinel]) -> None:
         self.ports: Final = ports
         self.servers: Final = list(ports.values())
+        self.links: Final[dict[Process, Proxy]] = {}
         self.sentinels: Final = sentinels
 
     def agreed(self) -> Process | None:
@@ -85,12 +89,13 @@ class Watched:
     def follow_one(self) -> bool:
         """Return whether all servers follow the agreed master."""
         master = self.agreed()
-        if master is None or master.info("replication")["role"] != "master":
+        if master is None or _replication_of(master).get("role") != "master":
             return False
+        others = [_replication_of(each) for each in self.servers if each is not master]
         return all(
             self.ports.get(int(facts.get("master_port", 0))) is master
             and facts["master_link_status"] == "up"
-            for facts in (each.info("replication") for each in self.servers if each is not master)
+            for facts in others
         )
 
     def are_in_place(self) -> bool:
@@ -103,8 +108,17 @@ class Watched:
     def client(self) -> redis.Redis:
         """Return redis-py's client of whatever server is the master."""
         places = [(HOST, each.port) for each in self.sentinels]
-        asked = SentinelClient(places, sentinel_kwargs={"socket_timeout": 1})
-        return asked.master_for(NAME, socket_timeout=2)  # type: ignore[no-any-return]
+        kind = cast("Any", SentinelClient)  # it has no types
+        asked = kind(places, sentinel_kwargs={"socket_timeout": 1})
+        return cast("redis.Redis", asked.master_for(NAME, socket_timeout=2))
+
+
+def _replication_of(server: Process) -> dict[str, str]:
+    """Return what INFO says; nothing where a sentinel has just cut all clients off."""
+    try:
+        return server.info("replication")
+    except ConnectionError:
+        return {}
 
 
 def _sees(sentinel: Sentinel, replicas: int, sentinels: int) -> bool:
@@ -124,11 +138,13 @@ def watched(
     *settings: str,
     timeout_ms: int = 10_000,
     ports: dict[int, Process] | None = None,
+    more: Callable[[], list[str]] = list,
 ) -> Iterator[Watched]:
     """Have one sentinel for each program look after servers, of which the first is the master.
 
     ``settings`` are such as ``auth-pass secret``; ``timeout_ms`` is failover-timeout. ``ports``
-    stands for ``servers`` where these are announced at others than their own.
+    stands for ``servers`` where these are announced at others than their own; ``more`` returns
+    lines for the configuration of the next sentinel.
     """
     ports = ports or {each.port: each for each in servers}
     port = next(iter(ports))
@@ -142,7 +158,7 @@ def watched(
         lines.append(f"sentinel {word} {NAME} {value}")
     with ExitStack() as stack:
         sentinels = [
-            stack.enter_context(Sentinel(program=program, config="\n".join(lines) + "\n"))
+            stack.enter_context(Sentinel(program=program, config="\n".join(lines + more()) + "\n"))
             for program in programs
         ]
         those = Watched(ports, sentinels)
@@ -181,7 +197,7 @@ class Writer(threading.Thread):
                 with client.pipeline(transaction=False) as pipe:
                     pipe.xadd("s", {"n": value})
                     if self._waits:
-                        pipe.execute_command("WAIT", 1, 1000)
+                        pipe.wait(1, 1000)
                     replies = pipe.execute(raise_on_error=False)
             except (redis.RedisError, OSError):
                 time.sleep(0.02)
@@ -206,7 +222,8 @@ class Writer(threading.Thread):
 def lost(values: list[bytes], server: Process) -> list[bytes]:
     """Return those of the values that no entry of the stream ``s`` has."""
     with contextlib.closing(redis.Redis(port=server.port, socket_timeout=60)) as client:
-        there = {fields[b"n"] for _, fields in client.xrange("s")}
+        entries = cast("list[tuple[bytes, dict[bytes, bytes]]]", client.xrange("s"))
+    there = {fields[b"n"] for _, fields in entries}
     return [value for value in values if value not in there]
 
 

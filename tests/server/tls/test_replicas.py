@@ -31,6 +31,7 @@ def test_a_master_is_followed_encrypted(encrypted: Start, real: Encrypted) -> No
     real.process.call("EVAL", "for i = 1, 5000 do redis.call('SET', 'k' .. i, i) end", 0)
     server.process.call("REPLICAOF", "127.0.0.1", real.port)
     wait_until(lambda: server.process.info("replication")["master_link_status"] == "up", 60)
+    assert f"port={server.port}," in real.process.info("replication")["slave0"]
     real.process.call("SET", "later", "x" * 1_000_000)
     wait_until(lambda: server.process.call("DBSIZE") == 5001)
     assert server.process.call("DEBUG", "DIGEST") == real.process.call("DEBUG", "DIGEST")
