@@ -99,11 +99,12 @@ class ReplicaFailover(Failover):
     def hand_over(self, heir: Session, may: bool, by_sentinel: bool) -> None:
         server = self._server
         those = [each for each in self._replicas.all() if each.session is heir]
+        may = may and not server.config.cluster_enabled
         if not (may and those) or server.role.follows or server.role.failover != NO_FAILOVER:
             heir.peer.close()  # it does not wait any longer
             return
-        [self._heir] = those
-        log.info("Replica %s is about to be a master.", self._heir.name())
+        self._heir = those[0]
+        log.info("Replica %s is about to be a master.", those[0].name())
         self._is_split = not by_sentinel
         server.role.failover = HANDS_OVER
         hold_writes(server, HELD_BY_FAILOVER)
