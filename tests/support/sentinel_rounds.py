@@ -34,6 +34,7 @@ from support.waiting import wait_until
 
 OPTIONS: Final = ("--repl-diskless-sync-delay", "0", "--appendonly", "yes", "--save", "")
 OURS: Final = "headrace"
+DOWN_AFTER_MS: Final = 1000  # as short as users set it
 
 
 def plan(those: Watched, old: Process) -> Process:
@@ -127,7 +128,9 @@ def scene(kinds: list[str], program: str, *, by_links: bool) -> Iterator[Watched
         ports = {links[each].port if links else each.port: each for each in servers}
         for each in servers[1:]:
             each.call("REPLICAOF", "127.0.0.1", next(iter(ports)))
-        those = stack.enter_context(watched(servers, [program] * 3, ports=ports))
+        those = stack.enter_context(
+            watched(servers, [program] * 3, down_after_ms=DOWN_AFTER_MS, ports=ports)
+        )
         those.links.update(links)
         yield those
 

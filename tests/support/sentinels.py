@@ -18,7 +18,7 @@ from support.proxy import Proxy
 from support.waiting import wait_until
 
 NAME: Final = "mine"
-DOWN_AFTER_MS: Final = 1000
+DOWN_AFTER_MS: Final = 2000  # less, and a busy machine makes them take living servers for dead
 HOST: Final = "127.0.0.1"
 
 
@@ -46,6 +46,12 @@ class Sentinel(RedisProcess):
         address = self.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)
         assert isinstance(address, list)
         return int(address[1])
+
+    def master(self) -> dict[bytes, bytes]:
+        """Return the reply of ``SENTINEL MASTER``."""
+        row = self.call("SENTINEL", "MASTER", NAME)
+        assert isinstance(row, list)
+        return dict(zip(row[::2], row[1::2], strict=True))
 
     def seen(self, kind: str) -> list[dict[bytes, bytes]]:
         """Return the rows of ``SENTINEL REPLICAS`` or ``SENTINEL SENTINELS``."""
@@ -87,7 +93,12 @@ class Watched:
         wait_until(lambda: self.sentinels[0].call("SENTINEL", "FAILOVER", NAME) == b"OK")
 
     def follow_one(self) -> bool:
-        """Return whether all servers follow the agreed master."""
+        """Return whether all servers follow the agreed master, and no failover is going on.
+
+        A sentinel that is not through with one does not take part in the next.
+        """
+        if any(each.master()[b"flags"] != b"master" for each in self.sentinels):
+            return False
         master = self.agreed()
         if master is None or _replication_of(master).get("role") != "master":
             return False
@@ -136,6 +147,7 @@ def watched(
     servers: Sequence[Process],
     programs: Sequence[str],
     *settings: str,
+    down_after_ms: int = DOWN_AFTER_MS,
     timeout_ms: int = 10_000,
     ports: dict[int, Process] | None = None,
     more: Callable[[], list[str]] = list,
@@ -150,7 +162,7 @@ def watched(
     port = next(iter(ports))
     lines = [
         f"sentinel monitor {NAME} {HOST} {port} {len(programs) // 2 + 1}",
-        f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}",
+        f"sentinel down-after-milliseconds {NAME} {down_after_ms}",
         f"sentinel failover-timeout {NAME} {timeout_ms}",
     ]
     for setting in settings:
@@ -234,5 +246,5 @@ def watched_pair() -> Iterator[tuple[RedisProcess, RedisProcess, int]]:
     with RedisProcess(program=program) as master, RedisProcess(program=program) as replica:
         replica.call("REPLICAOF", HOST, str(master.port))
         wait_until(lambda: replica.info("replication")["master_link_status"] == "up")
-        with watched((master, replica), [program], timeout_ms=5000) as those:
+        with watched((master, replica), [program], down_after_ms=1000, timeout_ms=5000) as those:
             yield master, replica, those.sentinels[0].port
