@@ -381,7 +381,7 @@ class MasterFollowing(Following, LinkUser):
         self._loading = SyncLoading(self._dispatcher, payload.path, self._loaded)
         self._relay.stop_relaying()
         keys = sum([len(db) for db in self._server.data.dbs])
-        log.info("Dropping the %d keys that are here, with what the master lacks of them", keys)
+        log.info("The %d keys that are here go, with what the master lacks of them", keys)
         self._loading.begin()
 
     def _loaded(self, failure: str) -> None:

@@ -107,7 +107,7 @@ def test_they_fail_over_as_planned_and_when_the_master_is_killed(
             assert writer.promised
             assert lost(writer.promised, new) == []
     assert old.info("replication")["role"] == "slave"
-    assert "Dropping the 1 keys that are here, with what the master lacks" in old.log()
+    assert "The 1 keys that are here go, with what the master lacks" in old.log()
 
 
 @pytest.mark.parametrize("program", [NEWEST, DEBIANS])
