@@ -41,8 +41,8 @@ def ack(client: RawClient, *numbers: int) -> None:
 def test_bounds_belong_to_the_stream(group: RawClient) -> None:
     for name, word in (("max-len", 5), ("retention", "acked"), ("overflow", "trim")):
         reply = group.call_parsed("XPOLICY", "SET", "s", "GROUP", "g", name, word)
-        line = f"ERR {name} is a policy of the stream: leave the group out"
-        assert reply == WireError(line.encode())
+        refusal = f"ERR {name} is a policy of the stream: leave the group out"
+        assert reply == WireError(refusal.encode())
     line = b"ERR policy max-bytes takes a number of bytes, as 100mb or 2gb, not '-1'"
     assert group.call_parsed("XPOLICY", "SET", "s", "max-bytes", -1) == WireError(line)
     line = b"ERR policy retention takes acked, not 'all'"
