@@ -23,7 +23,8 @@ from headrace.compat.parameters import (
     BadValue,
     Parameter,
 )
-from headrace.server.config.kinds import OutputLimit, PeerAddress
+from headrace.protocol.requests import split_words
+from headrace.server.config.kinds import OutputLimit, PeerAddress, PolicyLines
 from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME
 from headrace.storage.sharing import NAME_MAX_BYTES
 
@@ -399,6 +400,8 @@ def _check_names(
 
 
 def _words(row: Parameter, given: bytes) -> list[bytes]:
+    if isinstance(row, PolicyLines):  # whose words may have spaces, in quotes
+        return split_words(given) or [given]
     if not row.flags & MULTI:
         return [given]
     return given.split(b" ") if given else []

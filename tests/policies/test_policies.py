@@ -375,6 +375,15 @@ def test_lines_of_the_configuration(fresh_server: Factory) -> None:
     assert server.call("CONFIG", "GET", "stream-policy") == [b"stream-policy", shown]
     server.call("CONFIG", "SET", "stream-policy", "")
     assert server.call("XPOLICY", "GET", "jobs:1", "GROUP", "workers") == []
+    quoted = b'"my jobs:*" order-key "customer id" ; x max-len 5'
+    server.call("CONFIG", "SET", "stream-policy", quoted)
+    with server.client() as client:
+        unended = client.call_parsed("CONFIG", "SET", "stream-policy", 'x order-key "a')
+        assert isinstance(unended, WireError)
+    server.call("CONFIG", "REWRITE")
+    server.restart()
+    assert server.call("CONFIG", "GET", "stream-policy") == [b"stream-policy", quoted]
+    assert server.call("XPOLICY", "GET", "my jobs:1") == [b"order-key", b"customer id"]
 
 
 def test_rights(own: Process, group: RawClient) -> None:
