@@ -37,7 +37,7 @@ class LoopDelay:
         self._total_s += seconds
         self._counts[sum(end < seconds for end in ENDS_S)] += 1
 
-    def tell(self, page: Page) -> None:
+    def report(self, page: Page) -> None:
         """Put the histogram on a page."""
         under = 0
         pairs: list[tuple[float, int]] = []

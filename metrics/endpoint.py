@@ -21,8 +21,8 @@ import h11
 
 from headrace.metrics.delay import LoopDelay
 from headrace.metrics.page import Page
-from headrace.metrics.server import tell_server
-from headrace.metrics.streams import Finder, Teller
+from headrace.metrics.server import report_server
+from headrace.metrics.streams import Finder, StreamReporter
 from headrace.server.clients.session import NOBODY, Session
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -120,13 +120,13 @@ class Endpoint:
 
     def _slices(self, page: Page) -> Iterator[None]:
         call = self._call
-        yield from tell_server(call, page)
+        yield from report_server(call, page)
         finder = self._finder
         if not call.server.gate.reasons & (LOADING_DATA | HALF_JOINED):
             patterns = self._config.metrics_streams.split()
             yield from finder.search(patterns, self._config.metrics_streams_max)
-            yield from Teller(call, finder, page, self._config.metrics_consumers).tell()
-        self._delay.tell(page)
+            yield from StreamReporter(call, finder, page, self._config.metrics_consumers).report()
+        self._delay.report(page)
         page.add("headrace_metrics_streams", "", len(finder.found))
         page.add("headrace_metrics_streams_left_out", "", int(finder.left_out))
         page.add("headrace_metrics_scrapes_total", "", self._scrapes)
@@ -266,8 +266,12 @@ class Visitor(asyncio.Protocol):
             self._transport.close()
 
     def _say(self, status: int, body: bytes, **headers: str) -> None:
-        told = [("Content-Type", _TEXT), ("Content-Length", str(len(body))), *headers.items()]
-        self._write(h11.Response(status_code=status, headers=told))
+        all_headers = [
+            ("Content-Type", _TEXT),
+            ("Content-Length", str(len(body))),
+            *headers.items(),
+        ]
+        self._write(h11.Response(status_code=status, headers=all_headers))
         self._write(h11.Data(data=body))
         self._write(h11.EndOfMessage())
 

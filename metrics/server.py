@@ -29,7 +29,7 @@ _IDENTITY: Final = (*_FIRST_OF_LABELS, "maxmemory_policy", "tcp_port", "run_id",
 Fields = dict[str, str]
 
 
-def tell_server(call: Call, page: Page) -> Iterator[None]:
+def report_server(call: Call, page: Page) -> Iterator[None]:
     """Put all of it on a page, in slices."""
     fields: Fields = {}
     for name, _, section, _ in SECTIONS_OF_INFO:
@@ -40,16 +40,16 @@ def tell_server(call: Call, page: Page) -> Iterator[None]:
         reply = cluster_info(call)
         assert isinstance(reply, Verbatim)
         fields.update(fields_of(reply.text.splitlines()))
-    tell_fields(page, fields)
-    _tell_identity(call, page, fields)
-    _tell_replication(page, fields)
-    _tell_regions(page, fields)
+    report_fields(page, fields)
+    _report_identity(call, page, fields)
+    _report_replication(page, fields)
+    _report_regions(page, fields)
     yield
-    _tell_databases(call, page, fields)
-    _tell_configuration(call, page)
-    _tell_logs(call, page)
+    _report_databases(call, page, fields)
+    _report_configuration(call, page)
+    _report_logs(call, page)
     yield
-    yield from _tell_commands(call, page)
+    yield from _report_commands(call, page)
 
 
 def fields_of(lines: list[bytes]) -> Fields:
@@ -58,7 +58,7 @@ def fields_of(lines: list[bytes]) -> Fields:
     return {name: value for name, _, value in pairs}
 
 
-def tell_fields(page: Page, fields: Fields) -> None:
+def report_fields(page: Page, fields: Fields) -> None:
     """Put the fields on a page that the table names; a word is 1 where it says that all is well."""
     for family in SECTIONS["info"]:
         name, _, divisor = family.source.partition("/")
@@ -81,15 +81,15 @@ def parts_of(value: str) -> Fields:
     return {name: found for name, _, found in pairs}
 
 
-def _tell_identity(call: Call, page: Page, fields: Fields) -> None:
+def _report_identity(call: Call, page: Page, fields: Fields) -> None:
     page.add("redis_up", "", 1)
-    told = {name: fields[name] for name in (*_IDENTITY, "master_replid")}
-    page.add("redis_instance_info", page.labels(**told), 1)
+    facts = {name: fields[name] for name in (*_IDENTITY, "master_replid")}
+    page.add("redis_instance_info", page.labels(**facts), 1)
     up_s = int(fields["uptime_in_seconds"])
     page.add("redis_start_time_seconds", "", call.server.clock.now_ns // (1000 * MS) - up_s)
 
 
-def _tell_replication(page: Page, fields: Fields) -> None:
+def _report_replication(page: Page, fields: Fields) -> None:
     master = fields.get("master_host")
     if master is not None:
         place = {"master_host": master, "master_port": fields["master_port"]}
@@ -102,13 +102,13 @@ def _tell_replication(page: Page, fields: Fields) -> None:
     for number in range(int(fields["connected_slaves"])):
         parts = parts_of(fields.get(f"slave{number}", ""))
         if "offset" in parts:
-            told = {f"slave_{name}": parts[name] for name in ("ip", "port", "state")}
-            labels = page.labels(**told)
+            facts = {f"slave_{name}": parts[name] for name in ("ip", "port", "state")}
+            labels = page.labels(**facts)
             page.add("redis_connected_slave_offset_bytes", labels, int(parts["offset"]))
             page.add("redis_connected_slave_lag_seconds", labels, int(parts["lag"]))
 
 
-def _tell_regions(page: Page, fields: Fields) -> None:
+def _report_regions(page: Page, fields: Fields) -> None:
     for name, value in fields.items():
         peer = name.removeprefix("aa_peer")
         if peer.isdigit():
@@ -122,8 +122,8 @@ def _tell_regions(page: Page, fields: Fields) -> None:
                 page.add(f"headrace_region_{figure}", labels, int(parts[figure]))
 
 
-def _tell_databases(call: Call, page: Page, fields: Fields) -> None:
-    """Tell of all databases, empty ones, too, and of errors by their code."""
+def _report_databases(call: Call, page: Page, fields: Fields) -> None:
+    """Report all databases, empty ones, too, and of errors by their code."""
     for index in range(len(call.server.data.dbs)):
         parts = parts_of(fields.get(f"db{index}", "keys=0,expires=0"))
         labels = page.labels(db=f"db{index}")
@@ -137,7 +137,7 @@ def _tell_databases(call: Call, page: Page, fields: Fields) -> None:
             page.add("redis_errors_total", page.labels(err=code), int(parts_of(value)["count"]))
 
 
-def _tell_configuration(call: Call, page: Page) -> None:
+def _report_configuration(call: Call, page: Page) -> None:
     config = call.server.config
     for name in ("maxclients", "maxmemory", "io-threads", "repl-backlog-size"):
         value = int(config.text(name.encode()))
@@ -153,7 +153,7 @@ def _tell_configuration(call: Call, page: Page) -> None:
         page.add(f"{before}_overcome_seconds", softly, int(seconds))
 
 
-def _tell_logs(call: Call, page: Page) -> None:
+def _report_logs(call: Call, page: Page) -> None:
     statistics = call.server.statistics
     commands = statistics.slowlog.commands
     page.add("redis_slowlog_length", "", len(commands))
@@ -165,20 +165,20 @@ def _tell_logs(call: Call, page: Page) -> None:
         at_s, ms = series.samples[-1]
         page.add("redis_latency_spike_last", labels, at_s)
         page.add("redis_latency_spike_duration_seconds", labels, ms / 1000)
-    tell_durations(page, "headrace_aof_fsync_seconds", "", statistics.syncs)
+    report_durations(page, "headrace_aof_fsync_seconds", "", statistics.syncs)
 
 
-def _tell_commands(call: Call, page: Page) -> Iterator[None]:
-    told = 0
+def _report_commands(call: Call, page: Page) -> Iterator[None]:
+    reported = 0
     for row in all_rows():
         if row.calls or row.rejected_calls or row.failed_calls:
-            _tell_command(call, page, row)
-            told += 1
-            if told % COMMANDS == 0:
+            _report_command(call, page, row)
+            reported += 1
+            if reported % COMMANDS == 0:
                 yield
 
 
-def _tell_command(call: Call, page: Page, row: CallCounters) -> None:
+def _report_command(call: Call, page: Page, row: CallCounters) -> None:
     name = row.name.decode("utf-8", "backslashreplace")
     labels = page.labels(cmd=name)
     usec = row.nsec // 1000
@@ -191,7 +191,7 @@ def _tell_command(call: Call, page: Page, row: CallCounters) -> None:
         return
     ends: list[tuple[float, int]] = [(float(end), under) for end, under in pairs]
     page.add_histogram("redis_commands_latencies_usec", labels, ends, pairs[-1][1], usec)
-    tell_durations(page, "headrace_command_latency_seconds", labels, row)
+    report_durations(page, "headrace_command_latency_seconds", labels, row)
     if not call.server.statistics.track_latency:
         return
     family = "redis_latency_percentiles_usec"
@@ -202,7 +202,7 @@ def _tell_command(call: Call, page: Page, row: CallCounters) -> None:
     page.add(f"{family}_count", labels, row.calls)
 
 
-def tell_durations(page: Page, name: str, labels: str, row: CallCounters) -> None:
+def report_durations(page: Page, name: str, labels: str, row: CallCounters) -> None:
     """Put a histogram on a page, in seconds, whose buckets are always the same."""
     ends: list[tuple[float, int]] = []
     pairs = cumulative(row)

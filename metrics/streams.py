@@ -34,11 +34,11 @@ Place = tuple[int, bytes]  # of a stream: database and key
 
 
 class Finder:
-    """Knows which streams are told of.
+    """Knows which streams are reported.
 
     Attributes:
         found: those that fit the patterns, in the order in which they were found.
-        left_out: there are more than may be told of.
+        left_out: there are more than may be reported.
     """
 
     def __init__(self, dbs: Databases) -> None:
@@ -50,7 +50,7 @@ class Finder:
         self._cursor = 0
 
     def search(self, patterns: list[bytes], most: int) -> Iterator[None]:
-        """Look for streams, in slices; ``most`` may be told of."""
+        """Look for streams, in slices; at most ``most`` are reported."""
         if patterns != self._patterns or len(self.found) > most:
             self._patterns = patterns
             self.found.clear()
@@ -101,7 +101,7 @@ def text(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-class Teller:
+class StreamReporter:
     """Puts the streams of one server on a page."""
 
     def __init__(self, call: Call, finder: Finder, page: Page, consumers: bool) -> None:
@@ -111,7 +111,7 @@ class Teller:
         self._consumers: Final = consumers
         self._left = ROWS
 
-    def tell(self) -> Iterator[None]:
+    def report(self) -> Iterator[None]:
         """Put all of them there, in slices."""
         for place in list(self._finder.found):
             index, key = place
@@ -141,15 +141,15 @@ class Teller:
         server = call.server
         if server.policies is not None and not server.gate.reasons & FOLLOWS:
             policies().attend(call, key, stream, group)
-        told = {"db": f"db{db.index}", "stream": text(key), "group": text(name)}
-        labels = self._page.labels(**told)
+        names = {"db": f"db{db.index}", "stream": text(key), "group": text(name)}
+        labels = self._page.labels(**names)
         _put(self._page, _GROUP, labels, figures_of_group(stream, group, call.now_ms))
         yield from self._rest()
         for each in list(group.consumers) if self._consumers else []:
             group = found_group(db, key, name)[1]
             consumer = None if group is None else group.consumers.get(each)
             if consumer is not None:
-                labels = self._page.labels(**told, consumer=text(each))
+                labels = self._page.labels(**names, consumer=text(each))
                 _put(self._page, _CONSUMER, labels, figures_of_consumer(consumer, call.now_ms))
                 yield from self._rest()
 
@@ -167,7 +167,7 @@ _CONSUMER: Final = SECTIONS["consumer"]
 
 
 def figures_of_stream(stream: Stream) -> dict[str, float]:
-    """Return what XINFO STREAM tells, and the memory, by the sources of the table."""
+    """Return the figures of XINFO STREAM, and the memory, by the sources of the table."""
     nodes = stream.node_count()
     idmp = stream.idmp
     return {
@@ -191,7 +191,7 @@ def figures_of_stream(stream: Stream) -> dict[str, float]:
 
 
 def figures_of_group(stream: Stream, group: Group, now_ms: int) -> dict[str, float]:
-    """Return what XINFO GROUPS tells, and ages in seconds, by the sources of the table."""
+    """Return the figures of XINFO GROUPS, and ages in seconds, by the sources of the table."""
     unread = lag(stream, group)
     rules = group.rules
     undelivered = 0 if rules is None else rules.undelivered
@@ -224,7 +224,7 @@ _OF_POLICIES: Final = (
 
 
 def figures_of_consumer(consumer: Consumer, now_ms: int) -> dict[str, float]:
-    """Return what XINFO CONSUMERS tells, by the sources of the table."""
+    """Return the figures of XINFO CONSUMERS, by the sources of the table."""
     return {"pending": consumer.pel.size, "idle_s": _age_s(consumer.seen_ms, now_ms)}
 
 

@@ -90,7 +90,7 @@ def test_as_redis_exporter(measured: tuple[ServerProcess, int]) -> None:
     assert compared > 200
 
 
-def test_what_newer_exporters_tell_of_streams(measured: tuple[ServerProcess, int]) -> None:
+def test_what_newer_exporters_report_of_streams(measured: tuple[ServerProcess, int]) -> None:
     """Debian's is too old to judge these: they are what XINFO says."""
     server, port = measured
     page = metrics.scrape(port)
