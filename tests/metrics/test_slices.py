@@ -108,7 +108,7 @@ def test_a_pattern_that_fits_too_many_stops_early(fresh_server: Start) -> None:
     lengths = {place for place in metrics.samples(first) if place[0] == "redis_stream_length"}
     assert len(lengths) == 7
     again = metrics.samples(metrics.scrape(port))
-    assert lengths <= set(again), "the same are slices of each time"
+    assert lengths <= set(again), "the same are reported each time"
 
 
 def test_a_search_goes_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,20 +136,20 @@ def test_which_streams(fresh_server: Start) -> None:
         server.call("XADD", name, "*", "f", "v")
     server.call("SET", "a:text", "no stream")
 
-    def slices() -> set[str]:
+    def reported() -> set[str]:
         return {
             dict(labels)["stream"]
             for name, labels in metrics.samples(metrics.scrape(port))
             if name == "redis_stream_length"
         }
 
-    assert slices() == {"a:1", "a:2", "exact"}
+    assert reported() == {"a:1", "a:2", "exact"}
     server.call("DEL", "a:2")
-    assert slices() == {"a:1", "exact"}
+    assert reported() == {"a:1", "exact"}
     server.call("CONFIG", "SET", "metrics-streams", "b:*")
-    assert slices() == {"b:1"}
+    assert reported() == {"b:1"}
     server.call("CONFIG", "SET", "metrics-streams", "")
-    assert slices() == set()
+    assert reported() == set()
 
 
 def test_consumers_are_told_of_when_asked_for(fresh_server: Start) -> None:
