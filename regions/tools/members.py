@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
-from typing import Final
+from typing import Final, cast
 
 from headrace.regions.tools.client import Address, Client, ClientError, Encryption
 from headrace.regions.tools.overview import Facts, facts_of
@@ -39,9 +39,8 @@ class Member:
 
     def value(self, parameter: str) -> str:
         """Return the value of a parameter."""
-        reply = self.client.ask("CONFIG", "GET", parameter)
-        assert isinstance(reply, list)
-        return str(reply[1].decode())
+        reply = cast("list[bytes]", self.client.ask("CONFIG", "GET", parameter))
+        return reply[1].decode()
 
     def set_peers(self, peers: dict[int, str]) -> None:
         """Set where it finds the others, in its file too, and say so."""
@@ -77,8 +76,7 @@ def change_members(
 def _add(members: list[Member]) -> None:
     """Let each region know all others: first those that take part, then those that are new."""
     known = {number for member in members for number in member.peers}
-    old = [member for member in members if member.number in known]
-    old = old or members[:1]  # there has been one alone until now; it may have data
+    old = [each for each in members if each.number in known] or members[:1]  # one alone, with data
     new = [member for member in members if member not in old]
     for number in known - {member.number for member in members}:
         raise ClientError(f"region {number} takes part, too. Name its URL")
@@ -94,7 +92,9 @@ def _add(members: list[Member]) -> None:
 
 
 def _is_in(member: Member, numbers: set[int]) -> bool:
-    return member.facts().is_writable and numbers - {member.number} <= member.reached()
+    facts = member.facts()
+    agrees = "has the members" not in str(facts.problems())
+    return facts.is_writable and agrees and numbers - {member.number} <= member.reached()
 
 
 def _remove(number: int, members: list[Member]) -> None:
@@ -105,8 +105,7 @@ def _remove(number: int, members: list[Member]) -> None:
         raise ClientError("name the regions that stay")
     if leaving:
         leaving[0].client.ask("CLIENT", "PAUSE", PAUSED_MS, "WRITE")
-        token = leaving[0].client.ask("AA", "TOKEN")
-        assert isinstance(token, bytes)
+        token = cast("bytes", leaving[0].client.ask("AA", "TOKEN"))
         for member in rest:
             _wait(member, "has all of it", lambda m: m.client.ask("AA", "WAIT", token, "300") == 1)
         with suppress(ClientError):  # it closes the connection
@@ -117,6 +116,9 @@ def _remove(number: int, members: list[Member]) -> None:
     for member in rest:
         _wait(member, "has forgotten it", lambda m: number not in m.facts().members)
         member.set_peers({each: place for each, place in member.peers.items() if each != number})
+    numbers = {member.number for member in rest}
+    for member in rest:
+        _wait(member, "agrees with the others", lambda m: _is_in(m, numbers))
 
 
 def _wait(member: Member, what: str, is_so: Callable[[Member], bool]) -> None:
