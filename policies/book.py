@@ -112,11 +112,12 @@ class Book(Policies):
         self._lines: list[PolicyLine] = []
         self._cache: dict[Scope, Policy | None] = {}
         self._bounds: dict[Scope, Bounds | None] = {}
-        self._knows_bounds = False
+        self._names: Final[set[bytes]] = set()  # of policies that are set anywhere, or were
 
     def put(self, scope: Scope, values: Values) -> None:
         """Set policies that have been checked."""
         self.scopes[scope] = {**self.scopes.get(scope, {}), **values}
+        self._names.update(values)
         self.changed()
 
     def unset(self, scope: Scope, names: list[bytes]) -> int:
@@ -139,12 +140,11 @@ class Book(Policies):
         self.version += 1
         self._cache.clear()
         self._bounds.clear()
-        self._knows_bounds = any(self.knows(name) for name in OF_STREAM)
 
     def knows(self, name: bytes) -> bool:
-        """Return whether a policy is set anywhere."""
-        everywhere = [line.values for line in self._configured()] + list(self.scopes.values())
-        return any(name in values for values in everywhere)
+        """Return whether a policy is set anywhere, or was since the start."""
+        self._configured()
+        return name in self._names
 
     def values_of(self, db: int, key: bytes, group: bytes | None) -> Values:
         """Return the policies that hold for a group, or for a stream as a whole."""
@@ -174,7 +174,7 @@ class Book(Policies):
     def bounds_of(self, db: int, key: bytes) -> Bounds | None:
         """Return what bounds a stream; None where nothing does."""
         self._configured()
-        if not self._knows_bounds:
+        if self._names.isdisjoint(OF_STREAM):
             return None
         scope = (db, key, None)
         if scope not in self._bounds:
@@ -198,6 +198,7 @@ class Book(Policies):
         if lines is not self._texts:
             self._texts = lines
             self._lines = [read_line(line) for line in lines]
+            self._names.update(*[line.values for line in self._lines])
             self.changed()
         return self._lines
 
@@ -302,7 +303,9 @@ class Book(Policies):
                 db = int(words[1])
             elif words[1] == b"SET":
                 scope, at = scope_of(db, words, 2)
-                self.scopes[scope] = dict(zip(words[at::2], words[at + 1 :: 2], strict=True))
+                values = dict(zip(words[at::2], words[at + 1 :: 2], strict=True))
+                self.scopes[scope] = values
+                self._names.update(values)
             elif words[1] == b"HOLD":
                 scope, at = scope_of(db, words, 2)
                 self.blocked_of(scope).add(words[at])

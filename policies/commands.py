@@ -29,7 +29,7 @@ from headrace.policies.policy import (
     expanded,
     unknown,
 )
-from headrace.policies.rules import ID, UNKNOWN_NOTE, GroupRules
+from headrace.policies.rules import ID, UNKNOWN_NOTE, GroupRules, rules_of
 from headrace.policies.steps import (
     DLQ,
     LIMIT,
@@ -42,7 +42,6 @@ from headrace.policies.steps import (
     later,
     record_moments,
     release_record,
-    rules_of,
 )
 from headrace.protocol.replies import OK, Map
 from headrace.server.changes.events import Event

@@ -1,4 +1,4 @@
-"""Who is there: idle consumers and groups go, and connections hold the names of consumers.
+"""Idle consumers and groups go, and connections hold the names of consumers.
 
 Workers that take a new name at every start leave their old names in the group. With
 ``consumer-inactive-threshold``, or ``stream-consumer-reclaim-ms`` for all groups, a consumer that
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.policies.book import Book, Idler, Scope, run_own
-from headrace.policies.rules import GroupRules
+from headrace.policies.rules import GroupRules, rules_of
 from headrace.server.clock import MS
 from headrace.server.commands.streams.args import CONSUMER_DELETED
 from headrace.server.commands.streams.groups import (
@@ -75,8 +75,16 @@ def look_at_holders(server: Server, book: Book) -> None:
 
 def _rules_at(server: Server, scope: Scope) -> GroupRules | None:
     group = find_group(server.data.dbs[scope[0]], scope[1], scope[2] or b"")
-    rules = None if group is None else group.rules
-    return rules if isinstance(rules, GroupRules) else None
+    return None if group is None else rules_of(group)
+
+
+def all_groups(server: Server) -> Iterator[tuple[Keyspace, bytes, Stream, Group]]:
+    """Go through the groups of all streams: database, key, stream and group."""
+    for db in server.data.dbs:
+        for entry in db.every():
+            if isinstance(entry.value, Stream):
+                for group in entry.value.groups.values():
+                    yield db, entry.key, entry.value, group
 
 
 def threshold_ms(server: Server, book: Book, db: int, key: bytes, group: bytes) -> int:
@@ -108,10 +116,10 @@ def reclaim(
         return
     readers = group_readers(server.blocking, db.index, key, group)
     waiting = set[bytes]() if readers is None else readers.consumers()
-    rules = group.rules
+    rules = rules_of(group)
     db.before_change(key)
     for name in idle:
-        is_held = isinstance(rules, GroupRules) and rules.is_there(name, now_ms, now_ms)
+        is_held = rules is not None and rules.is_there(name, now_ms, now_ms)
         if name not in waiting and not is_held:
             group.delete_consumer(name)
             record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
@@ -129,8 +137,8 @@ def _used_ms(rules: GroupRules, group: Group, now_ms: int) -> int:
 
 def _destroy_idle(call: Call, book: Book, key: bytes, group: Group, now_ms: int) -> bool:
     """Destroy a group that was not used for too long; return whether it was."""
-    rules = group.rules
-    if not isinstance(rules, GroupRules) or call.server.gate.reasons & NO_WRITES:
+    rules = rules_of(group)
+    if rules is None or call.server.gate.reasons & NO_WRITES:
         return False
     most_ms = rules.policy.inactive_ms
     begun_ms = book.began_ms + min(most_ms, COMING_BACK_MS)
@@ -150,20 +158,17 @@ def idlers_until(server: Server, book: Book, until_ms: int) -> list[Idler]:
     found: list[Idler] = []
     if not _asked_for(server, book):
         return found
-    for db in server.data.dbs:
-        for entry in db.every():
-            if isinstance(entry.value, Stream):
-                for group in entry.value.groups.values():
-                    most_ms = threshold_ms(server, book, db.index, entry.key, group.name)
-                    rules = group.rules
-                    if isinstance(rules, GroupRules) and rules.policy.inactive_ms:
-                        due_ms = _used_ms(rules, group, server.clock.now_ns // MS)
-                        due_ms += rules.policy.inactive_ms
-                        found.append(Idler(due_ms, db.index, entry.key, group.name, None))
-                    for each in group.consumers.values():
-                        due_ms = each.seen_ms + most_ms
-                        if most_ms and not each.pel.size and due_ms <= until_ms:
-                            found.append(Idler(due_ms, db.index, entry.key, group.name, each.name))
+    now_ms = server.clock.now_ns // MS
+    for db, key, _, group in all_groups(server):
+        rules = rules_of(group)
+        if rules is not None and rules.policy.inactive_ms:
+            due_ms = _used_ms(rules, group, now_ms) + rules.policy.inactive_ms
+            found.append(Idler(due_ms, db.index, key, group.name, None))
+        most_ms = threshold_ms(server, book, db.index, key, group.name)
+        for each in group.consumers.values():
+            due_ms = each.seen_ms + most_ms
+            if most_ms and not each.pel.size and due_ms <= until_ms:
+                found.append(Idler(due_ms, db.index, key, group.name, each.name))
     found.sort(key=_due_ms, reverse=True)
     return found
 

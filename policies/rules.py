@@ -61,7 +61,7 @@ class Holder:
     """The connections that hold the name of one consumer: they have read under it, and are open.
 
     Attributes:
-        since_ms: from when on it was held without a break, but for short ones.
+        since_ms: since when connections have held it, with no gap longer than the grace.
         left_ms: when the last of them was found closed; 0 while there is one.
     """
 
@@ -78,7 +78,7 @@ class Holder:
 
 
 class Acked:
-    """What the groups of a stream have acknowledged lately, so that it may have to go.
+    """Keeps what the groups of a stream have acknowledged lately, because it may have to go.
 
     Attributes:
         scope: of the stream.
@@ -130,7 +130,8 @@ class GroupRules(Rules):
         dead_lettered, expired: how many entries of the group were, since the start.
         changed: other policies held before.
         scans_on: there are new entries that a request has not come to.
-        holders: who holds the names of consumers; known_ms: from when on that is known.
+        holders: the connections that hold each consumer's name, by that name; before ``known_ms``
+            there may have been others.
         used_ms: when the group was last used, 0 if that is not known.
     """
 
@@ -684,6 +685,12 @@ class GroupRules(Rules):
         self._count(nack, 1)
         if nack.delivery_ms <= now_ms:
             heappush(self.ready, (nack.ms, nack.seq))
+
+
+def rules_of(group: Group) -> GroupRules | None:
+    """Return the rules of a group that was attended; None where it has no policies."""
+    rules = group.rules
+    return rules if isinstance(rules, GroupRules) else None
 
 
 def row_of(stream: Stream, ms: int, seq: int) -> list[bytes]:

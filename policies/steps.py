@@ -15,10 +15,25 @@ from typing import Final
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
 from headrace.policies.book import Book, Scope, note_record, run_own
-from headrace.policies.bounds import bound_due, make_room, take_off
-from headrace.policies.consumers import idlers_until, look_at_holders, reclaim, reclaim_due, sweep
+from headrace.policies.bounds import SLICE, bound_due, make_room, take_off
+from headrace.policies.consumers import (
+    all_groups,
+    idlers_until,
+    look_at_holders,
+    reclaim,
+    reclaim_due,
+    sweep,
+)
 from headrace.policies.policy import Policy
-from headrace.policies.rules import ID, NO_ROW, UNKNOWN_NOTE, GroupRules, has_own, row_of
+from headrace.policies.rules import (
+    ID,
+    NO_ROW,
+    UNKNOWN_NOTE,
+    GroupRules,
+    has_own,
+    row_of,
+    rules_of,
+)
 from headrace.protocol.packing import Constant, Packer
 from headrace.protocol.replies import ErrorReply
 from headrace.server.commands.streams.args import PENDING_CHANGED, ReadOptions
@@ -52,7 +67,6 @@ SCANNED_MOST: Final = 50_000  # new entries that one request looks at
 BATCH: Final = 64  # of those, at least
 PASSED_MOST: Final = 1000  # late entries that one request passes over
 DUE_SLICE: Final = 256  # groups looked at in one tick
-REMOVED_MOST: Final = 10_000  # entries that one tick removes, about
 PAGE: Final = 100  # keys
 PAGES: Final = 20  # in one tick
 ROUND_MS: Final = 5000  # between the starts of two looks at all groups, at least
@@ -64,12 +78,6 @@ def book_of(server: Server) -> Book:
     book = server.policies
     assert isinstance(book, Book)
     return book
-
-
-def rules_of(group: Group) -> GroupRules | None:
-    """Return the rules of a group that was attended; None where it has no policies."""
-    rules = group.rules
-    return rules if isinstance(rules, GroupRules) else None
 
 
 class Steps(PolicySteps):
@@ -239,11 +247,8 @@ class Steps(PolicySteps):
         book = book_of(server)
         if book.knows(b"inactive-threshold"):  # so it begins to count for all groups there are
             now_ms = server.clock.now_ns // 1_000_000
-            for db in server.data.dbs:
-                for entry in db.every():
-                    if isinstance(entry.value, Stream):
-                        for group in entry.value.groups.values():
-                            attend(server, db, entry.key, entry.value, group, now_ms)
+            for db, key, stream, group in all_groups(server):
+                attend(server, db, key, stream, group, now_ms)
         book.idlers = idlers_until(server, book, until_ms)
 
     def tick(self, call: Call) -> int:
@@ -742,7 +747,7 @@ def tick(call: Call) -> int:
     now_ms = server.clock.now_ns // 1_000_000
     removed = book.counters.removed
     for _ in range(DUE_SLICE):
-        scope = book.take_due(now_ms) if book.counters.removed < removed + REMOVED_MOST else None
+        scope = book.take_due(now_ms) if book.counters.removed < removed + SLICE else None
         if scope is None:
             break
         if scope[2] is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headrace.policies.book import Book
-from headrace.policies.steps import Steps, rules_of
+from headrace.policies.rules import rules_of
+from headrace.policies.steps import Steps
 from headrace.server.commands.streams.groups import find_group
 from headrace.server.commands.streams.shared import steps_by
 from headrace.server.dispatch.call import Call
