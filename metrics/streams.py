@@ -1,7 +1,7 @@
 """The figures of streams, groups and consumers, in slices.
 
 A slice is ``ROWS`` streams, groups or consumers, or ``KEYS`` keys that are looked at. Between two
-of them anything may change, so whoever is next is found anew by its name.
+of them anything may change, so the next one is found anew by its name.
 
 Streams that the patterns of ``metrics-streams`` name with wildcards have to be looked for among all
 keys. A scrape looks at ``SEARCHED`` keys at most, and the next one goes on behind them. What was

@@ -124,7 +124,7 @@ class MasterFollowing(Following, LinkUser):
         self._link: Link | None = None
         self._handshake: Handshake | None = None
         self._is_ours = False  # the master is of our kind
-        self._promoted_ms = 0  # when it was told that we are to be a master; 0: it was not
+        self._promoted_ms = 0  # when we reported to it that we are to be a master; 0: not yet
         self._lines = b""  # received and not used yet
         self._payload: Payload | None = None
         self._loading: SyncLoading | None = None

@@ -4,10 +4,10 @@ Requests that write are held back until the replica has all that there is. Then 
 it, and asks for the stream with the word FAILOVER, by which the other one becomes a master. When it
 has answered, those requests get the error that this is a replica.
 
-A replica of ours that is told REPLICAOF NO ONE says so before it obeys. Writes are held back in the
-same way; when it has all, its link is closed, by which it becomes a master. Where a sentinel has
-told it, this server follows it at once. An operator may want two masters: so writes go on after a
-second, if this server is not told to be a replica before.
+A replica of ours reports REPLICAOF NO ONE before it obeys. Writes are held back in the
+same way; when it has all, its link is closed, by which it becomes a master. Where a sentinel gave
+that order, this server follows it at once. An operator may want two masters: so writes go on after
+a second, unless REPLICAOF makes this server a replica before.
 """
 
 from __future__ import annotations
