@@ -320,8 +320,7 @@ def test_keys_that_expire_by_themselves(timed: tuple[Scene, Clock]) -> None:
     scene.join("t", resp3=True)
     scene.do("t", "CLIENT TRACKING on NOLOOP", "SET a 1 PX 30", "GET a", "SET b 1 PX 30")
     clock.advance(40)
-    scene.do("t", "DEBUG SET-ACTIVE-EXPIRE 1")
-    scene.wait_until_empty()
+    scene.expire_all()
     scene.do("t", "PING x")
     scene.figures()
 
