@@ -99,5 +99,5 @@ class Log:
         """Note for a client whose records came last how far they reach."""
 
     @abstractmethod
-    def stamp_next(self) -> None:
+    def stamp_next(self, second: int) -> None:
         """Keep the time with the next record: it says something that the record does not."""

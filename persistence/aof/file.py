@@ -64,7 +64,7 @@ class AppendOnlyFile(Log):
         self._before = -1  # the file before this one, while it is not settled
         self._settling: Final = threading.Lock()
         self.annotate = False
-        self._stamps_next = False  # the second before the next record, whatever ``annotate`` says
+        self._stamp_s = 0  # what is written before the next record, whatever ``annotate`` says
         self.named = True
         self._out = BytesWriter()  # records of whole commands, and of a transaction so far
         self._parts: list[bytes] = []  # records of whole commands, in front of those
@@ -128,7 +128,7 @@ class AppendOnlyFile(Log):
             self._first = record
             self._first_db = db
             return is_first
-        elif self._stamps_next:
+        elif self._stamp_s:
             self._annotate()
         self._write_record(db, record)
         return is_first
@@ -161,9 +161,9 @@ class AppendOnlyFile(Log):
             self._passed += len(part)
         return is_first
 
-    def stamp_next(self) -> None:
-        """Write the second before the next record, or before the transaction that it begins."""
-        self._stamps_next = True
+    def stamp_next(self, second: int) -> None:
+        """Write a second before the next record, or before the transaction that it begins."""
+        self._stamp_s = second
 
     def _add_part(self, part: bytes) -> None:
         self._parts.append(part)
@@ -238,10 +238,10 @@ class AppendOnlyFile(Log):
             self._db = db
 
     def _annotate(self) -> None:
-        if self.annotate or self._stamps_next:
-            now_s = int(time.time())
-            if self._stamps_next or now_s > self._annotated_s:
-                self._stamps_next = False
+        if self.annotate or self._stamp_s:
+            now_s = self._stamp_s or int(time.time())
+            if self._stamp_s or now_s > self._annotated_s:
+                self._stamp_s = 0
                 self._annotated_s = now_s
                 self._out.write(annotation(now_s))
 

@@ -105,7 +105,7 @@ class Journal(AppendOnlyFile):
         is_first = not self.pending
         self.pending = True
         if self._in_transaction:
-            if self._stamps_next:
+            if self._stamp_s:
                 self._annotate()
         elif self._first is not None or self._held is not None:
             self._begin_transaction()

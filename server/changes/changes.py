@@ -249,10 +249,10 @@ class Changes:
                 self._end_records()
         self.hold_back(held)
 
-    def stamp_next(self) -> None:
-        """Keep the time with the next record."""
+    def stamp_next(self, second: int) -> None:
+        """Keep the second of a change with its next record, which may be written in a later one."""
         for log in self._logs():
-            log.stamp_next()
+            log.stamp_next(second)
 
     def _logs(self) -> list[Log]:
         return [] if self._log is None else [self._log, *self._other_logs]

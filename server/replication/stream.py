@@ -133,7 +133,7 @@ class CommandStream(Log):
     def note_end(self, written: Written) -> None:
         written.stream_end = self.offset + self._out_bytes
 
-    def stamp_next(self) -> None:
+    def stamp_next(self, second: int) -> None:
         pass
 
     def say(self, words: list[bytes]) -> None:

@@ -89,7 +89,7 @@ class Collector(Log):
         self._unit = []
         return True
 
-    def stamp_next(self) -> None:
+    def stamp_next(self, second: int) -> None:
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 from headrace.persistence.aof.reader import AofReader
@@ -149,7 +150,7 @@ class Story:
             else:
                 self.journal.append(0, self.local())
             if self.random.random() < 0.1:
-                self.journal.stamp_next()
+                self.journal.stamp_next(int(time.time()))
         self.journal.end_command()
         if own:
             self.sent[b"1.0"].append(own)

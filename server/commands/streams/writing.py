@@ -68,7 +68,7 @@ def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple
     if call.replaying:
         added_ms = _added_ms(ms, call)
     elif ms != added_ms:
-        call.server.changes.stamp_next()
+        call.server.changes.stamp_next(added_ms // 1000)
     stream.make_idmp().record(pid, iid, ms, seq, added_ms)
     stream.iids_added += 1
 
