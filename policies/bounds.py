@@ -19,12 +19,15 @@ from headrace.policies.policy import Bounds
 from headrace.policies.rules import ID, Acked
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ORIGINALS
+from headrace.storage.sharing import Replicated
 from headrace.storage.stream.groups import Group
+from headrace.storage.stream.part import Part
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.stream.stream import Stream
 
 SLICE: Final = 10_000  # entries that are removed at once
 NODES: Final = 100  # likewise
+LANES_NODE: Final = 100  # entries that go together where several regions write a stream
 ONE_BY_ONE: Final = 5000  # likewise, by their IDs
 DELETED_MOST: Final = 100  # pending entries of a group that were deleted, and are looked past
 PAUSE_MS: Final = 1000  # between two looks at a stream whose old entries have to stay
@@ -92,6 +95,9 @@ def done_below(stream: Stream) -> ID:
     bound = (ID_MAX, ID_MAX)
     for group in stream.groups.values():
         last = following(group.last_ms, group.last_seq)
+        if group.places is not None:
+            coming = group.places.parts(stream, 1)
+            last = _first_of(coming[0]) if coming else bound
         bound = min(bound, last, _first_pending(stream, group))
     return bound
 
@@ -107,13 +113,22 @@ def _first_pending(stream: Stream, group: Group) -> ID:
     return place if len(nacks) == DELETED_MOST else (ID_MAX, ID_MAX)
 
 
+def _first_of(part: Part) -> ID:
+    return part.run.ms[part.low], part.run.seq[part.low]
+
+
 def _excess(stream: Stream, bounds: Bounds, more: int) -> bool:
     """Return whether a stream is too long, or too large, with so many entries ``more``."""
     if 0 < bounds.most < stream.length + more:
         return True
     if not bounds.most_bytes or stream.blocks_bytes() < bounds.most_bytes:
         return False
-    return more > 0 or stream.head_live() < stream.length  # the last node stays
+    return more > 0 or _node(stream) < stream.length  # the last node stays
+
+
+def _node(stream: Stream) -> int:
+    """Return how many entries its first node has; where several regions write, they go by 100."""
+    return LANES_NODE if isinstance(stream, Replicated) else stream.head_live()
 
 
 def _shorten(
@@ -127,9 +142,9 @@ def _shorten(
             call, book, key, stream, min(left, stream.length + more - bounds.most), not more
         )
     for _ in range(NODES):
-        count = stream.head_live()
+        count = _node(stream)
         is_large = bounds.most_bytes > 0 and stream.blocks_bytes() >= bounds.most_bytes
-        if not is_large or count > left or count == stream.length:
+        if not is_large or count > left or count >= stream.length:
             break
         left -= _trim(call, book, key, stream, count, not more)
 

@@ -33,12 +33,14 @@ from headrace.policies.rules import ID, UNKNOWN_NOTE, GroupRules, rules_of
 from headrace.policies.steps import (
     DLQ,
     LIMIT,
+    acknowledged,
     append,
     aside_record,
     attend,
     book_of,
     give_up,
     group_or_error,
+    is_read_here,
     later,
     record_moments,
     release_record,
@@ -47,7 +49,7 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.changes.events import Event
 from headrace.server.cluster import slot_of
 from headrace.server.commands.streams.args import PENDING_CHANGED, strict_ids
-from headrace.server.commands.streams.groups import find_group, found_group
+from headrace.server.commands.streams.groups import find_group, found_group, refuse_elsewhere
 from headrace.server.commands.typed_keys import stream_at, stream_to_change
 from headrace.server.dispatch.args import bounded, integer
 from headrace.server.dispatch.call import Call
@@ -60,8 +62,8 @@ from headrace.storage.stream.stream import Stream
 POLICY_SET: Final = Event(b"xpolicy-set", EVENT_STREAM, wakes=True)
 POLICY_UNSET: Final = Event(b"xpolicy-unset", EVENT_STREAM, wakes=True)
 IN_REGIONS: Final = (
-    b"ERR policies are not there in a region (aa-region-id): groups that several regions read have "
-    b"MAX-PENDING alone"
+    b"ERR inactive-threshold is not there in a region (aa-region-id): another region may read the "
+    b"group"
 )
 IDS_EXPECTED: Final = b"ERR IDS is expected: IDS numids id [id ...]"
 IDS_MISMATCH: Final = b"ERR the number of IDs does not match numids"
@@ -108,7 +110,8 @@ def _check_set(call: Call, book: Book, scope: Scope, values: Values) -> None:
 
     Those of a file are not asked again where they lead.
     """
-    if call.server.data.region is not None and not call.replaying:
+    in_region = call.server.data.region is not None and not call.replaying
+    if in_region and b"inactive-threshold" in values:
         raise CommandError(IN_REGIONS)
     try:
         for name, word in values.items():
@@ -300,8 +303,7 @@ def xnackin(call: Call) -> object:
         if nacks:
             call.changed(argv[1], PENDING_CHANGED, argv)
         return len(nacks)
-    if call.server.data.region is not None:
-        raise CommandError(IN_REGIONS)
+    refuse_elsewhere(call, stream, group)
     call.server.ready_policies()
     attend(call.server, call.db, argv[1], stream, group, call.now_ms)
     rules = rules_of(group)
@@ -349,8 +351,9 @@ def xackf(call: Call) -> object:
     ids = _ids(argv, 5)
     stream = stream_to_change(call, argv[1])
     group = None if stream is None else stream.groups.get(argv[2])
-    if group is None:
+    if group is None or stream is None:
         return 0
+    refuse_elsewhere(call, stream, group)
     done: list[bytes] = []
     for nack in _pending(group, ids):
         holder = nack.consumer
@@ -358,9 +361,7 @@ def xackf(call: Call) -> object:
             group.drop(nack)
             done.append(format_id(nack.ms, nack.seq))
     if done:
-        record = [b"XACK", argv[1], argv[2], *done]
-        wakes = group.is_limited()
-        call.changed(argv[1], PENDING_CHANGED, record, count=len(done), wakes=wakes)
+        acknowledged(call, argv[1], stream, group, done, len(done))
     return len(done)
 
 
@@ -427,8 +428,6 @@ def xredrive(call: Call) -> object:
     letters = call.argv[1]
     options = _Options(call.argv)
     stream = stream_to_change(call, letters)
-    if call.server.data.region is not None:
-        raise CommandError(IN_REGIONS)
     if stream is None:
         return []
     call.server.ready_policies()
@@ -491,6 +490,9 @@ def _redrive(
     name = marks.get(b"group")
     if options.to is None:
         if key is None or place is None or name is None or _refusal(call, key):
+            return SKIPPED, None
+        stream, group = found_group(call.db, key, name)
+        if stream is not None and group is not None and not is_read_here(stream, group):
             return SKIPPED, None
         if _requeue(call, key, name, place, marks, due_ms):
             return REQUEUED, format_id(*place)

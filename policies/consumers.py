@@ -138,7 +138,7 @@ def _used_ms(rules: GroupRules, group: Group, now_ms: int) -> int:
 def _destroy_idle(call: Call, book: Book, key: bytes, group: Group, now_ms: int) -> bool:
     """Destroy a group that was not used for too long; return whether it was."""
     rules = rules_of(group)
-    if rules is None or call.server.gate.reasons & NO_WRITES:
+    if rules is None or call.server.gate.reasons & NO_WRITES or call.server.data.region is not None:
         return False
     most_ms = rules.policy.inactive_ms
     begun_ms = book.began_ms + min(most_ms, COMING_BACK_MS)

@@ -254,8 +254,11 @@ class GroupRules(Rules):
             return self._expired(group, now_ms)
         if self.ready or self._expired(group, now_ms):
             return True
-        if policy.looks and log.has_after(group.last_ms, group.last_seq) and self.window_left():
-            return True
+        if policy.looks and self.window_left():
+            if group.places is not None and group.places.has_new(log):
+                return True
+            if group.places is None and log.has_after(group.last_ms, group.last_seq):
+                return True
         return any(
             nack.consumer is None for nack in group.by_time.from_time(self.seen_ms, now_ms, 0)
         )
@@ -328,6 +331,11 @@ class GroupRules(Rules):
             if self.acked is not None:
                 self.acked.places.append(place)
                 self.acked.touch()
+
+    def moment_ms(self, log: EntryLog, nack: Nack) -> int:
+        if nack.delivery_ms == HELD:  # for what it waits is found again
+            return max(1, self.policy.due_ms(row_of(log, nack.ms, nack.seq), nack.ms))
+        return max(0, int(nack.delivery_ms))
 
     def reset(self) -> None:
         self.stale = True
@@ -693,7 +701,7 @@ def rules_of(group: Group) -> GroupRules | None:
     return rules if isinstance(rules, GroupRules) else None
 
 
-def row_of(stream: Stream, ms: int, seq: int) -> list[bytes]:
+def row_of(stream: EntryLog, ms: int, seq: int) -> list[bytes]:
     """Return the fields and values of an entry in a row; none where it was deleted."""
     part = stream.one(ms, seq)
     return NO_ROW if part is None else part.run.row(part.low)

@@ -45,7 +45,7 @@ from headrace.server.commands.streams.groups import (
     position_record,
 )
 from headrace.server.commands.streams.reading import parts_after
-from headrace.server.commands.streams.shared import PolicySteps
+from headrace.server.commands.streams.shared import PolicySteps, shared_streams
 from headrace.server.dispatch.admission import is_out_of_memory
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ORIGINALS
@@ -53,7 +53,7 @@ from headrace.server.gate import FOLLOWS
 from headrace.server.state import Server
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.delivery import PendingEntry, hand_out
-from headrace.storage.stream.groups import UNLIMITED, Consumer, Group, lag
+from headrace.storage.stream.groups import HERE, UNLIMITED, Consumer, Group, lag
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import HELD, Nack
 from headrace.storage.stream.run import following
@@ -88,7 +88,7 @@ class Steps(PolicySteps):
 
     def create(self, call: Call, key: bytes, name: bytes) -> bool:
         policy = book_of(call.server).policy_of(call.db.index, key, name)
-        if policy is None or not policy.created_at or call.server.data.region is not None:
+        if policy is None or not policy.created_at:
             return False
         words = [b"XGROUP", b"CREATE", key, name, policy.created_at, b"MKSTREAM"]
         command = ORIGINALS[b"xgroup"].subcommands[b"create"]
@@ -204,8 +204,7 @@ class Steps(PolicySteps):
                     group.drop(nack)
                     gone.append(format_id(ms, seq))
             if gone:
-                record = [b"XACK", key, group.name, *gone]
-                call.changed(key, PENDING_CHANGED, record, count=0, wakes=True)
+                acknowledged(call, key, stream, group, gone, 0)
 
     def leaves(
         self, call: Call, key: bytes, stream: Stream, group: Group, consumer: Consumer
@@ -369,6 +368,7 @@ class _Choice:
         self.bytes_left = 0
         self.at_once = False
         self.chosen = 0
+        self.seen: Final[list[Part]] = []
 
     def run(
         self, options: ReadOptions, claims: list[PendingEntry], limit: int, most_bytes: int
@@ -390,7 +390,9 @@ class _Choice:
         most = limit if limit < 0 else max(0, limit - len(self.found))
         self.bytes_left = most_bytes
         policy = self.rules.policy
-        self.at_once = not most_bytes and not policy.ttl_ms and not policy.ttl_field
+        # Of what several regions write, entries can have one ID, and are given together.
+        is_plain = not most_bytes and self.group.places is None
+        self.at_once = is_plain and not policy.ttl_ms and not policy.ttl_field
         self.rules.new = []
         aside: list[Nack] = []
         while most != 0 and not (most_bytes and self.bytes_left <= 0):
@@ -524,13 +526,15 @@ class _Choice:
             if rules.scans_on:
                 break
             wanted = max(BATCH, need) if most > 0 else SCANNED_MOST
-            parts = parts_after(stream, (group.last_ms, group.last_seq), wanted, 0)
+            parts = _next_parts(stream, group, wanted)
             if not parts:
                 break
             for part in parts:
                 seen = self._look_at(part, most, aside)
                 looked += seen.high - seen.low
-                hand_out(stream, group, [seen], None, self.call.now_ms)
+                if seen.high > seen.low:
+                    hand_out(stream, group, [seen], None, self.call.now_ms)
+                    self.seen.append(seen)
                 if seen.high < part.high:
                     break
         return bool(rules.ready) or self.chosen > 0
@@ -590,7 +594,18 @@ class _Choice:
             for ids in until.values():
                 call.changed(self.key, PENDING_CHANGED, aside_record(self.key, group, ids), 0)
             record_moments(call, self.key, group, until)
-            call.changed(self.key, PENDING_CHANGED, position_record(self.key, group), 0)
+            if group.places is None:
+                record = position_record(self.key, group)
+            else:
+                record = shared_streams().place_record(self.key, group, self.seen)
+            call.changed(self.key, PENDING_CHANGED, record, 0)
+
+
+def _next_parts(stream: Stream, group: Group, most: int) -> list[Part]:
+    """Return the next new entries of a group; see ``EntryLog.parts``."""
+    if group.places is not None:
+        return group.places.parts(stream, most)
+    return parts_after(stream, (group.last_ms, group.last_seq), most, 0)
 
 
 def aside_record(key: bytes, group: Group, ids: list[bytes]) -> list[bytes]:
@@ -698,8 +713,17 @@ def give_up(
         scope_words = [key, b"GROUP", group.name, value]
         call.record([b"XPOLICY", b"HOLD", *scope_words])
     group.drop(nack)
-    record = [b"XACK", key, group.name, format_id(nack.ms, nack.seq)]
-    call.changed(key, PENDING_CHANGED, record, wakes=True)
+    acknowledged(call, key, stream, group, [format_id(nack.ms, nack.seq)], 1)
+
+
+def acknowledged(
+    call: Call, key: bytes, stream: Stream, group: Group, ids: list[bytes], count: int
+) -> None:
+    """Report that entries are pending no more; other regions get to know it, too."""
+    record = [b"XACK", key, group.name, *ids]
+    call.changed(key, PENDING_CHANGED, record, count=count, wakes=True)
+    if group.places is not None:
+        shared_streams().note_acknowledged(call, key, stream, group)
 
 
 def _marks(
@@ -769,13 +793,18 @@ def _look_at(call: Call, scope: Scope, now_ms: int) -> None:
     call.now_ms = now_ms
     attend(server, db, key, stream, group, now_ms)
     rules = rules_of(group)
-    if rules is not None and rules.acts_by_itself():
+    if rules is not None and rules.acts_by_itself() and is_read_here(stream, group):
         db.before_change(key)
         settle(call, key, stream, group, rules)
         end_dying(call, key, stream, group, rules)
         due_ms = rules.next_ms(group, now_ms)
         if due_ms:
             book_of(server).wake_at(scope, max(due_ms, now_ms + 1))
+
+
+def is_read_here(stream: Stream, group: Group) -> bool:
+    """Return whether a group is read in this region, where policies act on it."""
+    return group.places is None or group.places.elsewhere(stream) == HERE
 
 
 def end_dying(call: Call, key: bytes, stream: Stream, group: Group, rules: GroupRules) -> None:

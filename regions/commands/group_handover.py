@@ -137,7 +137,7 @@ def _all_given(
     head = _head(key, group, to)
     vectors = [encode_lanes(place.again), encode_lanes(place.place), encode_lanes(place.begun)]
     found.append([*head, _PLACES, place.start.encode(), *vectors])
-    for portion in held(group, _PORTION):
+    for portion in held(stream, group, _PORTION):
         words = [*head, _PENDING]
         for of_one in portion:
             words += _held_words(of_one)
@@ -158,7 +158,7 @@ def _held_words(of_one: Held) -> Words:
     words = [_RELEASED] if of_one.consumer is None else [_OF, of_one.consumer]
     words.append(b"%d" % len(of_one.entries))
     for pending in of_one.entries:
-        words += [b"%d-%d" % pending.entry_id, b"%d" % pending.delivery_ms, b"%d" % pending.count]
+        words += [b"%d-%d" % pending.entry_id, b"%d" % pending.delivery_ms, b"%d" % pending.given]
     return words
 
 
@@ -322,5 +322,7 @@ def _take(found: Effect, stream: RegionalStream, group: Group, hand: _Hand) -> N
                 found.following.append(acknowledgement(key, group, intervals))
         take_places(group, hand.reached, hand.creates[0].dot)
     take_held(stream, group, hand.held)
+    if group.zone:  # by a policy, they may go out by themselves
+        found.server.ready_policies()
     if not found.replaying:
         note_elsewhere(found.server, key, stream, group)

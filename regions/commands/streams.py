@@ -12,7 +12,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import format_id
-from headrace.protocol.packing import Constant, Packer, packed_id
+from headrace.protocol.packing import Constant, Packer
 from headrace.protocol.replies import NULL_ARRAY, OK
 from headrace.regions.commands.state import drop_tombstone, note_outlived, remembered, take_deadline
 from headrace.regions.commands.stream_effects import (
@@ -182,10 +182,9 @@ class RegionalStreams(SharedStreams):
         iid: Iid,
         manual: bool,
         created: bool,
-    ) -> object:
+    ) -> None:
         assert isinstance(stream, RegionalStream)
         key = call.argv[1]
-        reply = packed_id(stream.last_ms, stream.last_seq)
         if manual:
             stream.mark_manual()
         if created:
@@ -199,7 +198,6 @@ class RegionalStreams(SharedStreams):
             set_first_limits(call.server, key, stream)
         if options is not None and options.strategy != NO_TRIM:
             self.trim(call, key, stream, options)
-        return reply
 
     def trim(self, call: Call, key: bytes, stream: Stream, options: TrimOptions) -> int:
         assert isinstance(stream, RegionalStream)

@@ -48,9 +48,10 @@ from headrace.regions.exchange.peer_connection import MET, PeerClient, PeerConne
 from headrace.regions.exchange.peer_sessions import TWIN_MS
 from headrace.regions.exchange.retention import LogManager
 from headrace.regions.knowledge.region import NONCE_ENDS, Region, latest_epoch
+from headrace.regions.knowledge.stability import covers_all
 from headrace.server.state import Server
 from headrace.storage.sharing import AA
-from headrace.storage.vectors import Numbers, covers
+from headrace.storage.vectors import Numbers
 from headrace.storage.vectors import region_of as number_of
 
 NONCE_BYTES: Final = 8
@@ -156,13 +157,9 @@ class CatchUp:
             if region.is_forgotten(member):
                 continue
             wanted = self._wanted.get(member)
-            if wanted is None or not _has_all(known, wanted):
+            if wanted is None or not covers_all(known, wanted):
                 found.append(member)
         return found
-
-
-def _has_all(known: Numbers, wanted: Numbers) -> bool:
-    return all(covers(known, (origin, number)) for origin, number in wanted.items())
 
 
 class Forgotten(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.protocol.replies import Map
 from headrace.regions.exchange.peer_connection import PeerConnection
@@ -15,13 +15,12 @@ LEVEL: Final = b"level"
 LATE: Final = b"late"
 
 
-class Wait:
+class Wait(NamedTuple):
     """A client that waits until some records are here."""
 
-    def __init__(self, session: Session, parked: Parked, numbers: Numbers) -> None:
-        self.session: Final = session
-        self.parked: Final = parked
-        self.numbers: Final = numbers
+    session: Session
+    parked: Parked
+    numbers: Numbers
 
 
 class Sync:

@@ -22,7 +22,7 @@ lost here by the end of the process.
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import Final, NamedTuple
 
 from mypy_extensions import i64
 
@@ -41,14 +41,13 @@ from headrace.storage.vectors import Dot
 FROM_BYTES: Final[i64] = 64 * 1024  # distance between lines that say how to count
 
 
-class _Received:
+class _Received(NamedTuple):
     """Records of another region, as they came."""
 
-    def __init__(self, origin: bytes, first: int, count: int, payload: bytes) -> None:
-        self.origin: Final = origin
-        self.first: Final = first
-        self.count: Final = count
-        self.payload: Final = payload
+    origin: bytes
+    first: int
+    records: int
+    payload: bytes
 
 
 class Journal(AppendOnlyFile):
@@ -177,7 +176,7 @@ class Journal(AppendOnlyFile):
             out = self._out
             start: i64 = len(out)
             out.write(held.payload)
-            self._slicer.units(start, len(out), held.count)
+            self._slicer.units(start, len(out), held.records)
         elif self._in_transaction:
             self._in_transaction = False
             out = self._out

@@ -28,7 +28,7 @@ written, unless it is the first one of its region.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.storage.vectors import EPOCH_MAX, Numbers, covers, epoch_of, origin_of, region_of
 
@@ -36,16 +36,15 @@ NO_STABLE_MS: Final = -1
 FOLLOWED_MS: Final = 300_000  # a clock that is ahead by more is wrong, and is not followed
 
 
-class Beat:
+class Beat(NamedTuple):
     """The latest beat of a region, in the ``epoch`` of its origin.
 
     It had ``numbers`` on its disk. Every ID that it makes later has more than ``promise_ms``.
     """
 
-    def __init__(self, epoch: int, numbers: Numbers, promise_ms: int) -> None:
-        self.epoch: Final = epoch
-        self.numbers: Final = numbers
-        self.promise_ms: Final = promise_ms
+    epoch: int
+    numbers: Numbers
+    promise_ms: int
 
 
 def stable_numbers(

@@ -8,7 +8,7 @@ unacknowledged entries. So nothing is skipped, whatever becomes of the move.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.regions.lanes.group_state import Start
 from headrace.regions.lanes.lane import Lane
@@ -22,13 +22,12 @@ from headrace.storage.vectors import ID, Dot, LaneVector
 _EVER: Final = 2**62  # a moment that never comes
 
 
-class Pending:
-    """A pending entry on its way: when and how often it was delivered."""
+class Pending(NamedTuple):
+    """A pending entry on its way: when it was delivered, and how often it was ``given``."""
 
-    def __init__(self, entry_id: ID, delivery_ms: int, count: int) -> None:
-        self.entry_id: Final = entry_id
-        self.delivery_ms: Final = delivery_ms
-        self.count: Final = count
+    entry_id: ID
+    delivery_ms: int
+    given: int
 
 
 class Held:
@@ -42,16 +41,13 @@ class Held:
         self.entries: Final[list[Pending]] = []
 
 
-class Reached:
+class Reached(NamedTuple):
     """The position of a group: see ``Places``."""
 
-    def __init__(
-        self, start: Start, again: LaneVector, place: LaneVector, begun: LaneVector
-    ) -> None:
-        self.start: Final = start
-        self.again: Final = again
-        self.place: Final = place
-        self.begun: Final = begun
+    start: Start
+    again: LaneVector
+    place: LaneVector
+    begun: LaneVector
 
 
 def has_read(group: Group) -> bool:
@@ -66,7 +62,7 @@ def reached(group: Group) -> Reached:
     return Reached(places.start, places.again, places.place.copy(), places.begun.copy())
 
 
-def held(group: Group, most: int) -> list[list[Held]]:
+def held(stream: Lanes, group: Group, most: int) -> list[list[Held]]:
     """Return the pending entries, by time, in portions of up to ``most``."""
     portions: list[list[Held]] = []
     left = 0
@@ -76,15 +72,20 @@ def held(group: Group, most: int) -> list[list[Held]]:
                 portions.append([])
                 left = most
             left -= 1
-            _hold(portions[-1], nack)
+            _hold(portions[-1], stream, group, nack)
     return portions
 
 
-def _hold(portion: list[Held], nack: Nack) -> None:
-    name = None if nack.consumer is None else nack.consumer.name
+def _hold(portion: list[Held], stream: Lanes, group: Group, nack: Nack) -> None:
+    put_back = places_of(group).is_done(stream, (nack.ms, nack.seq))
+    name = None if put_back or nack.consumer is None else nack.consumer.name
     if not portion or portion[-1].consumer != name:
         portion.append(Held(name))
-    pending = Pending((nack.ms, nack.seq), max(0, nack.delivery_ms), nack.count)
+    rules = group.rules
+    delivery_ms = max(0, nack.delivery_ms) if rules is None else rules.moment_ms(stream, nack)
+    if put_back:  # its consumer stays here
+        delivery_ms = 1 if nack.consumer is not None else max(1, delivery_ms)
+    pending = Pending((nack.ms, nack.seq), delivery_ms, 0 if put_back else nack.count)
     portion[-1].entries.append(pending)
 
 
@@ -173,21 +174,25 @@ def _take_place(places: Places, lane: bytes, after: ID, upto: ID) -> None:
         places.place[lane] = max(floor, upto)
 
 
-def take_held(stream: Lanes, group: Group, portion: list[Held]) -> int:
-    """Make these entries pending here, unless they are, or are acknowledged. Return how many."""
+def take_held(stream: Lanes, group: Group, portion: list[Held]) -> None:
+    """Make these entries pending here, unless they are, or are acknowledged.
+
+    What no consumer has been given is taken all the same: see ``places.put_back``.
+    """
     places = places_of(group)
-    taken = 0
     for of_one in portion:
         owner: Consumer | None = None
         for pending in of_one.entries:
             ms, seq = pending.entry_id
-            if group.pel.get(ms, seq) is not None or _is_done(stream, places, pending.entry_id):
+            was_given = pending.given > 0 or of_one.consumer is not None
+            is_done = was_given and places.is_done(stream, pending.entry_id)
+            if is_done or group.pel.get(ms, seq) is not None:
                 continue
             if of_one.consumer is not None and owner is None:
                 owner = _consumer(group, of_one.consumer, pending.delivery_ms)
-            group.add_pending(ms, seq, owner, pending.delivery_ms).count = pending.count
-            taken += 1
-    return taken
+            group.add_pending(ms, seq, owner, pending.delivery_ms).count = pending.given
+    if group.rules is not None:
+        group.rules.reset()
 
 
 def _consumer(group: Group, name: bytes, moment_ms: int) -> Consumer:
@@ -196,10 +201,3 @@ def _consumer(group: Group, name: bytes, moment_ms: int) -> Consumer:
         found = group.create_consumer(name, moment_ms)
         found.active_ms = moment_ms
     return found
-
-
-def _is_done(stream: Lanes, places: Places, entry_id: ID) -> bool:
-    holders = stream.holders(entry_id[0], entry_id[1])
-    if not holders:
-        return False
-    return all(places.is_acked(lane.name, entry_id) for lane in holders)

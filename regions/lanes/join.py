@@ -18,7 +18,7 @@ from typing import Final
 
 from headrace.regions.lanes.group_state import Create, GroupState
 from headrace.regions.lanes.lane import Lane
-from headrace.regions.lanes.places import ALL_IDS, acknowledged, places_of
+from headrace.regions.lanes.places import ALL_IDS, NO_IDS, acknowledged, places_of, put_back
 from headrace.regions.lanes.remembered import Register
 from headrace.regions.lanes.stream import RegionalStream
 from headrace.regions.lanes.tombstones import forget_lanes
@@ -88,6 +88,7 @@ class Join:
     def _join_rest(self) -> None:
         mine = self._mine
         copy = self._copy
+        stay = {group.name: put_back(mine, group) for group in mine.groups.values()}
         _join_current(mine, copy, self._my_numbers, self._copy_numbers)
         _join_removals(mine, copy, self._my_numbers, self._copy_numbers)
         for name in copy.group_states:
@@ -108,7 +109,7 @@ class Join:
         join_pairs(mine, copy)
         mine.restored()
         for group in mine.groups.values():
-            acknowledged(mine, group, ALL_IDS)
+            acknowledged(mine, group, ALL_IDS, stay.get(group.name, NO_IDS))
 
 
 def _gone(
@@ -381,10 +382,11 @@ def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
         places = places_of(group)
         if state is None or state.create(places.anchor) is None:
             continue
+        stay = put_back(mine, group)
         del mine.groups[name]
         places.group_state = state
         places.is_whole = False  # less may be here than there was
         places.forget([lane for lane in places.begun if fresh.find_lane(lane) is None])
         group.max_pending = state.max_pending()
         fresh.groups[name] = group
-        acknowledged(fresh, group, ALL_IDS)
+        acknowledged(fresh, group, ALL_IDS, stay)

@@ -9,7 +9,7 @@ nothing is decoded without need.
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from mypy_extensions import mypyc_attr
 
@@ -59,13 +59,11 @@ class MixedPart(LanePart):
         return self.lanes[number]
 
 
-@mypyc_attr(acyclic=True)
-class Source:
+class Source(NamedTuple):
     """A lane, and the stretches of it to be read: first and last ID of each, in reading order."""
 
-    def __init__(self, lane: Lane, ranges: list[tuple[ID, ID]]) -> None:
-        self.lane: Final = lane
-        self.ranges: Final = ranges
+    lane: Lane
+    ranges: list[tuple[ID, ID]]
 
 
 @mypyc_attr(acyclic=True)

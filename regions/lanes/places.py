@@ -33,6 +33,7 @@ from headrace.storage.vectors import ID, NO_ID, Dot, LaneVector
 Interval = tuple[bytes, ID, ID]  # a lane, after which ID, up to which
 
 ALL_IDS: Final[list[tuple[ID, ID]]] = [(NO_ID, GREATEST)]
+NO_IDS: Final[set[ID]] = set()
 _PLACES_BYTES: Final = 500  # about
 _PLACE_BYTES: Final = 200
 _EVER: Final = 2**62  # a moment that never comes
@@ -102,6 +103,11 @@ class Places(Position):
         intervals = self.group_state.intervals(lane)
         return intervals is not None and intervals.holds(entry_id)
 
+    def is_done(self, stream: Lanes, entry_id: ID) -> bool:
+        """Return whether all entries of an ID are acknowledged; False where none is there."""
+        holders = stream.holders(entry_id[0], entry_id[1])
+        return bool(holders) and all(self.is_acked(lane.name, entry_id) for lane in holders)
+
     def to_come(self, lane: bytes) -> list[tuple[ID, ID]]:
         """Return the stretches of a lane that are to be given: first and last ID of each."""
         floor = self.floor(lane)
@@ -156,11 +162,9 @@ class Places(Position):
         stream = _lanes(log)
         entry_id = (ms, seq)
         holders = stream.holders(ms, seq)
-        for lane in holders:
-            if entry_id > self.floor(lane.name) and not self.is_acked(lane.name, entry_id):
-                return True
         if holders:
-            return False
+            above = [lane for lane in holders if entry_id > self.floor(lane.name)]
+            return not all(self.is_acked(lane.name, entry_id) for lane in above)
         highest = max(self.start.highest(), max(self.place.values(), default=NO_ID))
         return entry_id > highest
 
@@ -235,12 +239,14 @@ def new_group(name: bytes, group_state: GroupState, create: Create) -> Group:
     return group
 
 
-def acknowledged(stream: Lanes, group: Group, ranges: list[tuple[ID, ID]]) -> int:
+def acknowledged(
+    stream: Lanes, group: Group, ranges: list[tuple[ID, ID]], stay: set[ID] = NO_IDS
+) -> int:
     """End the pending state of entries acknowledged elsewhere. Return how many these are.
 
     An ID that several entries have stays pending until all of them are acknowledged. ``ranges`` are
     the first and last ID of each stretch in which entries of some lane may have been acknowledged;
-    ``ALL_IDS`` looks at all pending ones.
+    ``ALL_IDS`` looks at all pending ones. Those that ``stay`` were ``put_back`` before.
     """
     if not stream.length:
         return 0
@@ -250,14 +256,17 @@ def acknowledged(stream: Lanes, group: Group, ranges: list[tuple[ID, ID]]) -> in
     for start, end in ranges:
         for nack in group.pel.between(max(start, first), end, group.pel.size, _EVER):
             entry_id = (nack.ms, nack.seq)
-            holders = stream.holders(nack.ms, nack.seq)
-            if not holders:
-                continue
-            open_ones = [lane for lane in holders if not places.is_acked(lane.name, entry_id)]
-            if not open_ones:
+            if entry_id not in stay and places.is_done(stream, entry_id):
                 group.drop(nack)
                 cleared += 1
     return cleared
+
+
+def put_back(stream: Lanes, group: Group) -> set[ID]:
+    """Return the IDs that are acknowledged and were made pending again, as by XREDRIVE. O(n)."""
+    places = places_of(group)
+    ids = [(nack.ms, nack.seq) for nack in group.pel.from_id(0, 0, 0)]
+    return {entry_id for entry_id in ids if places.is_done(stream, entry_id)}
 
 
 def lowest_pending(stream: Lanes, group: Group) -> ID | None:

@@ -126,20 +126,18 @@ class Removal:
         return covers(self.numbers, dot)
 
 
-class Top:
+class Top(NamedTuple):
     """An ID set with XSETID, in the record ``dot``: new entries get higher ones."""
 
-    def __init__(self, dot: Dot, entry_id: ID) -> None:
-        self.dot: Final = dot
-        self.entry_id: Final = entry_id
+    dot: Dot
+    entry_id: ID
 
 
-class Tombstone:
+class Tombstone(NamedTuple):
     """The end of a group by the record ``dot``, whose maker knew ``numbers``."""
 
-    def __init__(self, dot: Dot, numbers: Numbers) -> None:
-        self.dot: Final = dot
-        self.numbers: Final = numbers
+    dot: Dot
+    numbers: Numbers
 
 
 class Awaited(NamedTuple):

@@ -71,7 +71,10 @@ class Client:
 
         Raises ClientError if there are none.
         """
-        wire = b"".join([request([_word(word) for word in words]) for words in requests])
+        encoded = [
+            [word.encode() if isinstance(word, str) else word for word in each] for each in requests
+        ]
+        wire = b"".join([request(words) for words in encoded])
         replies: list[object] = []
         try:
             self._socket.sendall(wire)
@@ -93,10 +96,6 @@ class Client:
     def close(self) -> None:
         """End the connection."""
         self._socket.close()
-
-
-def _word(word: str | bytes) -> bytes:
-    return word.encode() if isinstance(word, str) else word
 
 
 class Encryption:

@@ -31,7 +31,6 @@ from headrace.storage.sharing import NAME_MAX_BYTES
 IS_IMMUTABLE: Final = "can't set immutable config"
 IS_PROTECTED: Final = "can't set protected config"
 IS_DUPLICATE: Final = "duplicate parameter"
-NO_POLICIES: Final = "a region (aa-region-id) has no policies"
 NEEDS_FILE: Final = "a region (aa-region-id) needs appendonly yes"
 NEEDS_SNAPSHOTS: Final = "a region (aa-region-id) needs aof-use-rdb-preamble yes"
 IS_CLIENTS_PORT: Final = "aa-port is for other regions alone: it cannot be the port of clients"
@@ -338,8 +337,6 @@ class Config:
             return "appendonly", NEEDS_FILE
         if not self.aof_use_rdb_preamble:
             return "aof-use-rdb-preamble", NEEDS_SNAPSHOTS
-        if self.stream_policy:
-            return "stream-policy", NO_POLICIES
         if any(peer.region == self.aa_region_id for peer in self.aa_peers):
             return "aa-peers", IS_OWN_REGION
         if self.aa_port and self.aa_port == self.port:

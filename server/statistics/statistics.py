@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -282,26 +282,16 @@ class LatencyMonitor:
             series.add(at_s, ms)
 
 
-class SlowCommand:
+class SlowCommand(NamedTuple):
     """One logged command; ``argv`` has those of its ``words`` that are kept, as in Redis."""
 
-    def __init__(
-        self,
-        number: int,
-        at_s: int,
-        usec: int,
-        argv: list[bytes],
-        words: int,
-        address: bytes,
-        name: bytes,
-    ) -> None:
-        self.number: Final = number
-        self.at_s: Final = at_s
-        self.usec: Final = usec
-        self.argv: Final = argv
-        self.words: Final = words
-        self.address: Final = address
-        self.name: Final = name
+    number: int
+    at_s: int
+    usec: int
+    argv: list[bytes]
+    words: int
+    address: bytes
+    name: bytes
 
 
 class SlowLog:

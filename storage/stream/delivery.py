@@ -79,10 +79,10 @@ class PendingEntry:
 
 def has_new(stream: Stream, group: Group) -> bool:
     """Return whether the group can be given an entry that it has not been given."""
-    if group.places is not None:
-        return group.places.has_new(stream) and group.room() != 0
     if group.rules is not None and group.rules.new:
         return True
+    if group.places is not None:
+        return group.places.has_new(stream) and group.room() != 0
     return stream.has_after(group.last_ms, group.last_seq) and group.room() != 0
 
 

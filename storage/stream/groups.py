@@ -156,6 +156,10 @@ class Rules:
         """Note that a pending entry is about to go to a consumer, or to be dropped."""
         raise NotImplementedError
 
+    def moment_ms(self, log: EntryLog, nack: Nack) -> int:
+        """Return from when on an entry may go out, in a region to which the group is moved."""
+        raise NotImplementedError
+
     def reset(self) -> None:
         """Note that pending entries have changed otherwise: all is to be looked at anew."""
         raise NotImplementedError

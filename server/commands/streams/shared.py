@@ -60,8 +60,8 @@ class SharedStreams:
         iid: Iid,
         manual: bool,
         created: bool,
-    ) -> object:
-        """Report the entry that XADD has just added, and trim as its options say; return the reply.
+    ) -> None:
+        """Report the entry that XADD has just added, and trim as its options say.
 
         Args:
             at: where its ID stands.

@@ -143,7 +143,6 @@ def xadd(call: Call) -> object:
         raise CommandError(wrong_arity(b"xadd"))
     if not automatic:
         next_seq = _finds_seq(call, argv[at], ms, seq, next_seq)
-    region = call.server.data.region
     stream = stream_to_change(call, key)
     created = stream is None
     if stream is None:
@@ -175,10 +174,11 @@ def xadd(call: Call) -> object:
         stream.iids_added += 1
     elif len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
-    if region is not None:
-        return shared_streams().added(call, stream, at, options, pid, iid, manual, created)
-    _trim_and_report(call, stream, at, options, pid, created, bounded)
-    return packed_id(stream.last_ms, stream.last_seq)
+    reply = packed_id(stream.last_ms, stream.last_seq)
+    _trim_and_report(call, stream, at, options, pid, iid, manual, created)
+    if bounded:
+        policies().added(call, key, stream)
+    return reply
 
 
 def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]:
@@ -239,13 +239,17 @@ def _trim_and_report(
     at: int,
     options: AddOptions | None,
     pid: bytes,
+    iid: Iid,
+    manual: bool,
     created: bool,
-    bounded: bool,
 ) -> None:
     """Trim after an XADD, whose ID stands at ``at``, has added its entry; report all it did.
 
     Replaying its record needs no clock: the ID is the one chosen, and trimming is exact.
     """
+    if call.server.data.region is not None:
+        shared_streams().added(call, stream, at, options, pid, iid, manual, created)
+        return
     argv = call.argv
     key = argv[1]
     trimmed = 0
@@ -264,8 +268,6 @@ def _trim_and_report(
         call.changed(key, XTRIMMED, None, count=trimmed)
     if created:
         record_limits(call, key, stream)
-    if bounded:
-        policies().added(call, key, stream)
 
 
 @alike("XADD")
@@ -394,15 +396,16 @@ def xdel(call: Call) -> object:
         return 0
     ids = strict_ids(argv[2:])
     if call.server.data.region is not None:
-        return shared_streams().delete(call, argv[1], stream, ids)
-    deleted = 0
-    for ms, seq in ids:
-        if stream.delete(ms, seq):
-            deleted += 1
-    if deleted:
-        call.changed(argv[1], XDELETED, argv, count=deleted)
-        if call.server.policies is not None and not call.replaying:
-            policies().deleted(call, argv[1], stream, ids)
+        deleted = shared_streams().delete(call, argv[1], stream, ids)
+    else:
+        deleted = 0
+        for ms, seq in ids:
+            if stream.delete(ms, seq):
+                deleted += 1
+        if deleted:
+            call.changed(argv[1], XDELETED, argv, count=deleted)
+    if deleted and call.server.policies is not None and not call.replaying:
+        policies().deleted(call, argv[1], stream, ids)
     return deleted
 
 
