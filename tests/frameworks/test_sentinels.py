@@ -14,6 +14,7 @@ from frameworks.conftest import FOLDER
 
 from support import judges
 from support.following import AT_ONCE, is_up
+from support.sentinel_rounds import OURS, cut, scene
 from support.sentinels import lost, watched
 from support.waiting import wait_until
 
@@ -74,4 +75,18 @@ def test_nothing_is_lost_that_ioredis_was_promised(
             planned.kill()
             new = those.wait_for_other(planned)
             told.wait_for_more()
+        assert lost(told.values("promised"), new) == []
+
+
+def test_ioredis_goes_on_when_the_master_is_cut_off(node_modules: Path, tmp_path: Path) -> None:
+    """What WAIT has counted is there, although the old master had taken more."""
+    with scene([OURS], judges.program_of("redis-8.10"), by_links=True) as those:
+        ports = [each.port for each in those.sentinels]
+        old = those.agreed()
+        assert old is not None
+        with writer(node_modules, tmp_path / "told", ports) as told:
+            told.wait_for_more()
+            new = cut(those, old)
+            told.wait_for_more()
+            wait_until(those.are_in_place)
         assert lost(told.values("promised"), new) == []
