@@ -24,6 +24,7 @@ KEY: Final = "s"
 GROUP: Final = "g"
 LETTERS: Final = "d"
 STEPS: Final = 200  # of a world
+MOVES_MS: Final = (1, 300, 900, 1000, 3000, 6000)
 FRESH: Final = 20  # worlds in one append-only file
 CONSUMERS: Final = ("a", "b", "c")
 # Each of these is one policy, or what belongs together.
@@ -150,7 +151,8 @@ class World:
         if chance.random() < 0.9:
             fields["k"] = chance.choice("xyz")
         if chance.random() < 0.5:
-            fields["at"] = str(now_ms + chance.randrange(-3000, 6000))
+            until_ms = chance.choice((chance.randrange(-3000, 6000), *[ms + 1 for ms in MOVES_MS]))
+            fields["at"] = str(now_ms + until_ms)  # often a moment after one that is looked at
         elif chance.random() < 0.2:
             fields["at"] = "soon"
         if chance.random() < 0.5:
@@ -255,7 +257,7 @@ class World:
             self.model.add(self.last, dict(zip(words[::2], words[1::2], strict=True)))
 
     def move(self) -> None:
-        ms = self.random.choice((1, 300, 900, 1000, 3000, 6000))
+        ms = self.random.choice(MOVES_MS)
         self.call("DEBUG", "CLOCK", "SHIFT", ms)
         self.model.advance(self.model.now_ms + ms)
 
