@@ -35,6 +35,7 @@ SPARED: Final[dict[str, str]] = {
     "function|flush": "the judge takes a client's number for itself",
     "client|kill": "whom it meets depends on connections that only look on; sessions kill by ID",
     "monitor": "one client does that all the time",
+    "script|debug": "there is no debugger of scripts",
     "migrate": "asks whatever server its words name; it has tests of its own",
 }
 
