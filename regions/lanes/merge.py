@@ -9,7 +9,7 @@ nothing is decoded without need.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
 
@@ -59,11 +59,13 @@ class MixedPart(LanePart):
         return self.lanes[number]
 
 
-class Source(NamedTuple):
+@mypyc_attr(acyclic=True)
+class Source:
     """A lane, and the stretches of it to be read: first and last ID of each, in reading order."""
 
-    lane: Lane
-    ranges: list[tuple[ID, ID]]
+    def __init__(self, lane: Lane, ranges: list[tuple[ID, ID]]) -> None:
+        self.lane: Final = lane
+        self.ranges: Final = ranges
 
 
 @mypyc_attr(acyclic=True)
