@@ -1,381 +1,524 @@
-"""DEBUG CLEAN, CLOCK and FAULT: what kits for tests ask of a server.
+"""DEBUG, for tests and for the curious; ``enable-debug-command`` allows it.
 
-CLEAN brings it back to its start, between two tests. All that a client can see of earlier tests
-goes: keys, functions, scripts, users, parameters that CONFIG SET has changed, counters and logs,
-faults, a moved clock. The other clients are disconnected, because what they wait for, watch or
-follow belongs to tests that are over.
-
-CLOCK freezes and moves the time by which a server lives. When a move returns, all that became due
-has happened, in the order of time: expiries are published, blocked clients are answered, idle
-consumers are reclaimed, and that stands in the append-only file.
-
-FAULT has requests of clients delayed or refused, and replies lost. ``close-after`` runs the
-request, and the connection ends without its reply: a producer cannot know whether its entry was
-added. ``silence`` runs it, too, and the connection stays and answers nothing any more: that is a
-client's time-out.
+DIGEST is a fingerprint of the data, the same that Redis computes for the same data. The order of
+keys does not matter, while that of a stream's entries does: see ``storage.digest``. LISTPACK,
+QUICKLIST and HTSTATS-KEY show how a value is laid out in memory. The first two print it on the
+standard output, as in Redis. Source: debug.c, computeDatasetDigest and xorObjectDigest.
 """
 
 from __future__ import annotations
 
 import logging
-import os
+import sys
+import time
 from collections.abc import Callable
-from random import Random
 from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
+from headrace.compat.glob import matches
 from headrace.compat.numbers import parse_integer
-from headrace.protocol.replies import OK, Map
-from headrace.server.acl.rules import UsersError
-from headrace.server.clients.session import IN_MULTI, NO_EVICT, NO_TOUCH, REPLICA, Session
-from headrace.server.clock import MS, VirtualClock, is_moved
-from headrace.server.commands.server.debug import TOOLS, Tool
-from headrace.server.dispatch.args import bounded, integer
+from headrace.compat.parameters import memory_size
+from headrace.persistence.errors import PersistenceError
+from headrace.protocol.doubles import in_digits
+from headrace.protocol.packing import packed_replies
+from headrace.protocol.replies import (
+    OK,
+    Attributed,
+    BigNumber,
+    ErrorReply,
+    Map,
+    Push,
+    Set,
+    Status,
+    Verbatim,
+)
+from headrace.server.clients.session import allowed_by
+from headrace.server.config.files import rewrite
+from headrace.server.dispatch.args import at_least
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.dispatcher import unpause
-from headrace.server.dispatch.invoke import invoke, stop_measuring
-from headrace.server.dispatch.rows import ORIGINALS, TABLE
-from headrace.server.faults import ANY, CLOSE_AFTER, CLOSE_BEFORE, DELAY, ERROR, SILENCE, Fault
-from headrace.server.gate import FAULTY, FOLLOWS, LOADING_DATA
-from headrace.server.loading.starting import load_users
-from headrace.server.state import Server
+from headrace.server.eviction import last_ms
+from headrace.server.loading.starting import reload_aof, reload_snapshot, user_lines
+from headrace.storage.digest import DIGEST_BYTES, Digest
+from headrace.storage.entry import NO_EXPIRY, Entry
+from headrace.storage.faces import face
+from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.timed import TimedTable
+from headrace.storage.keyspace import Databases
+from headrace.storage.list.list import List
 from headrace.storage.list.piece import PLAIN_THRESHOLD
+from headrace.storage.list.row import Row
+from headrace.storage.packed.strings import EMPTY_BYTES, text_bytes, unpack
+from headrace.storage.packed.table import Table, elements
+from headrace.storage.set.set import Set as SetValue
+from headrace.storage.sorted_set.sorted_set import Large, SortedSet, pairs_of
+from headrace.storage.string.string import string_bytes
+from headrace.testkit.tools import CLOCKS, FAULTS, clean_tool, clock_tool, fault_tool
+
+_EXPIRES: Final = b"!!expire!!"
+
+
+def _add_value(digest: Digest, entry: Entry) -> None:
+    """Add the value of a key, and that it expires where it does."""
+    face(entry.value).add_to(digest)
+    if entry.expire_ms != NO_EXPIRY:
+        digest.toggle(_EXPIRES)
+
+
+def value_digest(entry: Entry | None) -> bytes:
+    """Return the digest of one value, as DEBUG DIGEST-VALUE shows it; all zeros without a value."""
+    digest = Digest(in_digits)
+    if entry is not None:
+        _add_value(digest, entry)
+    return digest.hexadecimal()
+
+
+def data_digest(databases: Databases) -> bytes:
+    """Return the digest of all data."""
+    total = Digest()
+    for db in databases:
+        if not len(db):
+            continue
+        total.mix(db.index.to_bytes(4, "big"))
+        for entry in db.every():
+            digest = Digest(in_digits)
+            digest.mix(entry.key)
+            _add_value(digest, entry)
+            total.toggle(digest.value.to_bytes(DIGEST_BYTES, "big"))
+    return total.hexadecimal()
+
+
+_AFTER_ATTRIBUTE = b"Some real reply following the attribute"
+_BESIDE_PUSH = b"Some real reply following the push reply"
+
+
+def _sample_reply(kind: bytes, resp3: bool) -> object:
+    """Return the values that Redis uses, so that a client's tests can run against either.
+
+    Raises: CommandError for a type that there is not, and for a push in RESP2.
+    """
+    if kind == b"attrib":
+        return Attributed([(b"key-popularity", [b"key:123", 90])], _AFTER_ATTRIBUTE)
+    if kind == b"push":
+        if not resp3:
+            raise CommandError(errors.PUSH_NEEDS_RESP3)
+        # What is pushed while a command runs follows its reply.
+        return packed_replies([_BESIDE_PUSH, Push([b"server-cpu-usage", 42])], True)
+    if kind not in _SAMPLES:
+        raise CommandError(errors.BAD_PROTOCOL_TYPE)
+    return _SAMPLES[kind]
+
+
+_SAMPLES: dict[bytes, object] = {
+    b"string": b"Hello World",
+    b"integer": 12345,
+    b"double": 3.141,
+    b"bignum": BigNumber(1234567999999999999999999999999999999),
+    b"null": None,
+    b"array": [0, 1, 2],
+    b"set": Set([0, 1, 2]),
+    b"map": Map([(0, False), (1, True), (2, False)]),
+    b"verbatim": Verbatim(b"This is a verbatim\nstring"),
+    b"true": True,
+    b"false": False,
+}
+
+
+_LISTPACKS: Final = (b"listpack", b"listpackex")
+_HEAD_BYTES: Final = EMPTY_BYTES - 1  # of a _listpack, before its first entry
+
+
+def _listpack(call: Call) -> object:
+    """Print the entries of the listpack that Redis has in the place of a small value."""
+    value = _entry(call, call.argv[2]).value
+    if face(value).encoding(call.argv[2]) not in _LISTPACKS:
+        raise CommandError(errors.NOT_A_LISTPACK)
+    texts = _texts(value)
+    sizes = [int(text_bytes(text)) for text in texts]
+    print(f"{{total bytes {EMPTY_BYTES + sum(sizes)}}} {{num entries {len(texts)}}}")
+    offset = _HEAD_BYTES
+    for index, text in enumerate(texts):
+        print(f"{{index {index}, offset {offset}, entry bytes {sizes[index]}}} [{text!r}]")
+        offset += sizes[index]
+    sys.stdout.flush()
+    return Status(b"Listpack structure printed on stdout")
+
+
+def _texts(value: object) -> list[bytes]:
+    """Return the entries of a small value in order, all as text."""
+    if isinstance(value, List):
+        return value.strings()
+    if isinstance(value, SetValue):
+        return value.members()
+    texts: list[bytes] = []
+    if isinstance(value, SortedSet):
+        for run in value.runs(0, value.size()):
+            for member, score in pairs_of(run):
+                texts += [member, in_digits(score)]
+    elif isinstance(value, Hash):
+        for pair in value.elements():
+            texts += unpack(pair)
+            if value.is_timed():
+                texts.append(b"%d" % value.deadline_ms(texts[-2]))
+    return texts
+
+
+def _nodes(call: Call) -> object:
+    """Print the nodes of the quicklist that Redis has for a large list; ``1`` adds the elements."""
+    value = _entry(call, call.argv[2]).value
+    rep = value.rep if isinstance(value, List) else None
+    if not isinstance(rep, Row) or rep.is_listpack:
+        raise CommandError(errors.NOT_A_QUICKLIST)
+    strings = value.strings() if isinstance(value, List) and call.argv[3:] == [b"1"] else []
+    print(f"{{count {rep.count}}} {{nodes {rep.nodes()}}} {{fill {rep.limits.fill}}}")
+    at = 0
+    for number in range(rep.nodes()):
+        place = int(rep.low) + number
+        count = rep.node_count(place)
+        print(f"{{node {number}, bytes {rep.node_bytes(place)}, count {count}}}")
+        for text in strings[at : at + count]:
+            print(f"    [{text!r}]")
+        at += count
+    sys.stdout.flush()
+    return Status(b"Quicklist structure printed on stdout")
+
+
+def _table_statistics(call: Call) -> object:
+    """Return how a large value is spread over the buckets of its table; FULL looks at them all."""
+    value = _entry(call, call.argv[2]).value
+    table = _table(value)
+    if table is None:
+        raise CommandError(errors.NOT_A_HASH_TABLE)
+    lines = [
+        b"Hash table 0 stats (main hash table):",
+        b" table size: %d" % table.buckets,
+        b" number of elements: %d" % table.count,
+    ]
+    if call.argv[3:] and call.argv[3].lower() == b"full":
+        lines += _distribution(table)
+    return Verbatim(b"\n".join(lines) + b"\n")
+
+
+def _table(value: object) -> Table | None:
+    rep: object = value.rep if isinstance(value, (Hash, SetValue, SortedSet)) else None
+    if isinstance(rep, (TimedTable, Large)):
+        return rep.table
+    return rep if isinstance(rep, Table) else None
+
+
+def _distribution(table: Table) -> list[bytes]:
+    """Return how many buckets have how many elements."""
+    buckets_of: dict[int, int] = {}
+    for directory in table.directories:
+        for bucket in directory:
+            length = int(elements(bucket, table.kind))
+            buckets_of[length] = buckets_of.get(length, 0) + 1
+    total = int(table.buckets)
+    used = total - buckets_of.get(0, 0)
+    mean = b"%.2f" % (int(table.count) / used if used else 0.0)
+    lines = [
+        b" different slots: %d" % used,
+        b" max chain length: %d" % max(buckets_of),
+        b" avg chain length (counted): " + mean,
+        b" avg chain length (computed): " + mean,
+        b" Chain length distribution:",
+    ]
+    for length in sorted(buckets_of):
+        count = buckets_of[length]
+        lines.append(b"   %d: %d (%.2f%%)" % (length, count, 100 * count / total))
+    return lines
+
 
 log: Final = logging.getLogger("headrace")
 
-CLOCKS: Final = "FREEZE [ms] | SHIFT ms | MOVE-TO ms | RESUME | RESET | GET"
-LATEST_MS: Final = 1 << 47  # some 4,400 years: streams, deadlines and clients all know that far
-_WIDTHS: Final = {
-    b"freeze": (3, 4),
-    b"shift": (4,),
-    b"move-to": (4,),
-    b"resume": (3,),
-    b"reset": (3,),
-    b"get": (3,),
-}
-
-FAULTS: Final = (
-    "ADD COMMAND name [KEY pattern] [CLIENT name-pattern] [PERCENT p] [TIMES n] [SEED s] ACTION "
-    "delay ms | error text | close-before | close-after | silence; or LIST, or CLEAR [id]"
-)
-LONGEST_DELAY_MS: Final = 1 << 40
-_WORDS_OF: Final = {DELAY: 2, ERROR: 2, CLOSE_BEFORE: 1, CLOSE_AFTER: 1, SILENCE: 1}
-
-# What other commands clean, as they do when a client asks.
-_ALWAYS: Final = (
-    [b"FLUSHALL", b"ASYNC"],
-    [b"ACL", b"LOG", b"RESET"],
-    [b"SLOWLOG", b"RESET"],
-    [b"LATENCY", b"RESET"],
-    [b"CONFIG", b"RESETSTAT"],
-)
-_OF_SCRIPTS: Final = ([b"FUNCTION", b"FLUSH"], [b"SCRIPT", b"FLUSH"])
+_PACKED_MAX: Final = (4 << 30) - (1 << 20)
+_LRU_MASK: Final = 0xFFFFFF
 
 
-def clean_tool(call: Call) -> object:
-    """Reply: OK. Raises: in a transaction, in a region, in a replica, or while data is loaded."""
-    server = call.server
-    session = call.session
-    if session.special & IN_MULTI:
-        raise CommandError(errors.NOT_IN_MULTI)
-    if server.data.region is not None or server.gate.reasons & (FOLLOWS | LOADING_DATA):
-        raise CommandError(errors.NOT_CLEANED)
-    mine = (session, call.db, call.row, call.argv)  # others use the call meanwhile
-    server.faults.by_id.clear()
-    server.gate.set(FAULTY, False)
-    _disconnect_others(server, session)
-    _forget(server, session)
-    if isinstance(server.clock, VirtualClock):
-        server.clock.reset()
-        server.host.clock_changed()
-        call.session, call.db, call.row, call.argv = mine
-    server.data.active_expire = True
-    server.data.shows_expired = False
-    server.data.enable_expiry(True)
-    server.cron_paused = False
-    PLAIN_THRESHOLD.string_bytes = 0
-    if server.statistics.hot_keys is not None:
-        stop_measuring(server)
-        server.statistics.hot_keys = None
-    server.config.undo()
-    _clean_data(call)
-    _clean_users(server)
-    server.unsaved.clear()
+def debug(call: Call) -> object:
+    """HELP lists the subcommands. Raises: ``enable-debug-command`` does not allow this client."""
+    if not allowed_by(call.server.config.enable_debug_command, call.session):
+        raise CommandError(errors.DEBUG_NOT_ALLOWED)
+    argv = call.argv
+    tool = TOOLS.get(argv[1].lower())
+    if tool is None or not tool.least <= len(argv) <= tool.most:
+        raise CommandError(errors.bad_subcommand(b"debug", argv[1]))
+    return tool.run(call)
+
+
+class Tool:
+    """A subcommand with ``least`` to ``most`` words; HELP shows its ``syntax`` and ``summary``."""
+
+    def __init__(
+        self, run: Callable[[Call], object], least: int, most: int, syntax: str, summary: str
+    ) -> None:
+        self.run: Final = run
+        self.least: Final = least
+        self.most: Final = most
+        self.syntax: Final = syntax
+        self.summary: Final = summary
+
+
+def _help(call: Call) -> object:
+    lines: list[object] = [
+        Status(b"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+    ]
+    for name in sorted(TOOLS):
+        tool = TOOLS[name]
+        lines.append(Status(b"%b %b" % (name.upper(), tool.syntax.encode())))
+        lines.append(Status(b"    " + tool.summary.encode()))
+    return lines
+
+
+# Time
+
+
+def _sleep(call: Call) -> object:
+    try:
+        seconds = float(call.argv[2])
+    except ValueError:
+        seconds = 0.0
+    if 0 < seconds < 1e9:
+        time.sleep(seconds)
     return OK
 
 
-def _disconnect_others(server: Server, own: Session) -> None:
-    unpause(server)
-    for session in list(server.clients.sessions.values()):
-        if session is not own and not session.special & REPLICA:
-            session.peer.abort()
-            server.session_closed(session)
+def _set_active_expire(call: Call) -> object:
+    call.server.data.active_expire = _loose(call.argv[2]) != 0
+    return OK
 
 
-def _forget(server: Server, session: Session) -> None:
-    """Forget what the caller has asked for, except its database, its protocol and its user."""
-    server.watches.unwatch(session)
-    server.tracking.turn_off(session)
-    server.clients.pubsub.drop_session(session)
-    session.special &= ~(NO_EVICT | NO_TOUCH)
-    session.fieldsets.clear()
-    session.name = b""
+def _allow_access_expired(call: Call) -> object:
+    data = call.server.data
+    data.shows_expired = _loose(call.argv[2]) != 0
+    data.enable_expiry(True)
+    return OK
 
 
-def _clean_data(call: Call) -> None:
-    requests = [*_ALWAYS]
+def _pause_cron(call: Call) -> object:
+    call.server.cron_paused = _loose(call.argv[2]) != 0
+    return OK
+
+
+def _loose(word: bytes) -> int:
+    return parse_integer(word) or 0
+
+
+# Data
+
+
+def _entry(call: Call, key: bytes) -> Entry:
+    found = call.db.peek(key)
+    if found is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    return found
+
+
+def _object(call: Call) -> object:
+    found = _entry(call, call.argv[2])
+    text = string_bytes(found.value)
+    used_ms = last_ms(found.usage)
+    idle_s = max(0, call.now_ms - used_ms) // 1000
+    line = b"Value at:%#x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d" % (
+        id(found.value),
+        face(found.value).encoding(found.key),
+        face(found.value).used_bytes(0) if text is None else len(text) + 1,
+        used_ms // 1000 & _LRU_MASK,
+        idle_s,
+    )
+    if isinstance(found.value, List):
+        line += _quicklist(call, found.value)
+    return Status(line)
+
+
+def _quicklist(call: Call, value: List) -> bytes:
+    nodes, fill, size = value.quicklist()
+    if not nodes:
+        return b""
+    depth = call.server.config.text(b"list-compress-depth")
+    return (
+        b" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d ql_uncompressed_size:%d"
+        % (nodes, value.size() / nodes, fill, depth != b"0", size)
+    )
+
+
+def _digest(call: Call) -> object:
+    return Status(data_digest(call.server.data.dbs))
+
+
+def _digest_value(call: Call) -> object:
+    return [Status(value_digest(call.db.peek(key))) for key in call.argv[2:]]
+
+
+def _populate(call: Call) -> object:
+    argv = call.argv
+    count = at_least(argv[2], 0, errors.NOT_POSITIVE)
+    prefix = argv[3] if len(argv) > 3 else b"key"
+    size = at_least(argv[4], 0, errors.NOT_POSITIVE) if len(argv) > 4 else 0
+    db = call.db
+    for number in range(count):
+        key = b"%b:%d" % (prefix, number)
+        if db.lives(key, call.now_ms):
+            continue
+        value = b"value:%d" % number
+        db.put(key, value[:size].ljust(size, b"\0") if size else value, call.now_ms)
+    return OK
+
+
+def _reload(call: Call) -> object:
+    options = {word.upper() for word in call.argv[2:]}
+    if options - {b"MERGE", b"NOFLUSH", b"NOSAVE"}:
+        raise CommandError(errors.BAD_RELOAD_OPTION)
+    server = call.server
+    saving = call.durability.saving
+    if b"NOSAVE" not in options:
+        saving.cancel()  # it would take the place of the newer one
+        if not saving.save_now():
+            raise CommandError(errors.SAVE_FAILED)
+    try:
+        reload_snapshot(server, saving.path, b"NOFLUSH" not in options, b"MERGE" in options)
+    except PersistenceError as error:
+        log.warning("DEBUG RELOAD failed: %s", error)
+        raise CommandError(errors.RELOAD_FAILED) from None
+    log.info("Data reloaded by DEBUG RELOAD")
+    return OK
+
+
+def _loadaof(call: Call) -> object:
+    try:
+        reload_aof(call.server, call.durability)
+    except PersistenceError as error:
+        log.warning("DEBUG LOADAOF failed: %s", error)
+        raise CommandError(errors.LOADAOF_FAILED) from None
+    log.info("Append-only file loaded by DEBUG LOADAOF")
+    return OK
+
+
+# The rest
+
+
+def _protocol(call: Call) -> object:
+    return _sample_reply(call.argv[2].lower(), call.session.resp3)
+
+
+def _change_repl_id(call: Call) -> object:
+    call.server.role.change_id()
+    log.info("Replication ID changed by DEBUG CHANGE-REPL-ID")
+    return OK
+
+
+def _stringmatch_len(call: Call) -> object:
+    return int(matches(call.argv[2], call.argv[3]))
+
+
+def _packed_threshold(call: Call) -> object:
+    size = memory_size(call.argv[2])
+    if size is None or size > _PACKED_MAX:
+        raise CommandError(errors.BAD_PACKED_THRESHOLD)
+    PLAIN_THRESHOLD.string_bytes = size
+    return OK
+
+
+def _reply_buffer(call: Call) -> object:
+    option = call.argv[2].lower()
+    value = call.argv[3].lower()
+    if option == b"peak-reset-time":
+        if value not in (b"never", b"reset") and parse_integer(value) is None:
+            raise CommandError(errors.NOT_AN_INTEGER)
+    elif option != b"resizing":
+        raise CommandError(errors.bad_subcommand(b"debug", call.argv[1]))
+    return OK
+
+
+def _allow_all_to_scripts(call: Call) -> object:
     scripting = call.server.scripting
     if scripting is not None:
-        scripting.allows_all = False
-        requests += _OF_SCRIPTS
-    if call.server.policies is not None:
-        call.server.policies.forget()
-    mine = (call.row, call.argv)
-    for request in requests:
-        call.argv = request
-        row = ORIGINALS[request[0].lower()]
-        invoke(call, row.subcommands.get(request[1].lower(), row), request)
-    call.row, call.argv = mine
+        scripting.allows_all = _loose(call.argv[2]) != 0
+    return OK
 
 
-def _clean_users(server: Server) -> None:
-    users = server.users
-    users.replace({})
-    users.set_password(server.config.requirepass)
+def _rewrite_config(call: Call) -> object:
     try:
-        load_users(server)
-    except UsersError as error:
-        raise CommandError(errors.USERS_NOT_READ % str(error).encode()) from None
+        rewrite(call.server.config, user_lines(call.server))
+    except OSError as error:
+        reason = (error.strerror or str(error)).encode()
+        raise CommandError(b"ERR CONFIG-REWRITE-FORCE-ALL failed: " + reason) from None
+    return OK
 
 
-def clock_tool(call: Call) -> object:
-    """Freeze, move, resume or show the clock. Reply: the time in ms; of GET, a map."""
-    server = call.server
-    clock = server.clock
-    argv = call.argv
-    word = argv[2].lower()
-    widths = _WIDTHS.get(word)
-    if widths is None or len(argv) not in widths:
-        raise CommandError(errors.BAD_CLOCK % CLOCKS.encode())
-    if not isinstance(clock, VirtualClock):
-        raise CommandError(errors.CLOCK_NOT_MOVABLE)
-    if word == b"get":
-        return _shown(clock)
-    _refuse(call)
-    was_moved = is_moved(clock)
-    mine = (call.session, call.db, call.row, call.argv)  # others use the call meanwhile
-    if word == b"resume":
-        clock.run()
-    elif word == b"reset":
-        clock.reset()
-    elif len(argv) == 3:
-        clock.freeze()
-    else:
-        to_ns = _target_ns(clock, word, argv[3])
-        if word == b"freeze":
-            clock.freeze()
-        call.session.active_ms = to_ns // MS  # it is not idle
-        server.host.move_clock(to_ns)
-    server.host.clock_changed()
-    call.session, call.db, call.row, call.argv = mine
-    level = logging.DEBUG if was_moved and is_moved(clock) else logging.WARNING
-    shown = clock.state().decode(), clock.ahead_ms_of_system() / 1000
-    log.log(level, "DEBUG CLOCK: the time is %s, %+.3f seconds ahead", *shown)
-    return server.clock.refresh()
+def _log(call: Call) -> object:
+    log.warning("DEBUG LOG: %s", call.argv[2].decode("utf-8", "backslashreplace"))
+    return OK
 
 
-def _shown(clock: VirtualClock) -> Map:
-    ahead_ms = clock.ahead_ms_of_system()
-    return Map([(b"ms", clock.refresh()), (b"state", clock.state()), (b"ahead_ms", ahead_ms)])
+def _error(call: Call) -> object:
+    return ErrorReply(call.argv[2])
 
 
-def _refuse(call: Call) -> None:
-    """Raise CommandError where others live by this clock, or nothing may happen meanwhile."""
-    server = call.server
-    replicas = server.role.replicas
-    if server.data.region is not None or server.gate.reasons & FOLLOWS:
-        raise CommandError(errors.CLOCK_IS_SHARED)
-    if replicas is not None and replicas.count():
-        raise CommandError(errors.CLOCK_IS_SHARED)
-    if call.session.special & IN_MULTI or server.gate.reasons & LOADING_DATA:
-        raise CommandError(errors.CLOCK_MUST_WAIT)
+def _nothing(call: Call) -> object:
+    return OK
 
 
-def _target_ns(clock: VirtualClock, word: bytes, text: bytes) -> int:
-    """Return the time of day that a request names; never before the present."""
-    ms = integer(text)
-    clock.refresh()
-    if word == b"shift":
-        if ms < 0:
-            raise CommandError(errors.CLOCK_NOT_BACK)
-        to_ns = clock.now_ns + ms * MS
-    else:
-        to_ns = ms * MS
-        if to_ns < clock.now_ns:
-            if ms != clock.now_ns // MS:
-                raise CommandError(errors.CLOCK_NOT_BACK)
-            to_ns = clock.now_ns
-    if to_ns > LATEST_MS * MS:
-        raise CommandError(errors.CLOCK_TOO_FAR)
-    return to_ns
-
-
-def fault_tool(call: Call) -> object:
-    """Add, list or clear faults. Reply: the ID of the fault; a list of maps; how many have gone."""
-    word = call.argv[2].lower()
-    if word == b"add" and len(call.argv) > 3:
-        return _add(call)
-    if word == b"list" and len(call.argv) == 3:
-        return _list(call)
-    if word == b"clear" and len(call.argv) in (3, 4):
-        return _clear(call)
-    raise CommandError(errors.BAD_FAULT % FAULTS.encode())
-
-
-def _add(call: Call) -> int:
-    words = call.argv[3:]
-    options: dict[bytes, bytes] = {}
-    while len(words) >= 2 and words[0].lower() != b"action":
-        name = words[0].lower()
-        if name != b"command" and name not in _OPTIONS:
-            raise _wrong(b"'%b' is none of COMMAND, KEY, CLIENT, PERCENT, TIMES, SEED" % words[0])
-        if name in options:
-            raise _wrong(b"%b stands twice" % name.upper())
-        options[name] = words[1]
-        words = words[2:]
-    if b"command" not in options:
-        raise _wrong(b"COMMAND is missing, * is any")
-    action = words[1].lower() if len(words) > 1 else b""
-    if len(words) - 1 != _WORDS_OF.get(action):
-        raise _wrong(b"ACTION is delay ms, error text, close-before, close-after or silence")
-    fault = Fault(_command(options[b"command"]), action)
-    _sow(fault, int.from_bytes(os.urandom(4), "big"))
-    for name, option in _OPTIONS.items():
-        if name in options:
-            option(fault, options[name])
-    if action == DELAY:
-        fault.delay_ms = _number(words[2], 0, LONGEST_DELAY_MS, b"the delay")
-    elif action == ERROR:
-        fault.line = _line(words[2])
-    faults = call.server.faults
-    call.server.gate.set(FAULTY, True)
-    return faults.add(fault)
-
-
-def _command(name: bytes) -> bytes:
-    """Return the name of a command as its row has it; ``config|get`` is a subcommand."""
-    name = name.lower()
-    container, _, subcommand = name.partition(b"|")
-    row = TABLE.get(container)
-    if name == ANY or (row is not None and (not subcommand or subcommand in row.subcommands)):
-        return name
-    raise _wrong(b"there is no command '%b'" % name)
-
-
-def _line(text: bytes) -> bytes:
-    if not text or b"\r" in text or b"\n" in text:
-        raise _wrong(b"an error is one line, such as 'LOADING Redis is loading'")
-    return text.removeprefix(b"-")
-
-
-def _number(text: bytes, least: int, most: int, what: bytes) -> int:
-    reason = b"%b is a number from %d to %d" % (what, least, most)
-    return bounded(text, least, most, errors.BAD_FAULT_PART % reason)
-
-
-def _set_percent(fault: Fault, text: bytes) -> None:
-    try:
-        percent = float(text)
-    except ValueError:
-        percent = -1.0
-    if not 0 <= percent <= 100:
-        raise _wrong(b"PERCENT is a number from 0 to 100")
-    fault.percent = percent
-
-
-def _set_key(fault: Fault, text: bytes) -> None:
-    fault.key = text
-
-
-def _set_client(fault: Fault, text: bytes) -> None:
-    fault.client = text
-
-
-def _set_times(fault: Fault, text: bytes) -> None:
-    fault.times = _number(text, 1, 1 << 40, b"TIMES")
-
-
-def _sow(fault: Fault, seed: int) -> None:
-    fault.seed = seed
-    fault.chance = Random(seed).random
-
-
-def _set_seed(fault: Fault, text: bytes) -> None:
-    _sow(fault, _number(text, 0, (1 << 63) - 1, b"SEED"))
-
-
-_OPTIONS: Final[dict[bytes, Callable[[Fault, bytes], None]]] = {
-    b"key": _set_key,
-    b"client": _set_client,
-    b"percent": _set_percent,
-    b"times": _set_times,
-    b"seed": _set_seed,
+TOOLS: Final[dict[bytes, Tool]] = {
+    b"clean": Tool(clean_tool, 2, 2, "", "Brings the server back to its start, for the next test."),
+    b"clock": Tool(clock_tool, 3, 4, CLOCKS, "Freezes, moves or shows the server's time."),
+    b"fault": Tool(
+        *(fault_tool, 3, 1 << 10, FAULTS),
+        "Delays or refuses requests, or loses replies.",
+    ),
+    b"help": Tool(_help, 2, 2, "", "Lists the subcommands."),
+    b"sleep": Tool(_sleep, 3, 3, "<seconds>", "Stops the whole server for a while."),
+    b"set-active-expire": Tool(
+        _set_active_expire, 3, 3, "<0|1>", "Whether keys expire before anybody asks for them."
+    ),
+    b"set-allow-access-expired": Tool(
+        _allow_access_expired, 3, 3, "<0|1>", "Whether what has expired can be read while it stays."
+    ),
+    b"pause-cron": Tool(_pause_cron, 3, 3, "<0|1>", "Whether periodic work rests."),
+    b"object": Tool(_object, 3, 3, "<key>", "How a value is kept."),
+    b"listpack": Tool(_listpack, 3, 3, "<key>", "Prints the entries of a small value."),
+    b"quicklist": Tool(
+        _nodes, 3, 4, "<key> [<0|1>]", "Prints the nodes of a large list; 1: its elements, too."
+    ),
+    b"htstats-key": Tool(
+        _table_statistics, 3, 4, "<key> [full]", "How a large value is spread over its table."
+    ),
+    b"digest": Tool(_digest, 2, 2, "", "A fingerprint of all data, equal to Redis's."),
+    b"digest-value": Tool(
+        _digest_value, 2, 1 << 20, "[<key> ...]", "The fingerprints of some values."
+    ),
+    b"populate": Tool(
+        _populate, 3, 5, "<count> [<prefix>] [<size>]", "Makes that many strings, unrecorded."
+    ),
+    b"reload": Tool(
+        _reload, 2, 5, "[NOSAVE] [NOFLUSH] [MERGE]", "Saves a snapshot and loads it again."
+    ),
+    b"loadaof": Tool(_loadaof, 2, 2, "", "Loads the append-only file again."),
+    b"protocol": Tool(_protocol, 3, 3, "<type>", "Replies with a value of the type named."),
+    b"change-repl-id": Tool(_change_repl_id, 2, 2, "", "Draws a new replication ID."),
+    b"stringmatch-len": Tool(
+        _stringmatch_len, 4, 4, "<pattern> <string>", "Whether a glob pattern fits a string."
+    ),
+    b"quicklist-packed-threshold": Tool(
+        _packed_threshold, 3, 3, "<size>", "Cuts lists as if longer strings stood alone."
+    ),
+    b"replybuffer": Tool(
+        _reply_buffer, 4, 4, "<option> <value>", "Checked, without effect on our buffers."
+    ),
+    b"config-rewrite-force-all": Tool(
+        _rewrite_config, 2, 2, "", "Writes the configuration file as CONFIG REWRITE does."
+    ),
+    b"log": Tool(_log, 3, 3, "<message>", "Writes a line to the log."),
+    b"error": Tool(_error, 3, 3, "<text>", "Replies with that error."),
+    b"leak": Tool(_nothing, 3, 3, "<string>", "Without effect: memory does not leak."),
+    b"dict-resizing": Tool(_nothing, 3, 3, "<0|1>", "Without effect on Python's dicts."),
+    b"set-skip-checksum-validation": Tool(
+        _nothing, 3, 3, "<0|1>", "Without effect: there are no RDB payloads."
+    ),
+    b"keysizes-hist-assert": Tool(
+        _nothing, 3, 3, "<0|1>", "Without effect: sizes are looked at when they are asked for."
+    ),
+    b"set-disable-deny-scripts": Tool(
+        _allow_all_to_scripts, 3, 3, "<0|1>", "Whether scripts may call what is not for scripts."
+    ),
 }
-
-
-def _wrong(text: bytes) -> CommandError:
-    return CommandError(errors.BAD_FAULT_PART % text)
-
-
-def _list(call: Call) -> list[object]:
-    return [
-        Map(
-            [
-                (b"id", number),
-                (b"command", fault.command),
-                (b"key", fault.key),
-                (b"client", fault.client),
-                (b"percent", b"%g" % fault.percent),
-                (b"times", fault.times),
-                (b"seed", fault.seed),
-                (b"action", _action(fault)),
-                (b"fired", fault.fired),
-            ]
-        )
-        for number, fault in call.server.faults.by_id.items()
-    ]
-
-
-def _action(fault: Fault) -> bytes:
-    if fault.action == DELAY:
-        return b"delay %d" % fault.delay_ms
-    return b"error " + fault.line if fault.action == ERROR else fault.action
-
-
-def _clear(call: Call) -> int:
-    by_id = call.server.faults.by_id
-    gone = len(by_id)
-    if len(call.argv) == 4:
-        number = parse_integer(call.argv[3])
-        if number is None or by_id.pop(number, None) is None:
-            raise CommandError(errors.NO_SUCH_FAULT)
-        gone = 1
-    else:
-        by_id.clear()
-    call.server.gate.set(FAULTY, bool(by_id))
-    return gone
-
-
-TOOLS.update(
-    {
-        b"clean": Tool(
-            clean_tool, 2, 2, "", "Brings the server back to its start, for the next test."
-        ),
-        b"clock": Tool(clock_tool, 3, 4, CLOCKS, "Freezes, moves or shows the server's time."),
-        b"fault": Tool(
-            *(fault_tool, 3, 1 << 10, FAULTS),
-            "Delays or refuses requests of clients, or loses replies.",
-        ),
-    }
-)

@@ -13,9 +13,9 @@ from headrace.server.dispatch.rows import MODULES, Command, Handler, TableError,
 # Modules that are imported when one of their commands is called, because few servers need them.
 LATE: Final = (
     "headrace.server.commands.server.cluster",
-    "headrace.server.commands.server.debug",
     "headrace.server.commands.server.hotkeys",
     "headrace.policies.commands",
+    "headrace.testkit.debug",
 )
 
 

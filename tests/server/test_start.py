@@ -30,7 +30,7 @@ LATE = {
     "h11": "few let metrics be scraped",
     "headrace.metrics.wing": "few let metrics be scraped",
     "headrace.server.commands.server.cluster": "most servers are of no cluster",
-    "headrace.server.commands.server.debug": "few servers allow DEBUG",
+    "headrace.testkit.debug": "few servers allow DEBUG",
     "headrace.server.commands.server.hotkeys": "few servers are asked for HOTKEYS",
     "headrace.server.config.docs": "it is documentation",
     "headrace.server.tools.cli": "another program, in a way",
