@@ -123,12 +123,17 @@ def _excess(stream: Stream, bounds: Bounds, more: int) -> bool:
         return True
     if not bounds.most_bytes or stream.blocks_bytes() < bounds.most_bytes:
         return False
-    return more > 0 or _node(stream) < stream.length  # the last node stays
+    return more > 0 or _node(stream, stream.length) < stream.length  # the last node stays
 
 
-def _node(stream: Stream) -> int:
-    """Return how many entries its first node has; where several regions write, they go by 100."""
-    return LANES_NODE if isinstance(stream, Replicated) else stream.head_live()
+def _node(stream: Stream, most: int) -> int:
+    """Return how many entries its first node has.
+
+    Where several regions write, a tenth of all go together: up to 100, and ``most``.
+    """
+    if isinstance(stream, Replicated):
+        return min(most, LANES_NODE, stream.length // 10 + 1)
+    return stream.head_live()
 
 
 def _shorten(
@@ -142,9 +147,9 @@ def _shorten(
             call, book, key, stream, min(left, stream.length + more - bounds.most), not more
         )
     for _ in range(NODES):
-        count = _node(stream)
+        count = _node(stream, left)
         is_large = bounds.most_bytes > 0 and stream.blocks_bytes() >= bounds.most_bytes
-        if not is_large or count > left or count >= stream.length:
+        if not is_large or not 0 < count <= left or count >= stream.length:
             break
         left -= _trim(call, book, key, stream, count, not more)
 

@@ -492,7 +492,7 @@ def _redrive(
         if key is None or place is None or name is None or _refusal(call, key):
             return SKIPPED, None
         stream, group = found_group(call.db, key, name)
-        if stream is not None and group is not None and not is_read_here(stream, group):
+        if stream is not None and group is not None and not _may_requeue(stream, group, place):
             return SKIPPED, None
         if _requeue(call, key, name, place, marks, due_ms):
             return REQUEUED, format_id(*place)
@@ -501,6 +501,17 @@ def _redrive(
         return SKIPPED, None
     new_id = append(call, target, own)
     return (SKIPPED if new_id is None else APPENDED), new_id
+
+
+def _may_requeue(stream: Stream, group: Group, place: ID) -> bool:
+    """Return whether a group is read here, and its end of an entry is known here.
+
+    An end in another region is told of later, and would be that of what is put back here.
+    """
+    if group.places is None or not stream.contains(*place):
+        return is_read_here(stream, group)
+    is_open = group.pel.get(*place) is not None or group.places.is_to_come(stream, *place)
+    return is_read_here(stream, group) and not is_open
 
 
 def _requeue(call: Call, key: bytes, name: bytes, place: ID, marks: Values, due_ms: int) -> bool:

@@ -129,6 +129,7 @@ class GroupRules(Rules):
             how often they were delivered.
         dead_lettered, expired: how many entries of the group were, since the start.
         changed: other policies held before.
+        is_here: the group was read in this region when it was attended last.
         scans_on: there are new entries that a request has not come to.
         holders: the connections that hold each consumer's name, by that name; before ``known_ms``
             there may have been others.
@@ -174,6 +175,7 @@ class GroupRules(Rules):
         self.waited_ms = 0  # deliveries up to here have been waited for long enough
         self.scans_on = False
         self.changed = False
+        self.is_here = True
         self.dead_lettered = 0
         self.expired = 0
         self._counts = True
@@ -334,7 +336,7 @@ class GroupRules(Rules):
 
     def moment_ms(self, log: EntryLog, nack: Nack) -> int:
         if nack.delivery_ms == HELD:  # for what it waits is found again
-            return max(1, self.policy.due_ms(row_of(log, nack.ms, nack.seq), nack.ms))
+            return max(2, self.policy.due_ms(row_of(log, nack.ms, nack.seq), nack.ms))
         return max(0, int(nack.delivery_ms))
 
     def reset(self) -> None:
@@ -455,8 +457,13 @@ class GroupRules(Rules):
         self, stream: Stream, group: Group, ms: int, seq: int, row: list[bytes], now_ms: int
     ) -> Nack | None:
         """Make an entry that was never given pending, ready or not; None where it is pending."""
-        if group.pel.get(ms, seq) is not None:
-            return None
+        found = group.pel.get(ms, seq)
+        if found is not None:
+            if found.consumer is None or not _has_namesakes(stream, group, ms, seq):
+                return None
+            found.count = 0  # another region has given its ID to another entry: it goes out anew
+            self.place(group, found, now_ms)
+            return found
         until_ms = self._entry_until(ms, seq, row, now_ms)
         nack = group.add_pending(ms, seq, None, until_ms)
         nack.count = 0
@@ -705,6 +712,12 @@ def row_of(stream: EntryLog, ms: int, seq: int) -> list[bytes]:
     """Return the fields and values of an entry in a row; none where it was deleted."""
     part = stream.one(ms, seq)
     return NO_ROW if part is None else part.run.row(part.low)
+
+
+def _has_namesakes(stream: Stream, group: Group, ms: int, seq: int) -> bool:
+    places = group.places
+    part = None if places is None else stream.one(ms, seq)
+    return places is not None and part is not None and len(places.with_namesakes(stream, part)) > 1
 
 
 def value_in(run: Run, number: int, field: bytes) -> bytes | None:

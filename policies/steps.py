@@ -27,7 +27,6 @@ from headrace.policies.consumers import (
 from headrace.policies.policy import Policy
 from headrace.policies.rules import (
     ID,
-    NO_ROW,
     UNKNOWN_NOTE,
     GroupRules,
     has_own,
@@ -49,13 +48,14 @@ from headrace.server.commands.streams.shared import PolicySteps, shared_streams
 from headrace.server.dispatch.admission import is_out_of_memory
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ORIGINALS
-from headrace.server.gate import FOLLOWS
+from headrace.server.gate import FOLLOWS, REGION_REFUSES
 from headrace.server.state import Server
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.delivery import PendingEntry, hand_out
 from headrace.storage.stream.groups import HERE, UNLIMITED, Consumer, Group, lag
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import HELD, Nack
+from headrace.storage.stream.references import is_to_come as is_to_come_in
 from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
@@ -66,6 +66,7 @@ RETRY_DEATH_MS: Final = 1000  # until a dead letter that could not be written is
 SCANNED_MOST: Final = 50_000  # new entries that one request looks at
 BATCH: Final = 64  # of those, at least
 PASSED_MOST: Final = 1000  # late entries that one request passes over
+ELSEWHERE_MS: Final = 1000  # between two looks at a group that is read in another region
 DUE_SLICE: Final = 256  # groups looked at in one tick
 PAGE: Final = 100  # keys
 PAGES: Final = 20  # in one tick
@@ -113,7 +114,7 @@ class Steps(PolicySteps):
             book_of(call.server).holders.append((scope, options.consumer))
         if rules.acked is not None and options.noack:
             rules.acked.touch()
-        if policy.pause_until_ms > call.now_ms:
+        if policy.pause_until_ms > call.now_ms or call.server.gate.reasons & REGION_REFUSES:
             return []
         return _Choice(call, key, stream, group, rules).run(options, claims, limit, most_bytes)
 
@@ -307,8 +308,10 @@ def attend(
         book.attended[scope] = None
         if rules.acts_by_itself():
             book.wake_at(scope, now_ms)
-    if server.gate.reasons & FOLLOWS:  # what the master sends goes past the rules
-        rules.reset()
+    is_here = is_read_here(stream, group)
+    if server.gate.reasons & FOLLOWS or not (is_here and rules.is_here):
+        rules.reset()  # what the master sends goes past the rules, and so do entries still to come
+    rules.is_here = is_here
     if rules.stale or rules.freed or now_ms != rules.seen_ms:
         db.before_change(key)
         rules.catch_up(stream, group, now_ms)
@@ -369,6 +372,7 @@ class _Choice:
         self.at_once = False
         self.chosen = 0
         self.seen: Final[list[Part]] = []
+        self.looked_at: ID = (0, 0)
 
     def run(
         self, options: ReadOptions, claims: list[PendingEntry], limit: int, most_bytes: int
@@ -444,8 +448,7 @@ class _Choice:
             if place in self.places:
                 continue
             # Those above the position, which was set back, are given as new ones.
-            position = (self.group.last_ms, self.group.last_seq)
-            is_to_come = not rules.policy.looks and place > position
+            is_to_come = not rules.policy.looks and is_to_come_in(self.stream, self.group, *place)
             if len(self.passed) > PASSED_MOST or is_to_come:
                 self.passed.append(nack)
                 if is_to_come:
@@ -553,8 +556,11 @@ class _Choice:
             if part.dead is not None and part.dead[number]:
                 number += 1
                 continue
-            if not rules.window_left() or 0 <= most <= len(rules.ready) + self.chosen:
+            place = (run.ms[number], run.seq[number])
+            is_enough = not rules.window_left() or 0 <= most <= len(rules.ready) + self.chosen
+            if is_enough and place != self.looked_at:  # those with one ID go together
                 break
+            self.looked_at = place
             if self.at_once and rules.goes_at_once(self.group, run, number, now_ms):
                 self.chosen += 1
                 low = number if low < 0 else low
@@ -578,7 +584,7 @@ class _Choice:
     def _record_aside(self, aside: list[Nack], all_of_them: bool) -> None:
         """Record what was set aside and does not go out now, and the group's position."""
         call = self.call
-        if not aside:
+        if not aside and (self.rules.new or not self.seen):
             return
         group = self.group
         if call.recorded:
@@ -686,12 +692,13 @@ def give_up(
     policy = rules.policy
     if count < 0:
         count = nack.count
-    row = row_of(stream, nack.ms, nack.seq)
+    parts = PendingEntry(stream, group, nack, stream.one(nack.ms, nack.seq)).parts()
     book = book_of(call.server)
     # Letters that would come back to their stream are not written: patterns may say so.
-    if policy.dead_letter_key not in (b"", key) and row is not NO_ROW:
-        letter = [*row, *_marks(key, group, rules, nack, reason, count)]
-        if append(call, policy.dead_letter_key, letter) is None:
+    if policy.dead_letter_key not in (b"", key) and parts:
+        marks = _marks(key, group, rules, nack, reason, count)
+        letters = [[*part.run.row(part.low), *marks] for part in parts]
+        if not all(append(call, policy.dead_letter_key, each) for each in letters):
             until: dict[int, list[bytes]] = {}
             later(call, group, rules, nack, call.now_ms + RETRY_DEATH_MS, until)
             rules.dying[place] = (reason, count)
@@ -793,7 +800,11 @@ def _look_at(call: Call, scope: Scope, now_ms: int) -> None:
     call.now_ms = now_ms
     attend(server, db, key, stream, group, now_ms)
     rules = rules_of(group)
-    if rules is not None and rules.acts_by_itself() and is_read_here(stream, group):
+    if rules is None or not rules.acts_by_itself():
+        return
+    if not is_read_here(stream, group):  # it may be moved here
+        book_of(server).wake_at(scope, now_ms + ELSEWHERE_MS)
+    else:
         db.before_change(key)
         settle(call, key, stream, group, rules)
         end_dying(call, key, stream, group, rules)

@@ -176,17 +176,15 @@ def apply_xdel(found: Effect) -> int:
             gone = stream.remove_entry(lane, entry_id)
         else:
             gone = stream.remove_for(winner[0], winner[1], lane, entry_id)
-        if gone:
-            deleted += 1
+        deleted += gone
+        freed |= gone and drop_references(stream, *entry_id, True)
     if drops_references and drop_left_behind(stream):
         freed = True
     if deleted:
         note_gaps_closed(found, stream)
         note_outlived(server, key, stream)
-    there = settle(server, key, stream)
-    if there and (deleted or freed):
-        wakes = freed and is_held_back(stream)
-        server.changes.report(0, key, XDELETED, None, deleted, wakes)
+    if settle(server, key, stream) and (deleted or freed):
+        server.changes.report(0, key, XDELETED, None, deleted, freed and is_held_back(stream))
     return deleted
 
 

@@ -15,11 +15,12 @@ from headrace.regions.lanes.lane import Lane
 from headrace.regions.lanes.lanes import Lanes
 from headrace.regions.lanes.places import Interval, Places, places_of
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.pel import Nack
+from headrace.storage.stream.pel import HELD, Nack
 from headrace.storage.stream.run import ID_MAX, following
 from headrace.storage.vectors import ID, Dot, LaneVector
 
 _EVER: Final = 2**62  # a moment that never comes
+PUT_BACK_MS: Final = 1  # the moment of what was acknowledged, and put back
 
 
 class Pending(NamedTuple):
@@ -82,9 +83,8 @@ def _hold(portion: list[Held], stream: Lanes, group: Group, nack: Nack) -> None:
     if not portion or portion[-1].consumer != name:
         portion.append(Held(name))
     rules = group.rules
-    delivery_ms = max(0, nack.delivery_ms) if rules is None else rules.moment_ms(stream, nack)
-    if put_back:  # its consumer stays here
-        delivery_ms = 1 if nack.consumer is not None else max(1, delivery_ms)
+    moment_ms = nack.delivery_ms % HELD if rules is None else rules.moment_ms(stream, nack)
+    delivery_ms = PUT_BACK_MS if put_back else max(0, moment_ms)  # its consumer stays here
     pending = Pending((nack.ms, nack.seq), delivery_ms, 0 if put_back else nack.count)
     portion[-1].entries.append(pending)
 
@@ -177,15 +177,15 @@ def _take_place(places: Places, lane: bytes, after: ID, upto: ID) -> None:
 def take_held(stream: Lanes, group: Group, portion: list[Held]) -> None:
     """Make these entries pending here, unless they are, or are acknowledged.
 
-    What no consumer has been given is taken all the same: see ``places.put_back``.
+    What was put back is taken all the same: see ``places.put_back``.
     """
     places = places_of(group)
     for of_one in portion:
         owner: Consumer | None = None
         for pending in of_one.entries:
             ms, seq = pending.entry_id
-            was_given = pending.given > 0 or of_one.consumer is not None
-            is_done = was_given and places.is_done(stream, pending.entry_id)
+            put_back = not pending.given and pending.delivery_ms == PUT_BACK_MS
+            is_done = not put_back and places.is_done(stream, pending.entry_id)
             if is_done or group.pel.get(ms, seq) is not None:
                 continue
             if of_one.consumer is not None and owner is None:

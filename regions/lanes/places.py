@@ -32,7 +32,7 @@ from headrace.storage.vectors import ID, NO_ID, Dot, LaneVector
 
 Interval = tuple[bytes, ID, ID]  # a lane, after which ID, up to which
 
-ALL_IDS: Final[list[tuple[ID, ID]]] = [(NO_ID, GREATEST)]
+ALL_IDS: Final[list[Interval]] = [(b"", NO_ID, GREATEST)]
 NO_IDS: Final[set[ID]] = set()
 _PLACES_BYTES: Final = 500  # about
 _PLACE_BYTES: Final = 200
@@ -240,23 +240,25 @@ def new_group(name: bytes, group_state: GroupState, create: Create) -> Group:
 
 
 def acknowledged(
-    stream: Lanes, group: Group, ranges: list[tuple[ID, ID]], stay: set[ID] = NO_IDS
+    stream: Lanes, group: Group, ranges: list[Interval], stay: set[ID] = NO_IDS
 ) -> int:
     """End the pending state of entries acknowledged elsewhere. Return how many these are.
 
     An ID that several entries have stays pending until all of them are acknowledged. ``ranges`` are
-    the first and last ID of each stretch in which entries of some lane may have been acknowledged;
-    ``ALL_IDS`` looks at all pending ones. Those that ``stay`` were ``put_back`` before.
+    the first and last ID of each stretch of a lane that was not acknowledged before; ``ALL_IDS``
+    looks at all pending ones. Those that ``stay`` were ``put_back`` before.
     """
     if not stream.length:
         return 0
     places = places_of(group)
     first = stream.first_id()  # pending IDs below have no entry any more
     cleared = 0
-    for start, end in ranges:
+    for name, start, end in ranges:
+        lane = stream.find_lane(name)
         for nack in group.pel.between(max(start, first), end, group.pel.size, _EVER):
             entry_id = (nack.ms, nack.seq)
-            if entry_id not in stay and places.is_done(stream, entry_id):
+            is_news = lane.log.contains(*entry_id) if lane else not name and entry_id not in stay
+            if is_news and places.is_done(stream, entry_id):
                 group.drop(nack)
                 cleared += 1
     return cleared

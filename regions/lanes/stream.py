@@ -524,9 +524,9 @@ class RegionalStream(Lanes, Replicated):
         """Acknowledge entries for some creates of a group, as done elsewhere. Return how many."""
         state = self.group_state(name)
         news = False
-        ranges: list[tuple[ID, ID]] = []
+        ranges: list[Interval] = []
         for lane, after, upto in intervals:
-            ranges.extend(state.not_acked(lane, after, upto))
+            ranges.extend((lane, *each) for each in state.not_acked(lane, after, upto))
         for dot in dots:
             come = self.region.knows(dot)
             for lane, after, upto in intervals:

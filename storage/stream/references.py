@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.storage.stream.block import Block
+from headrace.storage.stream.groups import Group
 from headrace.storage.stream.run import ID_MAX, is_below
 from headrace.storage.stream.stream import Stream
 
@@ -22,21 +23,30 @@ REFERENCED: Final = 2
 
 def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
     """Return whether a group still needs the entry: not offered yet, or pending."""
-    place = (ms, seq)
     for group in stream.groups.values():
-        if group.places is not None:
-            is_to_come = group.places.is_to_come(stream, ms, seq)
-        else:
-            is_to_come = place > (group.last_ms, group.last_seq)
-        if is_to_come or group.pel.get(ms, seq) is not None:
+        if is_to_come(stream, group, ms, seq) or group.pel.get(ms, seq) is not None:
             return True
     return False
 
 
-def drop_references(stream: Stream, ms: int, seq: int) -> bool:
-    """Take the entry out of every group's pending entries; return whether it was in any."""
+def is_to_come(stream: Stream, group: Group, ms: int, seq: int) -> bool:
+    """Return whether a group has still to be given an entry, by its position."""
+    if group.places is not None:
+        return group.places.is_to_come(stream, ms, seq)
+    return (ms, seq) > (group.last_ms, group.last_seq)
+
+
+def drop_references(stream: Stream, ms: int, seq: int, only_aside: bool = False) -> bool:
+    """Take the entry out of every group's pending entries; return whether it was in any.
+
+    ``only_aside``: where a policy holds it back, and no entry has its ID any more.
+    """
     dropped = False
     for group in stream.groups.values():
+        if only_aside:
+            nack = group.pel.get(ms, seq) if group.zone else None
+            if nack is None or not nack.is_aside() or stream.contains(ms, seq):
+                continue
         if group.ack(ms, seq):
             dropped = True
     return dropped

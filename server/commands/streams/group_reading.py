@@ -367,7 +367,7 @@ def _record(reading: _Reading, source: _Source, consumer: Consumer, last: tuple[
             count = 0
     else:
         call.changed(key, PENDING_CHANGED, None, wakes=awaited)
-    if noack and source.new and group.places is not None:
+    if noack and group.places is not None:
         shared_streams().note_acknowledged(call, key, source.stream, group)
 
 

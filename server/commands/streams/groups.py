@@ -522,6 +522,8 @@ NO_WRITES: Final = (
     | gate.WRITES_REFUSED
     | gate.NO_REPLICAS
     | gate.LENGTHY_AT_WORK
+    | gate.REGION_REFUSES
+    | gate.HALF_JOINED
 )
 
 
