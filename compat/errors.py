@@ -429,9 +429,6 @@ NO_MASTER_LINK: Final = b"NOMASTERLINK Can't SYNC while not connected with my ma
 FORCED_UNBLOCK: Final = (
     b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
-REGION_FOLLOWS_NONE: Final = (
-    b"ERR A region follows no master: it shares its database with other regions, see aa-peers"
-)
 WAIT_AT_REPLICA: Final = (
     b"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a "
     b"replica is configured to be writable (which is not the default) writes to replicas are just "
@@ -454,9 +451,6 @@ FAILOVER_TO_ABSENT: Final = b"ERR FAILOVER target replica is not online."
 FAILOVER_TIMEOUT_NOT_POSITIVE: Final = b"ERR FAILOVER timeout must be greater than 0"
 FAILOVER_TO_MASTER: Final = b"ERR PSYNC FAILOVER can't be sent to a master."
 FAILOVER_OF_OTHER_DATA: Final = b"ERR PSYNC FAILOVER replid must match my replid."
-PSYNC_IN_REGION: Final = (
-    b"ERR A region has no replicas: it shares its database with other regions, see aa-peers"
-)
 REPLCONF_LONG_ADDRESS: Final = (
     b"ERR REPLCONF ip-address provided by replica instance is too long: 255 bytes at most"
 )
@@ -664,6 +658,14 @@ def aa_unaware(name: bytes, version: int, region: int) -> bytes:
     return (
         b"AAVERSION region %d has to be upgraded before: it has not said that it knows AA %b, of "
         b"version %d" % (region, name, version)
+    )
+
+
+def not_of_region(own: bytes, theirs: bytes) -> bytes:
+    """Return the error for a replica that is no standby of the region here, or where none is."""
+    return (
+        b"ERR The master is %b and the replica %b: the standby of a region has its aa-region-id "
+        b"and aa-database" % (own or b"no region", theirs or b"none")
     )
 
 

@@ -87,6 +87,14 @@ class Log:
             self.end_command()
         return is_first
 
+    def append_received(self, origin: bytes, first: int, count: int, payload: bytes) -> bool:
+        """Add records of another region, as they came: whole units, which follow each other.
+
+        Records added before ``end_command`` belong to them: a loader takes all or none. Returns as
+        ``append``. There are none without regions.
+        """
+        return False
+
     @abstractmethod
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
         """As ``append``, of a long command by itself that is encoded already, in parts."""

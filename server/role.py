@@ -117,6 +117,10 @@ class Replicas:
         """Return how much waits for the slowest replica; what it shares with others counts once."""
 
     @abstractmethod
+    def begin_anew(self) -> None:
+        """Have all copy the data anew: it has changed in a way that the stream does not say."""
+
+    @abstractmethod
     def feed(self, db: int, record: list[bytes]) -> None:
         """Send replicas a record that changes no data, and so stands in no file."""
 
@@ -178,8 +182,11 @@ class Following:
         """
 
     @abstractmethod
-    def lead(self) -> None:
-        """Follow no other server any more, with the data that there is."""
+    def lead(self, has_all: bool = False) -> None:
+        """Follow no other server any more, with the data that there is.
+
+        ``has_all``: the master has said that nothing of its own is missing.
+        """
 
     @abstractmethod
     def promote(self, by_sentinel: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from headrace.persistence.log import Log
 from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.log import DenialLog
 from headrace.server.acl.users import Users
@@ -83,12 +84,51 @@ class Host(Turn):
 log: Final = logging.getLogger("headrace")
 
 
+class StandbyInput:
+    """The stream of a region, as its standby takes it."""
+
+    @abstractmethod
+    def take(self, words: list[bytes]) -> bool:
+        """Take a record if it is a region's; False where it is a command to be run.
+
+        Raises PersistenceError: it cannot be taken now, or CorruptAOF: at no time.
+        """
+
+    @abstractmethod
+    def keep(self, words: list[bytes]) -> None:
+        """Add a command that was run to the file."""
+
+    @abstractmethod
+    def end_unit(self) -> None:
+        """End what belongs together: a command or a transaction."""
+
+
 class Neighbours:
-    """A server's relations to other regions; see ``regions``."""
+    """A server's relations to other regions, and to standbys of its own; see ``regions``."""
 
     @abstractmethod
     def refused(self, host: str, reason: str) -> None:
         """Log that a region that called from a host was refused; the same at most once an hour."""
+
+    @abstractmethod
+    def stream(self, on_piece: Callable[[bytes], None]) -> Log:
+        """Return the stream for standbys, which is a ``CommandStream``."""
+
+    @abstractmethod
+    def follow(self) -> StandbyInput:
+        """Leave the others: another server is this region, and this one is its standby."""
+
+    @abstractmethod
+    def lead(self, has_all: bool) -> None:
+        """Be the region from now on; ``has_all``: nothing is missing that it was before."""
+
+    @abstractmethod
+    def emptied(self) -> None:
+        """Forget what was known, because the data goes."""
+
+    @abstractmethod
+    def loaded(self) -> None:
+        """Note that a copy of the region is there."""
 
 
 class ScriptFigures:

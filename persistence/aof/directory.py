@@ -477,6 +477,8 @@ class AofDirectory:
     def adopt_first(self, temporary: bytes, suffix: bytes) -> None:
         """Make a synced temporary file and the temporary incr file the only files to load."""
         manifest = self.manifest.copy()
+        for kept in manifest.kept:  # they are of another time
+            manifest.drop_kept(kept)
         base = manifest.add_base(self.prefix, suffix, 0)
         while self._taken_over and os.path.exists(self.file_path(base)):
             manifest.base = None

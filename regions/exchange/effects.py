@@ -24,6 +24,8 @@ from headrace.server.data import HELD_BY_REFUSAL
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
 from headrace.server.gate import (
+    BETWEEN_ROLES,
+    FOLLOWS,
     LOADING_DATA,
     NO_REPLICAS,
     PAUSED_ALL,
@@ -48,6 +50,8 @@ _NO_WRITES: Final = (
     | SAVE_FAILED
     | NO_REPLICAS
     | REGION_REFUSES
+    | FOLLOWS
+    | BETWEEN_ROLES
 )
 _EFFECTS: Final[dict[bytes, EffectHandler]] = {}
 _LOCAL: Final[dict[bytes, LocalHandler]] = {}

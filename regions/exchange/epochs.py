@@ -41,7 +41,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat import errors
-from headrace.compat.errors import AASTART, AASYNCING
+from headrace.compat.errors import AA_STOPPED, AASTART, AASYNCING
 from headrace.persistence.errors import PersistenceError
 from headrace.regions.exchange.effects import Words, local, refuse_writes, region_of
 from headrace.regions.exchange.peer_connection import MET, PeerClient, PeerConnection
@@ -173,15 +173,22 @@ class Answer:
         numbers: what it knows.
         remembered: the nonce of the epoch that it was asked about; empty where it remembers none.
         is_twin: it has met another region of this number in the same epoch.
+        is_taken: another server is this region, and has asked it a moment ago.
         forgotten: in which epoch it has forgotten this region; -1 where it has not.
     """
 
     def __init__(
-        self, numbers: Numbers, remembered: bytes = b"", is_twin: bool = False, forgotten: int = -1
+        self,
+        numbers: Numbers,
+        remembered: bytes = b"",
+        is_twin: bool = False,
+        is_taken: bool = False,
+        forgotten: int = -1,
     ) -> None:
         self.numbers: Final = numbers
         self.remembered = remembered
         self.is_twin = is_twin
+        self.is_taken = is_taken
         self.forgotten = forgotten
 
 
@@ -211,6 +218,10 @@ def decide(
     those that came in time. Raises Forgotten if it must not start.
     """
     answered = all(member in answers for member in asked)
+    if any(answer.is_taken for answer in answers.values()):
+        start = Start(region.epoch, region.generation, AA_STOPPED, "another server is this region")
+        start.goes_on = True
+        return start
     _refuse_forgotten(region, files, answers)
     known = max(
         [latest_epoch(answer.numbers, region.id) for answer in answers.values()], default=-1
@@ -250,6 +261,18 @@ def decide(
     start = Start(region.epoch, generation, lacking, "its epoch goes on")
     start.goes_on = True
     return start
+
+
+def begin_empty(now_ms: int) -> Start:
+    """Return how a region begins whose data is gone: as another one that joins, in a new epoch."""
+    return Start(_next_epoch(0, now_ms), 0, AASYNCING, "there is no data yet")
+
+
+def take_over(region: Region, has_all: bool, now_ms: int) -> Start:
+    """Return how a standby begins to lead; ``has_all``: nothing is missing that its region had."""
+    start = _later(region, -1, now_ms)
+    refusal = refusal_of(region) if has_all else start.refusal
+    return Start(start.epoch, start.generation, refusal, "its standby takes over")
 
 
 def begin_later(region: Region, known: Numbers, now_ms: int) -> Start:
@@ -323,6 +346,7 @@ class Survey:
         self._connections: Final = {member: ask(member) for member in peers}
         self._callers: Final = callers
         self._called: Final[dict[int, Numbers]] = {}
+        self._taken: Final[set[int]] = set()  # those that another life of this one has just asked
 
     @property
     def asked(self) -> list[int]:
@@ -341,11 +365,23 @@ class Survey:
         """Ask those again that could not be reached. Return whether all have answered."""
         done = all(member in self._called for member in self._callers)
         for member, connection in self._connections.items():
-            if answer_of(connection) is None:
+            answer = answer_of(connection)
+            if answer is None or answer.is_taken:
                 done = False
+                if answer is not None:
+                    self._taken.add(member)
                 if connection.over:
                     self._connections[member] = self._ask(member)
+            else:
+                self._taken.discard(member)
         return done
+
+    def is_taken(self) -> bool:
+        """Return whether a region has been asked by another server that is this one.
+
+        It may be one that has ended since, and was not seen to.
+        """
+        return bool(self._taken)
 
     def answers(self) -> dict[int, Answer]:
         """Return the answers so far, by region."""
@@ -354,6 +390,8 @@ class Survey:
             answer = answer_of(connection)
             if answer is not None:
                 found[region] = answer
+            elif region in self._taken:
+                found[region] = Answer({}, is_taken=True)
         return found
 
     def end(self) -> None:
@@ -372,7 +410,9 @@ def answer_of(connection: PeerConnection) -> Answer | None:
         return Answer(client.hello.numbers, client.hello.remembered)
     if client.ahead and client.known:
         return Answer(client.known)
-    if client.twin or client.rival:
+    if client.rival:
+        return Answer({}, is_taken=True)
+    if client.twin:
         return Answer({}, is_twin=True)
     if client.forgotten >= 0:
         return Answer({}, forgotten=client.forgotten)
@@ -395,6 +435,8 @@ class OtherLives:
         self._begun = self._region.next_dot()
         self._member = 0  # a region that knows more of this one, or another life of this epoch
         self._known: Numbers = {}  # and what it knows, if that is more
+        self._heir = False  # this is a standby that takes over
+        self._has_all = False  # and nothing is missing that its region had
 
     def begun(self) -> None:
         """Note that others may know as something else what this region writes from now on."""
@@ -410,7 +452,7 @@ class OtherLives:
         if client.rival:
             since_ms = self._rivals.setdefault(client.peer_region, now_ms)
             if now_ms - since_ms >= TWIN_MS:
-                self._stop(client.peer_region, client.failure)
+                self.stop(_of_member(client.peer_region, client.failure))
         elif client.twin:
             self._outdone(client.peer_region, {}, client.failure)
         elif client.forgotten >= self._region.begun:
@@ -429,7 +471,7 @@ class OtherLives:
         if self.is_stopped:
             return
         if region.next_dot() != self._begun:
-            self._stop(member, reason)
+            self.stop(_of_member(member, reason))
             return
         if not self._member:
             refuse_writes(self._server, errors.AASTART)
@@ -442,9 +484,13 @@ class OtherLives:
         Returns: the records to be learned then; None where no epoch begins.
         """
         region = self._region
-        if not self._member:
+        now_ms = self._server.clock.now_ns // 1_000_000
+        if self._heir:
+            start = take_over(region, self._has_all, now_ms)
+        elif self._member:
+            start = begin_later(region, self._known, now_ms)
+        else:
             return None
-        start = begin_later(region, self._known, self._server.clock.now_ns // 1_000_000)
         nonce = new_nonce(start.refusal, region.begun)
         try:
             if not self._log_manager.begin_epoch(start.epoch, start.generation, nonce):
@@ -455,13 +501,31 @@ class OtherLives:
         catch_up = CatchUp(region, start.refusal)
         if self._known:
             catch_up.outdone(self._member, self._known)
+        self._heir = False
         self._member = 0
         self._known = {}
         self.begun()
         name = region.origin.decode()
         log.warning("Region %d is %s from now on: %s", region.id, name, start.reason)
-        log.warning("Writes are refused until all is here that the other regions know")
+        if start.refusal:
+            log.warning("Writes are refused until all is here that the other regions know")
+        refuse_writes(self._server, start.refusal)
         return catch_up
+
+    def take_over(self, has_all: bool) -> None:
+        """Let another epoch be due, in which this standby is the region; see ``take_over``."""
+        self.forget()
+        self._heir = True
+        self._has_all = has_all
+        refuse_writes(self._server, errors.AASTART)
+
+    def forget(self) -> None:
+        """Forget what was met of other lives, because this is another one."""
+        self.is_stopped = False
+        self._heir = False
+        self._rivals.clear()
+        self._member = 0
+        self._known = {}
 
     def left_out(self) -> None:
         """Stop writes until this region comes back as a new one: the others have forgotten it."""
@@ -476,15 +540,19 @@ class OtherLives:
         )
         refuse_writes(self._server, errors.AA_LEFT_OUT)
 
-    def _stop(self, member: int, reason: str) -> None:
+    def stop(self, reason: str) -> None:
+        """Stop writes until this region is started again, or follows the other life of it."""
         self._member = 0
         self._known = {}
         if not self.is_stopped:
             self.is_stopped = True
             log.critical(
-                "Region %d has met another life of this region (%s): writes are refused. End the "
-                "other one, and start this one again",
-                member,
+                "%s: writes are refused. End the other one, and start this one again; or let this "
+                "one be its standby (REPLICAOF)",
                 reason,
             )
         refuse_writes(self._server, errors.AA_STOPPED)
+
+
+def _of_member(member: int, reason: str) -> str:
+    return f"Region {member} has met another life of this region ({reason})"

@@ -321,6 +321,9 @@ class FullCopy:
         self._moved()
 
     def _end(self, peer: Peer) -> None:
+        replicas = self._server.role.replicas
+        if replicas is not None:
+            replicas.begin_anew()  # a standby has no such copy
         peer.copies += 1
         peer.is_copied = False
         peer.behind = False
@@ -413,6 +416,12 @@ class FullCopy:
             self._file.connection.end("it is over")
         if self.join is not None:
             self._stop_joining(self.join)
+
+    def stop(self) -> None:
+        """Give up the copy, because all data is about to be another one's."""
+        self.close()
+        if self._file is not None:
+            self._give_up("this server is a standby from now on")
 
     def _begin_to_join(self, file: CopyFile) -> None:
         region = region_of(self._server)

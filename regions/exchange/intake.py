@@ -27,7 +27,6 @@ from headrace.regions.exchange.effects import (
 )
 from headrace.regions.exchange.peer_connection import Provider
 from headrace.regions.exchange.pull import Inlet
-from headrace.regions.files.journal import Journal
 from headrace.regions.files.log_file import BEGIN, END, LOCAL, NUMBERED, BrokenBytes, Scanner
 from headrace.regions.files.pieces import Piece
 from headrace.regions.knowledge.records import newest_version
@@ -229,11 +228,7 @@ class Intake(Inlet):
         if not count:
             return
         server = self._server
-        journal = self._dispatcher.durability.files.aof
-        assert isinstance(journal, Journal)
-        server.changes.unfinished = True
-        if journal.append_received(piece.origin, first, count, piece.payload[start:end]):
-            server.host.flush_soon()
+        server.changes.record_received(piece.origin, first, count, piece.payload[start:end])
         for words in following or []:
             emit(server, words)
         server.changes.end_command()

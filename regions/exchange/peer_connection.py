@@ -28,6 +28,7 @@ from headrace.regions.exchange.handshake import (
 )
 from headrace.regions.files.pieces import PULL_BYTES, Piece
 from headrace.regions.knowledge.region import Region
+from headrace.server.config.kinds import PeerAddress
 from headrace.server.links.link import Link
 from headrace.storage.vectors import Numbers
 
@@ -244,7 +245,7 @@ class PeerConnection:
         moved: is called when something has changed: a reply was taken, or it is over.
 
     Attributes:
-        link: None before it is there.
+        link: None before it is there; address: where it leads.
         heard_ms: when the other side was heard last, of the monotonic clock.
         over: it has ended; reason: why, for people.
     """
@@ -258,6 +259,7 @@ class PeerConnection:
     ) -> None:
         self.client: Final = client
         self.link: Link | None = None
+        self.address: PeerAddress | None = None
         self.heard_ms = now_ms
         self.over = False
         self.reason = ""

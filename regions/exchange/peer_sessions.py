@@ -213,10 +213,20 @@ class PeerSessions:
                 continue
             if not hello.nonce or not source.hello.nonce:
                 continue  # one that starts, and pulls nothing
-            if source.hello.nonce != hello.nonce and now_ms - other.heard_ms < TWIN_MS:
+            if source.hello.nonce == hello.nonce or now_ms - other.heard_ms >= TWIN_MS:
+                continue
+            if hello.epoch <= source.hello.epoch:
                 peer.source = None
                 raise CommandError(errors.aa_twin(source.hello.origin))
+            self._drop(other_session, other, errors.aa_twin(hello.origin))
         return reply
+
+    def _drop(self, session: Session, peer: PeerSession, line: bytes) -> None:
+        """Answer an earlier life of a region no more."""
+        peer.source = None
+        wait = self._waits.get(session.id)
+        if wait is not None:
+            self._refuse(wait, line)
 
     def pull(self, session: Session, argv: list[bytes]) -> object:
         """Answer a PULL, or let it wait.
@@ -255,6 +265,14 @@ class PeerSessions:
                 self._answer(wait, [])
         for session_id in [sid for sid, (session, _) in self._sessions.items() if session.closed]:
             del self._sessions[session_id]
+
+    def leave(self) -> None:
+        """Close all connections."""
+        for session, _ in list(self._sessions.values()):
+            session.peer.abort()
+            self._server.session_closed(session)
+        self._sessions.clear()
+        self._waits.clear()
 
     def close(self) -> None:
         """End the thread."""

@@ -100,6 +100,7 @@ class Peer:
     """One other region.
 
     Attributes:
+        addresses: of all servers that may be it, one at a time; address: the one to connect to.
         paused: an operator has asked to leave it alone.
         connection: the connection that pulls in the background; None while there is none.
         probe: another one, which asks it once more for its members; mostly None.
@@ -114,9 +115,10 @@ class Peer:
         copies: full copies that were taken from it; is_copied: one is being taken.
     """
 
-    def __init__(self, address: PeerAddress, now_ms: int) -> None:
-        self.region: Final = address.region
-        self.address = address
+    def __init__(self, region: int, addresses: list[PeerAddress], now_ms: int) -> None:
+        self.region: Final = region
+        self.addresses = addresses
+        self.address = addresses[0]
         self.statistics: Final = PullerStatistics()
         self.paused = False
         self.connection: PeerConnection | None = None
@@ -239,6 +241,12 @@ class Peer:
                 log.warning("Region %d: %s. %s", self.region, connection.reason, what_to_do)
             else:
                 log.warning("Region %d: %s", self.region, connection.reason)
+
+    def turn(self, connection: PeerConnection) -> None:
+        """Try its next address, because a connection to the present one was of no use."""
+        if connection.address == self.address:
+            at = self.addresses.index(self.address)
+            self.address = self.addresses[(at + 1) % len(self.addresses)]
 
     def leave(self) -> None:
         """End the connection with it, if there is one."""

@@ -19,6 +19,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from headrace.compat.errors import AA_STOPPED
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.regions.exchange.effects import (
@@ -38,9 +39,11 @@ from headrace.regions.exchange.epochs import (
     CatchUp,
     Forgotten,
     Start,
+    begin_empty,
     decide,
     new_nonce,
 )
+from headrace.regions.exchange.peer_sessions import TWIN_MS
 from headrace.regions.exchange.regions import Regions
 from headrace.regions.exchange.retention import LogManager, log_of
 from headrace.regions.files.identity import Identity, Life, last_life
@@ -95,6 +98,8 @@ class RecordLoader(RegionFiles):
 
     async def start(self, life: Life | None) -> None:
         """Decide the identity of the region from now on; see ``RegionFiles.end_folder``.
+
+        A standby stays what it is in its files until its region is there, or it has to lead.
 
         ``life`` is how the last writer of the files has ended; None where none was a region.
         """
@@ -267,6 +272,10 @@ class RegionStart(EffectLoader):
         region.synced = region.known()
         replication().loaded(self._server)
         files = self._kind(life)
+        if self._server.config.replicaof:
+            if files == NONE:
+                self.begin(begin_empty(self._server.clock.refresh()), {})
+            return
         asked, answers = await self._ask()
         now_ms = self._server.clock.refresh()
         try:
@@ -284,10 +293,12 @@ class RegionStart(EffectLoader):
             region.begin_epoch(start.epoch, start.generation, nonce)
         name = region.origin.decode()
         log.info("Region %d of %s is %s: %s", region.id, shown(region.database), name, start.reason)
-        if start.refusal:
+        if start.refusal == AA_STOPPED:
+            self._regions.stop()
+        elif start.refusal:
             catch_up = CatchUp(region, start.refusal)
             for member, answer in answers.items():
-                if not answer.is_twin and answer.forgotten < 0:
+                if not (answer.is_twin or answer.is_taken) and answer.forgotten < 0:
                     catch_up.heard(member, answer.numbers)
             self._regions.catch_up = catch_up
             refuse_writes(self._server, start.refusal)
@@ -310,7 +321,9 @@ class RegionStart(EffectLoader):
         survey = regions.ask()
         until_ms = clock.monotonic_ms() + self._server.config.aa_start_wait_ms
         try:
-            while not survey.look() and clock.monotonic_ms() < until_ms:
+            while not survey.look():
+                if clock.monotonic_ms() >= until_ms + TWIN_MS * survey.is_taken():
+                    break
                 await asyncio.sleep(LOOK_S)
                 clock.refresh()
             return survey.asked, survey.answers()

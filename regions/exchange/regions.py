@@ -13,16 +13,25 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.persistence.errors import PersistenceError
+from headrace.persistence.log import Log
 from headrace.protocol.replies import OK
 from headrace.regions.exchange.consistency import ConsistencyChecks
 from headrace.regions.exchange.copy_source import CopySource
-from headrace.regions.exchange.effects import publish_all, refuse_writes, region_of
+from headrace.regions.exchange.effects import (
+    may_write,
+    publish_all,
+    refuse_writes,
+    region_of,
+    replication,
+)
 from headrace.regions.exchange.epochs import (
     HELLO_BYTES,
     CatchUp,
     OtherLives,
     Probe,
     Survey,
+    begin_empty,
+    new_nonce,
     note_caught,
     safe_generation,
 )
@@ -30,6 +39,7 @@ from headrace.regions.exchange.full_copy import PIECE_MAX_BYTES, CopyClient, Cop
 from headrace.regions.exchange.heartbeats import (
     Stability,
     SyncedNumbers,
+    beat_now,
     keep_met,
     look_at_promises,
     note_promise,
@@ -40,9 +50,11 @@ from headrace.regions.exchange.peer_sessions import PeerSessions
 from headrace.regions.exchange.peers import Connector, Peer, pulling, warn_refused
 from headrace.regions.exchange.pull import Puller
 from headrace.regions.exchange.retention import JournalRecords, LogManager
+from headrace.regions.exchange.standby import RegionInput, RegionStream
 from headrace.regions.exchange.sync import Sync, Wait
 from headrace.regions.knowledge.region import Region
 from headrace.server.clients.session import Session
+from headrace.server.config.kinds import PeerAddress
 from headrace.server.data import HELD_BY_LAG
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish_own
@@ -55,7 +67,7 @@ from headrace.server.gate import (
     PAUSED_WRITES,
     WRITES_REFUSED,
 )
-from headrace.server.state import Neighbours, Server
+from headrace.server.state import Neighbours, Server, StandbyInput
 from headrace.server.waiting import Parked
 from headrace.storage.vectors import Numbers
 
@@ -133,6 +145,9 @@ class Regions(Neighbours):
         self._waits: list[Wait] = []
         self._lag_told_ms: dict[int, int] = {}
         self._lives: Final = OtherLives(server, self.log_manager)
+        self._input: Final = RegionInput(server, dispatcher.durability, self.log_manager)
+        self._takes_over = False  # its next life begins as soon as the files allow it
+        self._is_unseen = False  # and then the others are to see that
         self.region.process = server.run_id
         server.neighbours = self
         server.config.on_change["aa-peers"] = self.configure
@@ -142,25 +157,34 @@ class Regions(Neighbours):
     def configure(self) -> str | None:
         """Take the peers that the configuration names."""
         now_ms = self._server.clock.monotonic_ms()
-        wanted = {address.region: address for address in self._server.config.aa_peers}
+        wanted: dict[int, list[PeerAddress]] = {}
+        for address in self._server.config.aa_peers:
+            wanted.setdefault(address.region, []).append(address)
         for number in [number for number in self.peers if number not in wanted]:
             self.peers.pop(number).leave()
-        for number, address in wanted.items():
+        for number, addresses in wanted.items():
             peer = self.peers.get(number)
             if peer is None:
-                self.peers[number] = Peer(address, now_ms)
-            elif peer.address != address:
-                peer.address = address
-                peer.leave()
-                peer.try_now()
+                self.peers[number] = Peer(number, addresses, now_ms)
+            elif peer.addresses != addresses:
+                is_there = peer.address in addresses
+                peer.addresses = addresses
+                if not is_there:
+                    peer.address = addresses[0]
+                    peer.leave()
+                    peer.try_now()
         self.region.peers = set(wanted)
         return None
+
+    def stop(self) -> None:
+        """Take no writes, and answer none of the others: another server is this region."""
+        self._lives.stop("Another server is this region now")
 
     def open(self) -> None:
         """Begin to pull: all files have been loaded, and the identity of this region is known."""
         self._is_open = True
         self._survey = None
-        self.is_introduced = True
+        self.is_introduced = not self._lives.is_stopped
         self.region.count_from_here()
         self._lives.begun()
         self.full_copy.find_old()
@@ -191,6 +215,53 @@ class Regions(Neighbours):
         self.full_copy.close()
         self.peer_sessions.close()
 
+    # As a standby
+
+    def stream(self, on_piece: Callable[[bytes], None]) -> Log:
+        return RegionStream(on_piece, self.region)
+
+    def follow(self) -> StandbyInput:
+        self._is_open = False
+        self._takes_over = False
+        self.is_introduced = False
+        self.catch_up = None
+        for sync in self._syncs:
+            sync.end()
+        for peer in self.peers.values():
+            peer.leave()
+        self.full_copy.stop()
+        self.intake.drop_all()
+        self.peer_sessions.leave()
+        self._lives.forget()
+        refuse_writes(self._server, b"")
+        return self._input
+
+    def lead(self, has_all: bool) -> None:
+        region = self.region
+        self._takes_over = True
+        self._lives.take_over(has_all)
+        self._synced.restart()
+        region.forget_promises()
+        self.configure()
+        replication().loaded(self._server)
+        self.tick()
+
+    def emptied(self) -> None:
+        """Forget all, and be a region that has lost its disk, until the copy is there."""
+        server = self._server
+        server.data.tombstones.clear()
+        region = self.region
+        region.begin_anew()
+        start = begin_empty(server.clock.now_ns // 1_000_000)
+        region.begin_epoch(start.epoch, start.generation, new_nonce(start.refusal, start.epoch))
+        self._input.restart()
+
+    def loaded(self) -> None:
+        region = self.region
+        backlog = self.log_manager.open(region).backlog
+        for origin in [*region.known(), *backlog.origins()]:
+            backlog.begin(origin, region.number_of(origin) + 1)
+
     def reconnect(self) -> None:
         """Introduce this region to all others anew, because it has begun another epoch."""
         for peer in self.peers.values():
@@ -211,6 +282,8 @@ class Regions(Neighbours):
         self.peer_sessions.beat(now_ms)
         self.copy_source.forget_closed()
         self.log_manager.look(now_ms, self.peer_sessions.acknowledged)
+        if self._takes_over:
+            self._begin_later()
         if not self._is_open:
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:
@@ -218,6 +291,9 @@ class Regions(Neighbours):
                 self._synced.look(now_ms)
             self._stability.look(now_ms)
             self.keep_met()
+            if self._is_unseen and may_write(self._server):
+                self._is_unseen = False
+                beat_now(self._server)  # by which nothing more is taken from an earlier life
             if self.region.unpublished:  # from before the start, or while no writes were taken
                 self._server.host.publish_soon()
             finish_own(self._server)
@@ -225,6 +301,7 @@ class Regions(Neighbours):
         for peer in self.peers.values():
             if peer.connection is not None:
                 peer.connection.look(now_ms)
+                self._leave_earlier_life(peer, peer.connection)
             if peer.is_due(now_ms):
                 peer.connection = self._pull(peer, self._relayed)
             if peer.behind:
@@ -241,6 +318,13 @@ class Regions(Neighbours):
         self.rest_or_go_on()
         if self.catch_up is not None:
             self._look_at_catch_up(self.catch_up)
+
+    def _leave_earlier_life(self, peer: Peer, connection: PeerConnection) -> None:
+        """Leave a server that is a region no more, because a later life of that was met."""
+        hello = connection.client.hello
+        if hello is not None and hello.epoch < self.region.latest_met(peer.region):
+            connection.end("another server is that region by now")
+            peer.turn(connection)
 
     def keep_met(self) -> None:
         """Record whom this region has met since the last time, where anything may be recorded."""
@@ -278,9 +362,14 @@ class Regions(Neighbours):
         if self.full_copy.join is not None or self._server.gate.reasons & LENGTHY_AT_WORK:
             return
         catch_up = self._lives.begin_later()
-        if catch_up is not None:
-            self.catch_up = catch_up
-            self.reconnect()
+        if catch_up is None:
+            return
+        self.catch_up = catch_up if catch_up.refusal else None
+        self.reconnect()
+        if self._takes_over:
+            self._takes_over = False
+            self._is_unseen = True
+            self.open()
 
     def _look_at_catch_up(self, catch_up: CatchUp) -> None:
         """Take writes again once all is here that the others know, or nearly."""
@@ -325,6 +414,7 @@ class Regions(Neighbours):
     def _connect(self, peer: Peer, client: PeerClient, most_bytes: int) -> PeerConnection:
         now_ms = self._server.clock.monotonic_ms()
         connection = PeerConnection(client, most_bytes, now_ms, self._moved)
+        connection.address = peer.address
         self._connector.connect(peer.address, connection)
         return connection
 
@@ -368,6 +458,8 @@ class Regions(Neighbours):
         peer = self.peers.get(connection.client.peer_region)
         if peer is not None:
             peer.moved(connection, now_ms)
+            if connection.over and connection.client.hello is None:
+                peer.turn(connection)
         if self._is_open:
             self._lives.look_at(connection.client, now_ms)
             if self._lives.is_stopped:

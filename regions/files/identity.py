@@ -51,8 +51,8 @@ def place_of(fd: int) -> bytes:
     return b"%d:%d:%d" % (found.st_dev, found.st_ino, int.from_bytes(version[:4], sys.byteorder))
 
 
-def file_words(region: Region, fd: int) -> list[bytes]:
-    """Return the first line of an open file that a region writes."""
+def life_words(region: Region, place: bytes) -> list[bytes]:
+    """Return the first line of a file at a place (``place_of``) that a region writes."""
     return [
         AA,
         FILE,
@@ -63,7 +63,7 @@ def file_words(region: Region, fd: int) -> list[bytes]:
         b"%d" % region.generation,
         region.nonce,
         boot_id(),
-        place_of(fd),
+        place,
     ]
 
 

@@ -30,7 +30,7 @@ from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE, AppendOnlyFile
 from headrace.persistence.files import open_to_write, sync_file, write_all
 from headrace.protocol.client import request, write_request
 from headrace.regions.files.backlog import Backlog, Batch, Slicer
-from headrace.regions.files.identity import file_words
+from headrace.regions.files.identity import life_words, place_of
 from headrace.regions.files.log_file import NUMBERED, LogFile, Scanner
 from headrace.regions.files.region_log import RegionLog
 from headrace.regions.knowledge.records import is_numbered
@@ -41,13 +41,27 @@ from headrace.storage.vectors import Dot
 FROM_BYTES: Final[i64] = 64 * 1024  # distance between lines that say how to count
 
 
-class _Received(NamedTuple):
+class Received(NamedTuple):
     """Records of another region, as they came."""
 
     origin: bytes
     first: int
     records: int
     payload: bytes
+
+
+def records_in(payload: bytes) -> list[bytes]:
+    """Return numbered records one by one, without the transactions that they stand in."""
+    scanner = Scanner(payload)
+    found: list[bytes] = []
+    at: i64 = 0
+    while at < len(payload):
+        end = scanner.scan(at)
+        assert end > 0
+        if scanner.kind == NUMBERED:
+            found.append(payload[at:end])
+        at = end
+    return found
 
 
 class Journal(AppendOnlyFile):
@@ -76,7 +90,7 @@ class Journal(AppendOnlyFile):
         self._kept: Final = kept
         self._slicer: Final = Slicer()
         self._first_number = 0  # of the only record of the current command so far; 0: not numbered
-        self._held: _Received | None = None  # all that the current command has left so far
+        self._held: Received | None = None  # all that the current command has left so far
         self._collected_batches: list[Batch] = []  # not yet written
         self._unsynced: list[tuple[int, list[Batch]]] = []  # written, by how far the file was then
         self._doubted_at = -1  # how often another file had been begun when a sync failed; -1: none
@@ -137,14 +151,9 @@ class Journal(AppendOnlyFile):
         return is_first
 
     def append_received(self, origin: bytes, first: int, count: int, payload: bytes) -> bool:
-        """Add records of another region, as they came: whole units, which follow each other.
-
-        Records added before ``end_command`` belong to them: a loader takes all or none. Returns as
-        ``append``.
-        """
         is_first = not self.pending
         self.pending = True
-        received = _Received(origin, first, count, payload)
+        received = Received(origin, first, count, payload)
         if not self._in_transaction:
             if self._first is None and self._held is None:
                 self._held = received
@@ -221,20 +230,13 @@ class Journal(AppendOnlyFile):
         write_request(out, record)
         self._slicer.numbered(start, len(out))
 
-    def _add_inside(self, received: _Received) -> None:
+    def _add_inside(self, received: Received) -> None:
         self._count_from(received.origin, received.first)
         out = self._out
-        payload = received.payload
-        scanner = Scanner(payload)
-        at: i64 = 0
-        while at < len(payload):
-            end = scanner.scan(at)
-            assert end > 0
-            if scanner.kind == NUMBERED:
-                start: i64 = len(out)
-                out.write(payload[at:end])
-                self._slicer.numbered(start, len(out))
-            at = end
+        for record in records_in(received.payload):
+            start: i64 = len(out)
+            out.write(record)
+            self._slicer.numbered(start, len(out))
 
     def _count_from(self, origin: bytes, number: int) -> None:
         """Make the next numbered record count as this one."""
@@ -345,7 +347,7 @@ class Journal(AppendOnlyFile):
             if found.st_size:
                 return False
             region = self._region
-            head = request(file_words(region, fd)) + request([b"SELECT", b"0"])
+            head = request(life_words(region, place_of(fd))) + request([b"SELECT", b"0"])
             self.index.counts_from(region.origin, region.count + 1, len(head))
             head += request([AA, FROM, region.origin, b"%d" % (region.count + 1)])
             try:

@@ -85,10 +85,22 @@ class Region(Member):
 
     def __init__(self, region: int) -> None:
         super().__init__(region, origin_of(region, 0))
+        self.process = b""
+        self.asked_ms = NEVER_MS
+        self.others_asked_ms = NEVER_MS
+        self.beaten_ms = NEVER_MS
+        self.stable_readers: dict[bytes, None] = {}
+        self.emitted: dict[bytes, int] = {}
+        self.pairs_merged = 0
+        self.others_lost = 0
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Know nothing, not even of itself."""
+        self.origin = origin_of(self.id, 0)
         self.epoch = 0
         self.generation = 0
         self.nonce = b""
-        self.process = b""
         self.caught = b""
         self.count = 0
         self.numbers: Numbers = {}
@@ -107,20 +119,13 @@ class Region(Member):
         self.promised_in: dict[int, int] = {}
         self.reported: dict[int, Numbers] = {}
         self.partings: Numbers = {}
-        self.asked_ms = NEVER_MS
-        self.others_asked_ms = NEVER_MS
-        self.beaten_ms = NEVER_MS
-        self.stable_readers: dict[bytes, None] = {}
         self.synced: Numbers = {}
         self.garbage: dict[bytes, None] = {}
         self.garbage_known: Numbers = {}
         self.looks_again = False
-        self.emitted: dict[bytes, int] = {}
         self._counted_from = 0  # the number of its last record before that start, or this epoch
         self._made_before = 0  # how many records it has made since that start in earlier epochs
         self.unpublished: dict[tuple[bytes, bytes], None] = {}
-        self.pairs_merged = 0
-        self.others_lost = 0
         self._stable_ms = NO_STABLE_MS
 
     def note_garbage(self, key: bytes, dot: Dot) -> None:
@@ -175,6 +180,11 @@ class Region(Member):
     def meet(self, member: int, begun: int) -> None:
         """Note that a region has introduced itself, whose folder was empty in an epoch."""
         self.met[member] = max(begun, self.met.get(member, -1))
+
+    def latest_met(self, member: int) -> int:
+        """Return the latest epoch in which a region has introduced itself; -1 for none."""
+        epochs = [epoch_of(origin) for origin in self.nonces if region_of(origin) == member]
+        return max(epochs, default=-1)
 
     def note_met(self, origin: bytes, nonce: bytes, version: int) -> None:
         """Note the nonce of another region's epoch, if it has one, and its version."""

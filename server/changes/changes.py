@@ -222,6 +222,13 @@ class Changes:
                 self.turn.flush_soon()
             log.note_end(written)
 
+    def record_received(self, origin: bytes, first: int, count: int, payload: bytes) -> None:
+        """Record what another region has sent; see ``Log.append_received``."""
+        self.unfinished = True
+        for log in self._logs():
+            if log.append_received(origin, first, count, payload):
+                self.turn.flush_soon()
+
     def replace_database(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
         """Report that all keys of a database are about to go, or to be those of another one."""
         self._waiting.database_ready(db.index)

@@ -151,6 +151,7 @@ class ReplicaFacts:
         knows_end: it can take a snapshot whose length is not known before its end.
         rdb_only: it wants a snapshot and no more; wants_keys, wants_functions: what that holds.
         is_valkey: it reports its version, as Valkey alone does.
+        region: which region it is, and of which database; empty where it is none.
     """
 
     def __init__(self) -> None:
@@ -162,6 +163,7 @@ class ReplicaFacts:
         self.wants_keys = True
         self.wants_functions = True
         self.is_valkey = False
+        self.region = b""
 
     def kind(self) -> tuple[bool, bool, bool]:
         """Return the facts on which the form of its snapshot depends."""

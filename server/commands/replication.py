@@ -51,7 +51,7 @@ def failover(call: Call) -> object:
     """Begin to make a replica the master, or with ABORT stop that.
 
     Reply: OK, when it has begun; INFO says how it goes on.
-    Raises: in a cluster and in a region, where there is no such replica, and while one is going on.
+    Raises: in a cluster, where there is no such replica, and while one is going on.
     """
     server = call.server
     if server.config.cluster_enabled:
@@ -114,7 +114,7 @@ def _take_over(call: Call) -> None:
         raise CommandError(errors.FAILOVER_OF_OTHER_DATA)
     log.info("Failover request received for replid %s.", role.id.decode())
     call.server.config.replicaof = b""
-    following.lead()
+    following.lead(parse_integer(call.argv[2]) == role.offset() + 1)
 
 
 def replconf(call: Call) -> object:
@@ -172,6 +172,8 @@ def _take(facts: ReplicaFacts, option: bytes, word: bytes) -> bool:
         facts.rdb_only = _bit(word)
     elif option == b"rdb-filter-only":
         _take_filter(facts, word)
+    elif option == b"region":
+        facts.region = word
     elif option in (b"rdb-channel", b"headrace"):
         _bit(word)  # a second connection for the snapshot is not used, whatever a replica can
     else:
@@ -212,7 +214,7 @@ def role(call: Call) -> object:
 def replicaof(call: Call) -> object:
     """Follow another server, or with NO ONE none. Reply: OK.
 
-    Raises: in a region, which shares its database in another way, and in a cluster.
+    Raises: in a cluster, and while FAILOVER is under way.
     """
     host, port = call.argv[1], call.argv[2]
     server = call.server
@@ -227,8 +229,6 @@ def replicaof(call: Call) -> object:
             following.promote(call.session.name.startswith(_OF_SENTINEL))
         return OK
     number = bounded(port, 0, 65535, errors.BAD_MASTER_PORT)
-    if server.data.region is not None:
-        raise CommandError(errors.REGION_FOLLOWS_NONE)
     refuse_where_moved(server.clock)
     if following is not None and following.is_at(host, number):
         return Status(b"OK Already connected to specified master")

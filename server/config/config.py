@@ -329,6 +329,11 @@ class Config:
         self._announce(rows, backup)
         self._started.clear()
 
+    def region_text(self) -> bytes:
+        """Return which region this is, of which database; empty where it is none."""
+        number = self.aa_region_id
+        return b"region %d of %b" % (number, self.aa_database) if number else b""
+
     def contradiction(self) -> tuple[str, str] | None:
         """Return a parameter that cannot have its value beside the others, and why; or None."""
         if not self.aa_region_id:

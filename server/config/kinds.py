@@ -231,19 +231,19 @@ class PeerAddress(NamedTuple):
 
 
 class Peers(Parameter):
-    """The other regions; kept as a list of ``PeerAddress``, in the order of their numbers."""
+    """The other regions; kept as a list of ``PeerAddress``, in the order of their numbers.
+
+    One that has standbys may have several addresses, which stay in the given order.
+    """
 
     def parse(self, words: list[bytes], current: object) -> object:
         whole = b" ".join(words)
         if not whole.strip():
             return []
-        peers: dict[int, PeerAddress] = {}
-        for part in whole.split(b","):
-            peer = _peer(part.split())
-            if peer.region in peers:
-                raise BadValue(PEER_TWICE)
-            peers[peer.region] = peer
-        return [peers[region] for region in sorted(peers)]
+        peers = [_peer(part.split()) for part in whole.split(b",")]
+        if len(set(peers)) < len(peers):
+            raise BadValue(PEER_TWICE)
+        return sorted(peers, key=lambda peer: peer.region)
 
     def show(self, value: object) -> bytes:
         return b", ".join([b"%d %b %d" % peer for peer in cast("list[PeerAddress]", value)])

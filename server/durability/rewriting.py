@@ -95,6 +95,7 @@ class Rewriting(Rewriter):
             job.cancel()
         config = server.config
         directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
+        directory.log = self._files.log
         try:
             directory.open()
         except Exception as error:

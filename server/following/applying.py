@@ -16,6 +16,7 @@ from headrace.persistence.log import RECORD
 from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import RequestParser
+from headrace.server.changes.changes import FILES, REPLICAS
 from headrace.server.clients.session import FROM_MASTER, PAUSED, REPLAY, Peer, Session
 from headrace.server.clock import MS
 from headrace.server.dispatch.admission import changes_nothing, find_recorded_row, runs_again
@@ -26,6 +27,7 @@ from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import MONITORED, NEWCOMERS, PAUSED_ALL, PAUSED_WRITES
 from headrace.server.replication.replicas import AllReplicas
+from headrace.server.state import StandbyInput
 
 log: Final = logging.getLogger("headrace")
 
@@ -42,6 +44,8 @@ _LOGGED: Final = 10  # commands that fail, in full
 class Applier:
     """Runs the commands of a stream; ``relay`` gets their bytes, ``peer`` closes the link.
 
+    ``of_region`` takes a region's records, and keeps all of it in the file as it came.
+
     Attributes:
         session: stands for the master in CLIENT LIST.
         asked: the master asks for our offset.
@@ -49,7 +53,14 @@ class Applier:
         held_bytes: how many received bytes are not run yet; failed: how many commands have failed.
     """
 
-    def __init__(self, dispatcher: Dispatcher, relay: AllReplicas, db: int, peer: Peer) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        relay: AllReplicas,
+        db: int,
+        peer: Peer,
+        of_region: StandbyInput | None,
+    ) -> None:
         server = dispatcher.server
         now_ms = server.clock.now_ns // MS
         session = Session(server.clients.new_id(), server.data.dbs[db], now_ms, peer)
@@ -58,6 +69,7 @@ class Applier:
         self.lacks_scripts = False
         self.held_bytes = 0
         self.failed = 0
+        self._of_region: Final = of_region
         self._passed: Final[set[bytes]] = set()  # the names of commands that were not run
         self._dispatcher: Final = dispatcher
         self._server: Final = server
@@ -88,6 +100,8 @@ class Applier:
         session.reads += 1
         self.held_bytes += len(data)
         data_of.enable_expiry(False)
+        if self._of_region is not None:
+            self._server.changes.hold_back(FILES | REPLICAS)
         try:
             while not session.special & PAUSED and self._has_more():
                 argv = self._requests[self._at]
@@ -97,6 +111,8 @@ class Applier:
                     self._at += 1
                     self._take(argv)
         finally:
+            if self._of_region is not None:
+                self._server.changes.hold_back(0)
             data_of.enable_expiry(True)
         if self._server.blocking.ready:
             serve_ready(self._dispatcher)
@@ -133,22 +149,23 @@ class Applier:
             self._run(name, argv)
         elif queue is None:
             self._run(name, argv)
-            self._server.changes.end_command()
-            self._pass_on(wire)
+            self._end_unit(wire)
         elif name == _EXEC:
             self._queue = None
             for queued in queue:
                 self._run(queued[0].lower(), queued)
             self._run(name, argv)
-            self._server.changes.end_command()
             self._queued.append(wire)
-            self._pass_on(b"".join(self._queued))
+            self._end_unit(b"".join(self._queued))
             self._queued = []
         else:
             queue.append(argv)
             self._queued.append(wire)
 
-    def _pass_on(self, wire: bytes) -> None:
+    def _end_unit(self, wire: bytes) -> None:
+        self._server.changes.end_command()
+        if self._of_region is not None:
+            self._of_region.end_unit()
         self.held_bytes -= len(wire)
         self._relay.relay(wire)
 
@@ -159,6 +176,8 @@ class Applier:
                 self._run(wrapped[0].lower(), wrapped)
                 return
             self.asked = True
+        if self._of_region is not None and self._of_region.take(argv):
+            return
         server = self._server
         row = self._rows.get(argv[0])
         try:
@@ -176,6 +195,8 @@ class Applier:
             call.db = self.session.db
             call.now_ms = server.clock.now_ns // MS
             reply = invoke(call, row, argv)
+            if self._of_region is not None:
+                self._of_region.keep(argv)
             if isinstance(reply, ErrorReply):
                 self._note_failure(name, reply.text)
                 if reply.text == NO_SCRIPT:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat.errors import FORCED_UNBLOCK
-from headrace.persistence.errors import PersistenceError
+from headrace.persistence.errors import CorruptAOF, PersistenceError
 from headrace.protocol.client import request
 from headrace.protocol.replies import ErrorReply
 from headrace.protocol.requests import ProtocolError
@@ -31,6 +31,7 @@ from headrace.server.links.link import Link, LinkUser
 from headrace.server.loading.starting import user_lines
 from headrace.server.replication.replicas import AllReplicas
 from headrace.server.role import FAILOVER_UNDER_WAY, PATIENCE_MS, PROMOTED, Following
+from headrace.server.state import StandbyInput
 
 _MAY_FAIL: Final = (b"REPLCONF",)
 
@@ -62,6 +63,8 @@ class Handshake:
             requests.append([b"REPLCONF", b"ip-address", config.replica_announce_ip])
         requests.append([b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"])
         requests.append([b"REPLCONF", b"headrace", b"1"])
+        if config.aa_region_id:
+            requests.append([b"REPLCONF", b"region", config.region_text()])
         asked = [data_id, b"%d" % offset] if data_id else [b"?", b"-1"]
         requests.append([b"PSYNC", *asked, *([b"FAILOVER"] if takes_over else [])])
         self._requests: Final = requests
@@ -79,7 +82,8 @@ class Handshake:
         name = self._sent[0]
         if name == b"PING" and line.startswith((b"-NOAUTH", b"-NOPERM", b"-ERR operation not")):
             return  # it is there, and wants to know who we are
-        if name not in _MAY_FAIL or line.startswith((b"-NOAUTH", b"-NOPERM")):
+        may_fail = name in _MAY_FAIL and self._sent[1] != b"region"
+        if not may_fail or line.startswith((b"-NOAUTH", b"-NOPERM")):
             raise Refused(f"{name.decode()}: {line[1:].decode('utf-8', 'backslashreplace')}")
 
     def is_over(self) -> bool:
@@ -129,6 +133,7 @@ class MasterFollowing(Following, LinkUser):
         self._payload: Payload | None = None
         self._loading: SyncLoading | None = None
         self._applier: Applier | None = None
+        self._of_region: StandbyInput | None = None
         self._next_id = b""  # of the data that is coming, and the offset of its moment
         self._next_offset = 0
         self._knows_stream = False  # what we have is up to where the stream of some data is
@@ -154,6 +159,8 @@ class MasterFollowing(Following, LinkUser):
             self.is_on = True
             self._knows_stream = self._relay.stop_recording()
             self._db = db
+            if server.neighbours is not None:
+                self._of_region = server.neighbours.follow()
             server.data.hold_expiry(HELD_BY_MASTER, True)
             server.gate.set(FOLLOWS, True)
             self._unblock_all()
@@ -173,7 +180,7 @@ class MasterFollowing(Following, LinkUser):
             except OSError as error:
                 log.warning("CONFIG REWRITE failed: %s", error)
 
-    def lead(self) -> None:
+    def lead(self, has_all: bool = False) -> None:
         server = self._server
         if not self.is_on:
             return
@@ -184,6 +191,8 @@ class MasterFollowing(Following, LinkUser):
         server.data.hold_expiry(HELD_BY_MASTER, False)
         server.gate.set(FOLLOWS | LINK_DOWN, False)
         self._relay.lead(self._knows_stream)
+        if server.neighbours is not None:
+            server.neighbours.lead(has_all)
         server.limit_writes()
         log.info("MASTER MODE enabled")
         self._end_promotion()
@@ -286,8 +295,11 @@ class MasterFollowing(Following, LinkUser):
             self.lost(link, str(refusal))
         except ProtocolError as broken:
             self.lost(link, f"what it sends is no stream of commands: {broken.text!r}")
-        except PersistenceError as damage:
+        except CorruptAOF as damage:
+            self._knows_stream = False
             self.lost(link, str(damage))
+        except PersistenceError as obstacle:
+            self.lost(link, str(obstacle))
         except OSError as error:
             self.lost(link, f"its snapshot cannot be kept: {error.strerror or error}")
 
@@ -414,7 +426,7 @@ class MasterFollowing(Following, LinkUser):
             self._away_ms += now_ms - self._down_since_ms
         self._up_since_ms = now_ms
         master = MasterPeer(self, link)
-        self._applier = Applier(self._dispatcher, self._relay, self._db, master)
+        self._applier = Applier(self._dispatcher, self._relay, self._db, master, self._of_region)
         transport = link.transport()
         if transport is not None:
             describe_endpoints(self._applier.session, transport)

@@ -18,6 +18,7 @@ from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import TEMPORARY_PREFIX, create_file, remove_file, write_all
 from headrace.persistence.forms.table import forms
 from headrace.persistence.rdb.reader import RdbReader
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, SnapshotLoader
 from headrace.persistence.taker import IntoDatabases
 from headrace.server.config.config import defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -107,7 +108,7 @@ class SyncLoading:
         self._path: Final = path
         self._done: Final = done
         self._taker: Final = IntoDatabases(self._server.data.dbs)
-        self._rdb: RdbReader | None = None
+        self._reader: RdbReader | SnapshotLoader | None = None
         self._handle: asyncio.Handle | None = None
         self._started_s = time.monotonic()
 
@@ -115,25 +116,39 @@ class SyncLoading:
         """Empty the databases, and load."""
         server = self._server
         try:
-            now_ms = server.clock.refresh()
-            rdb = RdbReader(self._path, self._taker, forms(), defaults(server.config), now_ms)
+            reader = self._open()
         except PersistenceError as error:
             self._done(str(error))
             return
-        self._rdb = rdb
+        self._reader = reader
         files = self._durability.files
         if files.job is not None:
             files.job.cancel()
         self._durability.rewriting.turn_off()
-        empty(server)
+        self._empty()
         server.gate.set(LOADING_DATA, True)
         server.data.enable_expiry(False)
         gc.disable()  # what is loaded stays, and makes no cycles
         status = files.status
         status.loading_started_s = int(time.time())
-        status.total_bytes = rdb.size_bytes
+        status.total_bytes = reader.size_bytes
         status.loaded_bytes = 0
         self._soon()
+
+    def _open(self) -> RdbReader | SnapshotLoader:
+        server = self._server
+        data = server.data
+        now_ms = server.clock.refresh()
+        if data.region is None:
+            return RdbReader(self._path, self._taker, forms(), defaults(server.config), now_ms)
+        decoder = Decoder(data.keyspaces(), now_ms, KEEP_ALL)
+        decoder.accept_region(data.region)
+        return SnapshotLoader(self._path, decoder)
+
+    def _empty(self) -> None:
+        empty(self._server)
+        if self._server.neighbours is not None:
+            self._server.neighbours.emptied()
 
     def _soon(self) -> None:
         self._handle = asyncio.get_running_loop().call_soon(self._slice)
@@ -143,8 +158,7 @@ class SyncLoading:
         try:
             going_on = self._load_some()
             if not going_on:
-                refuse_what_is_left(self._path, self._read().left)
-                take_back(self._server, self._path, self._taker.libraries)
+                self._take_back()
         except Exception as error:
             self._drop()
             self._done(failure_text(error))
@@ -154,33 +168,45 @@ class SyncLoading:
         else:
             self._finish()
 
-    def _read(self) -> RdbReader:
-        assert self._rdb is not None
-        return self._rdb
-
     def _load_some(self) -> bool:
-        rdb = self._read()
+        reader = self._reader
+        assert reader is not None
         stop_ns = time.perf_counter_ns() + SLICE_NS
         going_on = True
         while going_on and time.perf_counter_ns() < stop_ns:
-            going_on = rdb.steps()
-        self.loaded_bytes = rdb.loaded_bytes
-        self._durability.files.status.loaded_bytes = rdb.loaded_bytes
+            going_on = reader.steps() if isinstance(reader, RdbReader) else reader.step()
+        self.loaded_bytes = reader.loaded_bytes
+        self._durability.files.status.loaded_bytes = reader.loaded_bytes
         return going_on
 
+    def _take_back(self) -> None:
+        """Load the libraries of the snapshot; refuse one that holds what cannot be kept here."""
+        reader = self._reader
+        libraries = self._taker.libraries
+        if isinstance(reader, RdbReader):
+            refuse_what_is_left(self._path, reader.left)
+        elif reader is not None:
+            libraries = reader.decoder.libraries
+        take_back(self._server, self._path, libraries)
+
     def _finish(self) -> None:
-        rdb = self._read()
-        word = rdb.notes.get(STREAM_DB, b"0")
-        if word.isdigit() and int(word) < len(self._server.data.dbs):
-            self.db = int(word)
+        reader = self._reader
+        writer = "a region"
+        if isinstance(reader, RdbReader):
+            word = reader.notes.get(STREAM_DB, b"0")
+            if word.isdigit() and int(word) < len(self._server.data.dbs):
+                self.db = int(word)
+            for loss in reader.losses():
+                log.warning("The snapshot of the master: %s", loss)
+            writer = reader.writer
         log.info(
             "Loaded %d keys of the master, which is %s: %.3f seconds",
-            rdb.keys,
-            rdb.writer,
+            sum([len(db) for db in self._server.data.dbs]),
+            writer,
             time.monotonic() - self._started_s,
         )
-        for loss in rdb.losses():
-            log.warning("The snapshot of the master: %s", loss)
+        if self._server.neighbours is not None:
+            self._server.neighbours.loaded()
         self._end()
         gc.freeze()
         self._durability.rewriting.appendonly_changed()
@@ -193,7 +219,7 @@ class SyncLoading:
             self._drop()
 
     def _drop(self) -> None:
-        empty(self._server)
+        self._empty()
         self._end()
         self._durability.rewriting.appendonly_changed()
 
@@ -204,6 +230,6 @@ class SyncLoading:
         server.data.enable_expiry(True)
         server.gate.set(LOADING_DATA, False)
         server.changes.dirty = 0
-        if self._rdb is not None:
-            self._rdb.close()
-            self._rdb = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None

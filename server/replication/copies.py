@@ -1,8 +1,8 @@
 """Full copies: the snapshots with which replicas begin, and which replicas share one.
 
-A copy is an RDB file, made as any snapshot is, without a pause. ``SocketSyncJob`` sends it straight
-to the replicas that can take it so. ``FileSyncJob`` writes it to a file that has no name in the
-folder afterwards, and it is sent from the disk. A slow replica then costs no memory, except for the
+A copy is an RDB file, or of a region a base, made as any snapshot is, without a pause.
+``SocketSyncJob`` sends an RDB file straight to the replicas that can take it so. ``FileSyncJob``
+writes a copy to a file that has no name in the folder afterwards, and it is sent from the disk. A slow replica then costs no memory, except for the
 changes that come behind it.
 """
 
@@ -21,7 +21,7 @@ from headrace.protocol.replies import Status, encode
 from headrace.server.build import REDIS_VERSION
 from headrace.server.clients.session import ReplicaFacts, Session
 from headrace.server.durability.files import Files
-from headrace.server.durability.saving import rdb_notes
+from headrace.server.durability.saving import rdb_notes, snapshot_encoder
 from headrace.server.durability.snapshot_job import SnapshotJob
 from headrace.server.gate import HALF_JOINED, LENGTHY_AT_WORK, LOADING_DATA, SCRIPT_AT_WORK
 from headrace.server.replication.replica import STREAMING, WAITS, WRITING, Replica, SyncFile
@@ -58,8 +58,10 @@ class SyncJob(SnapshotJob):
         return super().libraries() if self.facts.wants_functions else []
 
     def encoder(self) -> Encoder:
-        """Return an encoder of an RDB file of the present moment."""
+        """Return an encoder of the present moment: of an RDB file, or of a region's base."""
         self.waiters.begun(self)
+        if self.server.data.region is not None:
+            return snapshot_encoder(self.server, True)
         first = [b"redis-ver", REDIS_VERSION.encode()]
         version = 0
         if self.facts.is_valkey:
@@ -88,13 +90,12 @@ class FileSyncJob(SyncJob):
 
     def install(self) -> None:
         """Keep the file open, and remove its name."""
-        rdb = self.rdb
-        assert rdb is not None
         path = self.file.path
         descriptor = os.open(path, os.O_RDWR)
         os.unlink(path)
         self.descriptor = descriptor
-        os.pwrite(descriptor, rdb.head(), 0)
+        if self.rdb is not None:
+            os.pwrite(descriptor, self.rdb.head(), 0)
 
 
 class SocketSyncJob(SyncJob):
@@ -173,7 +174,7 @@ class Copies:
         files = self._files
         if files.job is not None or server.gate.reasons & _OF_NO_MOMENT or server.stopping:
             return  # the cron looks again
-        to_sockets = server.config.repl_diskless_sync
+        to_sockets = server.config.repl_diskless_sync and server.data.region is None
         for replica in self._replicas.values():
             if replica.state == WAITS:
                 facts = replica.facts

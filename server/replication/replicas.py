@@ -14,7 +14,7 @@ import asyncio
 import logging
 from typing import Final
 
-from headrace.compat.errors import NO_MASTER_LINK, PSYNC_IN_REGION, CommandError
+from headrace.compat.errors import NO_MASTER_LINK, CommandError, not_of_region
 from headrace.persistence.log import StreamPlace
 from headrace.protocol.replies import Status, encode
 from headrace.server.changes.changes import Changes
@@ -110,7 +110,11 @@ class AllReplicas(Replicas):
         self._records = False  # the stream takes records
         self._is_own = False  # it has taken some since it was that of a master
         self._acked = 0  # the most of it that a replica has acknowledged
-        self.stream: Final = CommandStream(self._feed)
+        neighbours = server.neighbours
+        stream = None if neighbours is None else neighbours.stream(self._feed)
+        self.stream: Final = (
+            stream if isinstance(stream, CommandStream) else CommandStream(self._feed)
+        )
         self._copies: Final = Copies(server, durability.files, self._replicas, self.stream)
         self._waits: Final = ReplicaWaits(server, self)
         self._asks_acks = False
@@ -210,11 +214,11 @@ class AllReplicas(Replicas):
             data_id = self._role.id.decode()
             log.info("Replication backlog created, my new replication ID is %s", data_id)
 
-    def _end_stream(self) -> None:
+    def begin_anew(self) -> None:
         self._record(False)
         self._backlog = None
         self._role.change_id()
-        log.info("Replication backlog freed after %d seconds without replicas", self._ttl_s())
+        self.disconnect_all()
 
     def _record(self, on: bool) -> None:
         if on != self._records:
@@ -222,6 +226,7 @@ class AllReplicas(Replicas):
             self._is_own |= on
             self.stream.flush()
             if on:
+                self.stream.select_again()
                 self._changes.add_log(self.stream)
             else:
                 self._changes.remove_log(self.stream)
@@ -272,14 +277,12 @@ class AllReplicas(Replicas):
         self.begin_at(place.data_id, place.offset)
         if not follows:
             self._role.renamed(new_id(), place.offset + 1)
-            self.stream.select_again()
             self._record(True)
 
     def lead(self, knows_stream: bool) -> None:
         """Record again, under an ID of our own. ``knows_stream``: the stream holds every change."""
         if knows_stream and self._backlog is not None:
             self._role.renamed(new_id(), self.stream.offset + 1)
-            self.stream.select_again()
             self._record(True)
         else:
             self._backlog = None
@@ -300,10 +303,13 @@ class AllReplicas(Replicas):
             offset: of the byte of the stream that it lacks.
 
         Raises:
-            CommandError: no server can copy a region, because it would lack what regions have.
+            CommandError: it is no standby of the region that this server is, or this one is none,
+            or has no data to give.
         """
-        if self._server.data.region is not None:
-            raise CommandError(PSYNC_IN_REGION)
+        own = self._server.config.region_text()
+        theirs = b"" if session.facts is None else session.facts.region
+        if theirs != own:
+            raise CommandError(not_of_region(own, theirs))
         following = self._role.following
         if following is not None and following.is_on and not following.link_is_up():
             raise CommandError(NO_MASTER_LINK)
@@ -423,7 +429,8 @@ class AllReplicas(Replicas):
         if not self._replicas:
             ttl_s = self._ttl_s()
             if self._backlog is not None and ttl_s and now_ms - self._alone_since_ms > ttl_s * 1000:
-                self._end_stream()
+                self.begin_anew()
+                log.info("Replication backlog freed after %d seconds without replicas", ttl_s)
         elif now_ms - self._pinged_ms >= self._server.config.repl_ping_replica_period * 1000:
             self._pinged_ms = now_ms
             self.ping()
