@@ -67,6 +67,12 @@ class Standbys(Mesh):
         """Wait until the standby has all that its region has."""
         wait_until(lambda: have_all(self.one, self.other))
 
+    def sync(self, *numbers: int) -> None:
+        """As of all regions; those that ask region 1 have found the server first that is it."""
+        for number in self.to_other:
+            self[number].wait_for_peer(1, b"up")
+        super().sync(*numbers)
+
     def swap(self) -> None:
         """Note that the two servers of region 1 have changed their roles."""
         self.one, self.other = self.other, self.one
