@@ -435,6 +435,7 @@ class OtherLives:
         self._begun = self._region.next_dot()
         self._member = 0  # a region that knows more of this one, or another life of this epoch
         self._known: Numbers = {}  # and what it knows, if that is more
+        self._has_lost = False  # another server was this region in a later life, and not before
         self._heir = False  # this is a standby that takes over
         self._has_all = False  # and nothing is missing that its region had
 
@@ -449,16 +450,27 @@ class OtherLives:
         """
         if client.state == MET:
             self._rivals.pop(client.peer_region, None)
+        if self._has_lost and (client.state == MET or client.ahead):
+            self._go_on(client)
         if client.rival:
             since_ms = self._rivals.setdefault(client.peer_region, now_ms)
             if now_ms - since_ms >= TWIN_MS:
                 self.stop(_of_member(client.peer_region, client.failure))
+                self._has_lost = True
         elif client.twin:
             self._outdone(client.peer_region, {}, client.failure)
         elif client.forgotten >= self._region.begun:
             self.left_out()
         elif client.ahead:
             self.outdone(client.peer_region, client.known)
+
+    def _go_on(self, client: PeerClient) -> None:
+        """Begin another life, because the later one that this gave way to is not there any more.
+
+        A sentinel may have let that follow this one.
+        """
+        self.forget()
+        self._outdone(client.peer_region, client.known, "")
 
     def outdone(self, member: int, known: Numbers) -> None:
         """Note that another region knows more of this one than it does itself."""
@@ -470,7 +482,7 @@ class OtherLives:
         region = self._region
         if self.is_stopped:
             return
-        if region.next_dot() != self._begun:
+        if reason and region.next_dot() != self._begun:
             self.stop(_of_member(member, reason))
             return
         if not self._member:
@@ -522,6 +534,7 @@ class OtherLives:
     def forget(self) -> None:
         """Forget what was met of other lives, because this is another one."""
         self.is_stopped = False
+        self._has_lost = False
         self._heir = False
         self._rivals.clear()
         self._member = 0

@@ -301,7 +301,7 @@ class Regions(Neighbours):
         for peer in self.peers.values():
             if peer.connection is not None:
                 peer.connection.look(now_ms)
-                self._leave_earlier_life(peer, peer.connection)
+            self._leave_earlier_life(peer)
             if peer.is_due(now_ms):
                 peer.connection = self._pull(peer, self._relayed)
             if peer.behind:
@@ -319,10 +319,13 @@ class Regions(Neighbours):
         if self.catch_up is not None:
             self._look_at_catch_up(self.catch_up)
 
-    def _leave_earlier_life(self, peer: Peer, connection: PeerConnection) -> None:
+    def _leave_earlier_life(self, peer: Peer) -> None:
         """Leave a server that is a region no more, because a later life of that was met."""
-        hello = connection.client.hello
-        if hello is not None and hello.epoch < self.region.latest_met(peer.region):
+        connection = peer.connection
+        hello = None if connection is None else connection.client.hello
+        if connection is None or hello is None:
+            return
+        if hello.epoch < self.region.latest_met(peer.region):
             connection.end("another server is that region by now")
             peer.turn(connection)
 

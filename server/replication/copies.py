@@ -2,8 +2,8 @@
 
 A copy is an RDB file, or of a region a base, made as any snapshot is, without a pause.
 ``SocketSyncJob`` sends an RDB file straight to the replicas that can take it so. ``FileSyncJob``
-writes a copy to a file that has no name in the folder afterwards, and it is sent from the disk. A slow replica then costs no memory, except for the
-changes that come behind it.
+writes a copy to a file that has no name in the folder afterwards, and it is sent from the disk. A
+slow replica then costs no memory, except for the changes that come behind it.
 """
 
 from __future__ import annotations

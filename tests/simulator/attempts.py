@@ -13,7 +13,7 @@ from typing import NamedTuple
 from simulator.disks import folder
 from simulator.ledger import Violated
 from simulator.workload import LATER
-from simulator.world import COPIES, DEPARTURES, FAULTS, Plan, Tally, World
+from simulator.world import COPIES, DEPARTURES, FAULTS, STANDBYS, Plan, Tally, World
 
 
 class Failure(NamedTuple):
@@ -86,7 +86,7 @@ def shrink(failure: Failure, budget_s: float, is_stopped: Callable[[], bool] = _
             else:
                 at += size
         size //= 2
-    for name in (*FAULTS, *DEPARTURES, *LATER, COPIES):
+    for name in (*FAULTS, *DEPARTURES, *STANDBYS, *LATER, COPIES):
         if name not in best.plan.without and more():
             still(_with(best.plan, without=best.plan.without | {name}))
     return best

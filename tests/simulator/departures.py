@@ -50,6 +50,7 @@ class Departures:
         region = chance.choice(ready)
         world.tell(f"--- region {region.number} goes")
         world.end(region, region.kill)
+        world.standbys.drop(region.number)
         if chance.random() < 0.5:
             self._lose_disk(region)
         del world.regions[region.number]

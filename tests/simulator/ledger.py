@@ -247,6 +247,12 @@ class Shelf:
         self.local: list[Words] = []  # the local records that were read last
         self.fresh: list[Record] = []  # those that nobody had before
 
+    def begin_at(self, reader: FileReader, known: Numbers) -> None:
+        """Begin where another reader stands, with what is known there."""
+        self.reader = reader
+        self.known = {origin: number for origin, number in known.items() if number}
+        self._before = self.known.copy()
+
     def follow(self, path: bytes, size: int) -> list[Record]:
         """Read what is new in the file that is written to; what it was."""
         self.local = []

@@ -251,7 +251,8 @@ class Process:
         config.dir = os.fsencode(self.folder)
         for name, value in {"appendonly": b"yes", **self.settings}.items():
             row = BY_NAME[name.encode()]
-            config.store(row, row.read([value], config.value(row)))
+            words = value.split() if name == "replicaof" else [value]
+            config.store(row, row.read(words, config.value(row)))
         assert config.contradiction() is None
         self.server = Server(config, self.clock)
         Settings(self.server)

@@ -18,11 +18,16 @@ from headrace.regions.exchange.recovery import RegionStart
 from headrace.regions.exchange.regions import TICK_MS, Regions
 from headrace.regions.exchange.retention import log_of
 from headrace.regions.lanes.stream import RegionalStream
+from headrace.server.app import follow_configured
 from headrace.server.clients.session import OF_REGION
 from headrace.server.config.kinds import PeerAddress
+from headrace.server.following.following import MasterFollowing
 from headrace.server.gate import HALF_JOINED
 from headrace.server.loading.starting import start_persistence
-from simulator.ledger import Ledger, Numbers, Record, Shelf, Violated, region_of
+from headrace.server.replication.failover import ReplicaFailover
+from headrace.server.replication.replicas import AllReplicas
+from headrace.server.role import Following, Replicas
+from simulator.ledger import FileReader, Ledger, Numbers, Record, Shelf, Violated, region_of
 from simulator.oracle import ID, View, view_of
 from simulator.process import Client, Process
 from simulator.resp import Words, read_record
@@ -31,6 +36,7 @@ from support.lanes import regional
 
 if TYPE_CHECKING:
     from simulator.network import Network
+    from simulator.standbys import Standbys
 
 SYNC_MS: Final = 1000
 JOINING_STEP_MS: Final = 10
@@ -54,6 +60,11 @@ Deliveries = dict[GroupName, list[Delivery]]
 
 def _copy(deliveries: Deliveries) -> Deliveries:
     return {group: list(found) for group, found in deliveries.items()}
+
+
+def deliveries_of(region: Region) -> tuple[Deliveries, Deliveries]:
+    """Return what clients were given there, and which places were moved there."""
+    return _copy(region.delivered), _copy(region.moved)
 
 
 class _Connector(Connector):
@@ -91,6 +102,7 @@ class Region(Process):
     """
 
     network: Network
+    standbys: Standbys
     regions: Regions
 
     def __init__(
@@ -210,6 +222,8 @@ class Region(Process):
     # Life
 
     def prepare(self) -> None:
+        self.server.role.make_replicas = self._make_replicas
+        self.server.role.make_following = self._make_following
         begin_region(self.server)
         self.regions = Regions(self.dispatcher, _Connector(self))
         if self.log_bytes:
@@ -217,10 +231,41 @@ class Region(Process):
             assert log is not None
             log.most_bytes = log.backlog.most_bytes = self.log_bytes
 
+    def _make_replicas(self) -> Replicas:
+        replicas = AllReplicas(self.server, self.durability)
+        self.server.role.failover_job = ReplicaFailover(self.server, replicas)
+        return replicas
+
+    def _make_following(self) -> Following:
+        replicas = self.server.role.ready_replicas()
+        assert isinstance(replicas, AllReplicas)
+        return MasterFollowing(
+            self.dispatcher, replicas, lambda user, host, port: self.standbys.link(self, user)
+        )
+
+    def is_now(self, former: Region, had: tuple[Deliveries, Deliveries]) -> None:
+        """This standby is the region that another process was; ``had``: what clients were given."""
+        aof = self.durability.files.aof
+        assert aof is not None
+        self.committer.end_turn()
+        reader = FileReader(aof.path)
+        reader.read(aof.size_bytes)
+        self.shelf = self._new_shelf()
+        self.shelf.begin_at(reader, self._counted())
+        self.view = view_of(self.ledger, self.known)
+        self.delivered, self.moved = had
+        self.acked = former.acked
+        self.has_joined = True  # what is in its base came as a copy does
+        self.read_upto = former.read_upto
+        self.done = {}
+        self._kept, self._read = former._kept, former._read
+
     async def load(self) -> None:
         door = RegionStart(self.server, self.regions)
         await start_persistence(self.server, self.durability, door)
-        self.regions.open()
+        if not self.server.config.replicaof:
+            self.regions.open()
+        follow_configured(self.server)
         self._tick_ms = self.time.now_ms + TICK_MS
         self._sync_ms = self.time.now_ms + SYNC_MS
         self._cron_ms = self.time.now_ms

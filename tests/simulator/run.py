@@ -19,9 +19,9 @@ from simulator.campaign import Campaign
 from simulator.scenarios import SCENARIOS
 from simulator.stage import play
 from simulator.workload import LATER
-from simulator.world import COPIES, DEPARTURES, FAULTS, Plan
+from simulator.world import COPIES, DEPARTURES, FAULTS, STANDBYS, Plan
 
-KINDS: Final = ", ".join((*FAULTS, *DEPARTURES, *LATER, COPIES))
+KINDS: Final = ", ".join((*FAULTS, *DEPARTURES, *STANDBYS, *LATER, COPIES))
 
 
 def plans_of(options: argparse.Namespace) -> Iterator[Plan]:

@@ -23,6 +23,7 @@ from simulator.ledger import Ledger, Violated, region_of
 from simulator.network import Events, Network
 from simulator.process import Died
 from simulator.region import Region
+from simulator.standbys import Standbys
 from simulator.states import States
 from simulator.virtual import Time
 from simulator.workload import LIBERAL, SEMI_STRICT, STRICT, Asked, Sight, Workload
@@ -119,6 +120,10 @@ class World:
         self.checks: Final = Checks(self)
         self.states: Final = States(self, self.checks)
         self.departures: Final = Departures(self)
+        apart = random.Random(-3 * plan.seed - 1)
+        self.standbys: Final = Standbys(self, apart)
+        for region in self.regions.values():
+            region.standbys = self.standbys
         self._kept: dict[int, list[str]] = {number: [] for number in self.regions}
         self._pace_ms = chance.choice((1, 5, 30, 120))
         self._rates: Final = {
@@ -130,6 +135,11 @@ class World:
             name: rate * 10 ** more.uniform(-1.0, 0.5)
             for name, rate in DEPARTURES.items()
             if name not in plan.without
+        }
+        self._standby_rates: Final = {
+            name: rate * 10 ** apart.uniform(-0.5, 0.5)
+            for name, rate in STANDBYS.items()
+            if self.standbys.is_on and name not in plan.without
         }
         if more.random() < SMALL_LOGS and COPIES not in plan.without:
             self._rates["rewrite"] = OFTEN  # whoever was away for a while needs a copy
@@ -183,7 +193,7 @@ class World:
             self.states.everything("at the end")
         finally:
             self.tally.records = self.ledger.total
-            for region in self.everyone():
+            for region in (*self.everyone(), *self.standbys.servers.values()):
                 if region.running:
                     region.kill()
             shutil.rmtree(self.root, ignore_errors=True)
@@ -204,6 +214,10 @@ class World:
                 for name, rate in self._departure_rates.items():
                     if more.random() < rate:
                         self.fault(name, more)
+                apart = random.Random(-3 * self._chance_of(number))
+                for name, rate in self._standby_rates.items():
+                    if apart.random() < rate:
+                        self.fault(name, apart)
             self.ask(chance)
             if number % 20 == 19:
                 self.states.pairs()
@@ -256,12 +270,13 @@ class World:
         """Let time go by, with what happens meanwhile."""
         time = self.time
         until_ms = time.now_ms + ms
+        standbys = self.standbys.running()
         running = [region for region in self.regions.values() if region.running]
-        for region in running:
+        for region in (*running, *standbys):
             region.touched = True
         while True:
             next_ms = until_ms
-            for region in running:
+            for region in (*running, *standbys):
                 if region.touched:
                     region.touched = False
                     region.due_ms = region.next_ms()
@@ -273,6 +288,7 @@ class World:
                     region.touched = True
                 elif region.touched:
                     self.checks.happened(region)
+            self.standbys.go_on()
             if self.ledger.unproven:
                 self._prove()
             if time.now_ms >= until_ms:
@@ -322,9 +338,10 @@ class World:
         """A process ends."""
         had_more = region.ready and (region.unwritten or region.is_waiting() or region.has_copy())
         self.network.ended(region.number)
+        self.standbys.ended(region)
         how()
         if had_more:  # perhaps it was the only one that had got some records
-            self._burn()
+            self.burn()
 
     def _kill(self, chance: random.Random) -> bool:
         region = self._some(chance, True)
@@ -354,7 +371,7 @@ class World:
         self.end(region, lambda: region.power_cut(chance))
         region.check_ready = None
         self.forgets_pairs = True
-        self._burn()
+        self.burn()
         if chance.random() < 0.7:
             self.guarded(region, region.start)
         return True
@@ -390,7 +407,7 @@ class World:
         region.check_ready = None
         self.disks_lost = True
         self.forgets_pairs = True
-        self._burn()
+        self.burn()
         self._look_who_is_left()
 
     def _look_who_is_left(self) -> None:
@@ -399,12 +416,12 @@ class World:
             for number in range(1, self.plan.regions + 1):
                 self.checks.forget_told(number)
 
-    def _burn(self) -> None:
+    def burn(self) -> None:
         """Something is lost: of some records there may be no trace any more."""
         regions = self.everyone()
         known = [region.known for region in regions]
         known += [region.received(self.ledger.records) for region in regions if region.ready]
-        self.ledger.forget(known)
+        self.ledger.forget([*known, *self.standbys.known()])
         for number, names in self._kept.items():  # a copy that has some is another life by now
             if number in self.departures.gone:
                 names.clear()  # none of them may come back
@@ -434,7 +451,7 @@ class World:
         region.check_ready = None
         self.forgets_pairs = True
         region.restore(chance.choice(self._kept[region.number]))
-        self._burn()
+        self.burn()
         self._look_who_is_left()
         self.time.now_ms += REPAIR_MS
         self.guarded(region, region.start)
@@ -482,6 +499,22 @@ class World:
         ahead = [region.skew_ms for region in self.regions.values()]
         if max(ahead) - min(ahead) > PAIR_MS:
             self.forgets_pairs = True
+
+    def _standby_begins(self, chance: random.Random) -> bool:
+        return self.standbys.begin(chance)
+
+    def _standby_ends(self, chance: random.Random) -> bool:
+        return self.standbys.end(chance)
+
+    def _standby_cut(self, chance: random.Random) -> bool:
+        return self.standbys.cut_off(chance)
+
+    def _standby_healed(self, chance: random.Random) -> bool:
+        self.standbys.heal()
+        return False
+
+    def _standby_leads(self, chance: random.Random) -> bool:
+        return self.standbys.promote(chance)
 
     def _leave(self, chance: random.Random) -> bool:
         return self.departures.leave(chance)
@@ -531,6 +564,7 @@ class World:
             if not region.running:
                 self.guarded(region, region.start)
         self.meet()
+        self.standbys.check()
 
     def meet(self) -> None:
         """Let time go by until all know the same, and take writes."""
@@ -587,6 +621,13 @@ COPIES: Final = "copies"
 SMALL_LOGS: Final = 0.3  # the part of worlds in which logs are so small that copies are needed
 SMALL_LOG_BYTES: Final = 1500
 OFTEN: Final = 0.03
+STANDBYS: Final = {
+    "standby_begins": 0.05,
+    "standby_ends": 0.005,
+    "standby_cut": 0.02,
+    "standby_healed": 0.02,
+    "standby_leads": 0.02,
+}
 DEPARTURES: Final = {
     "leave": 0.001,
     "forget": 0.03,

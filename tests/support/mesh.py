@@ -30,6 +30,7 @@ class RegionProcess(ServerProcess):
         aa_port: int,
         *options: str,
         directory: Path | None = None,
+        config: str = "",
         environment: dict[str, str] | None = None,
     ) -> None:
         super().__init__(
@@ -44,6 +45,7 @@ class RegionProcess(ServerProcess):
             *QUICK,
             *options,
             directory=directory,
+            config=config,
             environment=environment,
         )
         self.number = number

@@ -184,6 +184,7 @@ class Writer(threading.Thread):
     Attributes:
         acknowledged: the values whose XADD was answered with an ID.
         promised: those of them that WAIT has counted on a replica, too; none unless ``waits``.
+        ids: the IDs that they have got.
         longest_s: the longest time between two answers.
     """
 
@@ -195,6 +196,7 @@ class Writer(threading.Thread):
         self._stopping = threading.Event()
         self.acknowledged: list[bytes] = []
         self.promised: list[bytes] = []
+        self.ids: list[bytes] = []
         self.longest_s = 0.0
         self.start()
 
@@ -216,6 +218,7 @@ class Writer(threading.Thread):
                 continue
             if isinstance(replies[0], bytes):
                 self.acknowledged.append(value)
+                self.ids.append(replies[0])
                 if self._waits and isinstance(replies[1], int) and replies[1] >= 1:
                     self.promised.append(value)
                 now_s = time.monotonic()
