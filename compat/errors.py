@@ -674,6 +674,11 @@ def aa_twin(origin: bytes) -> bytes:
     return b"AATWIN there is another %b" % origin
 
 
+def aa_taken(origin: bytes) -> bytes:
+    """Return the error for a life of a region while another server is that region."""
+    return b"AATWIN another server is that region, as %b" % origin
+
+
 def aa_forgotten(region: int, epoch: int) -> bytes:
     """Return the error for a region that takes part no more."""
     return b"AAFORGOTTEN region %d has been forgotten up to epoch %d" % (region, epoch)

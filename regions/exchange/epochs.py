@@ -41,7 +41,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.compat import errors
-from headrace.compat.errors import AA_STOPPED, AASTART, AASYNCING
+from headrace.compat.errors import AASTART, AASYNCING
 from headrace.persistence.errors import PersistenceError
 from headrace.regions.exchange.effects import Words, local, refuse_writes, region_of
 from headrace.regions.exchange.peer_connection import MET, PeerClient, PeerConnection
@@ -197,6 +197,7 @@ class Start:
 
     Attributes:
         goes_on: the epoch is the one before, and goes on.
+        is_taken: another server is the region, so that this one must not be.
         refusal: why no writes are taken so far, as an error line; empty where they are.
         reason: text for the log.
     """
@@ -205,6 +206,7 @@ class Start:
         self.epoch: Final = epoch
         self.generation: Final = generation
         self.goes_on = False
+        self.is_taken = False
         self.refusal: Final = refusal
         self.reason: Final = reason
 
@@ -219,9 +221,7 @@ def decide(
     """
     answered = all(member in answers for member in asked)
     if any(answer.is_taken for answer in answers.values()):
-        start = Start(region.epoch, region.generation, AA_STOPPED, "another server is this region")
-        start.goes_on = True
-        return start
+        return _taken(region, files, now_ms)
     _refuse_forgotten(region, files, answers)
     known = max(
         [latest_epoch(answer.numbers, region.id) for answer in answers.values()], default=-1
@@ -260,6 +260,16 @@ def decide(
         return Start(epoch, generation, lacking, reason)
     start = Start(region.epoch, generation, lacking, "its epoch goes on")
     start.goes_on = True
+    return start
+
+
+def _taken(region: Region, files: int, now_ms: int) -> Start:
+    """Return how a region begins that another server is: it waits to be its standby."""
+    start = begin_empty(now_ms)
+    if files != NONE:
+        start = Start(region.epoch, region.generation, refusal_of(region), start.reason)
+        start.goes_on = True
+    start.is_taken = True
     return start
 
 

@@ -86,7 +86,7 @@ class PeerClient(Provider):
         behind: the peer's log begins later than what is needed.
         ahead: the peer knows more of this region than the region does itself.
         twin: the peer has met another server that is this region in the same epoch.
-        rival: the peer is being asked by another server that is this region in another epoch.
+        rival: the peer is being asked by another server that is this region.
         forgotten: up to which epoch the peer has forgotten this region; -1: it has not said so.
     """
 

@@ -51,6 +51,7 @@ class PeerSession:
         source: answers its PULLs; None before it has introduced itself.
         called: how it has introduced itself, if it is of this database, and another region's only
             life; also where it was refused because it knows more of this region than that does.
+        process: the process that it is; its nonce where it does not say that.
         heard_ms: when it asked for something last, of the monotonic clock.
     """
 
@@ -60,6 +61,7 @@ class PeerSession:
         self.proven = not secret
         self.source: Source | None = None
         self.called: Hello | None = None
+        self.process = b""
         self.heard_ms = 0
         self._region: Final = region
         self._log: Final = log
@@ -207,18 +209,19 @@ class PeerSessions:
             if called is not None and self.on_call is not None:
                 self.on_call(called.region, called.numbers)
         hello = peer.source_or_refuse().hello
+        peer.process = words[WORDS] if len(words) > WORDS else hello.nonce
         for other_session, other in self._sessions.values():
             source = other.source
             if source is None or source.hello.region != hello.region or other_session.closed:
                 continue
-            if not hello.nonce or not source.hello.nonce:
+            if not source.hello.nonce:
                 continue  # one that starts, and pulls nothing
-            if source.hello.nonce == hello.nonce or now_ms - other.heard_ms >= TWIN_MS:
+            if other.process == peer.process or now_ms - other.heard_ms >= TWIN_MS:
                 continue
             if hello.epoch <= source.hello.epoch:
                 peer.source = None
-                raise CommandError(errors.aa_twin(source.hello.origin))
-            self._drop(other_session, other, errors.aa_twin(hello.origin))
+                raise CommandError(errors.aa_taken(source.hello.origin))
+            self._drop(other_session, other, errors.aa_taken(hello.origin))
         return reply
 
     def _drop(self, session: Session, peer: PeerSession, line: bytes) -> None:

@@ -19,7 +19,6 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.compat.errors import AA_STOPPED
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.regions.exchange.effects import (
@@ -293,7 +292,7 @@ class RegionStart(EffectLoader):
             region.begin_epoch(start.epoch, start.generation, nonce)
         name = region.origin.decode()
         log.info("Region %d of %s is %s: %s", region.id, shown(region.database), name, start.reason)
-        if start.refusal == AA_STOPPED:
+        if start.is_taken:
             self._regions.stop()
         elif start.refusal:
             catch_up = CatchUp(region, start.refusal)

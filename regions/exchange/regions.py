@@ -182,9 +182,10 @@ class Regions(Neighbours):
 
     def open(self) -> None:
         """Begin to pull: all files have been loaded, and the identity of this region is known."""
-        self._is_open = True
         self._survey = None
-        self.is_introduced = not self._lives.is_stopped
+        self._is_open = self.is_introduced = not self._lives.is_stopped
+        if not self._is_open:
+            return
         self.region.count_from_here()
         self._lives.begun()
         self.full_copy.find_old()

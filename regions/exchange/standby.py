@@ -199,10 +199,11 @@ class RegionInput(StandbyInput):
         if life == (region.epoch, region.generation, region.nonce):
             return
         try:
-            if not self._log_manager.begin_epoch(*life):
-                raise PersistenceError("its next life begins when the files have been written")
-        except OSError as error:
-            raise PersistenceError(f"its next life cannot be written: {error}") from error
+            has_begun = self._log_manager.begin_epoch(*life)
+        except OSError as reason:
+            raise PersistenceError(f"its next life cannot be written: {reason}") from reason
+        if not has_begun:
+            raise PersistenceError("its next life begins when the files have been written anew")
 
     def keep(self, words: list[bytes]) -> None:
         aof = self._files.aof

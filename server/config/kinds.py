@@ -34,7 +34,7 @@ PERCENTILES_OUT_OF_RANGE: Final = (
 )
 BAD_PEERS: Final = "Peers are given as '<region> <host> <port>', separated by commas"
 BAD_PEER_REGION: Final = f"The number of a region is 1 to {REGION_MAX}"
-PEER_TWICE: Final = "A region stands twice among the peers"
+PEER_TWICE: Final = "An address stands twice among the peers"
 BAD_HOST_NAME: Final = "Hostnames may only contain alphanumeric characters, hyphens or dots"
 HOST_NAME_MAX_BYTES: Final = 256
 ADDRESS_MAX_BYTES: Final = 46

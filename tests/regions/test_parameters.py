@@ -94,9 +94,12 @@ def test_what_is_no_peer(text: bytes) -> None:
         BY_NAME[b"aa-peers"].read([text], [])
 
 
-def test_a_region_stands_once_among_the_peers() -> None:
+def test_a_region_may_have_several_addresses() -> None:
+    row = BY_NAME[b"aa-peers"]
+    found = row.read([b"3 b 2, 2 c 3, 2 a 1"], [])
+    assert found == [PeerAddress(2, b"c", 3), PeerAddress(2, b"a", 1), PeerAddress(3, b"b", 2)]
     with pytest.raises(BadValue, match="twice"):
-        BY_NAME[b"aa-peers"].read([b"2 a 1, 3 b 2, 2 c 3"], [])
+        row.read([b"2 a 1, 3 b 2, 2 a 1"], [])
 
 
 @pytest.mark.parametrize(
