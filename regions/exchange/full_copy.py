@@ -49,6 +49,7 @@ PIECE_BYTES: Final = 1 << 20  # about what is sent at once
 OUTSTANDING: Final = 4
 NAME_MAX_BYTES: Final = 255
 log: Final = logging.getLogger("headrace")
+REST_NS: Final = 1_000_000_000
 RETRY_MS: Final = 1000  # before another attempt
 MOST_RETRY_MS: Final = 10_000  # where one after another has failed
 # Why there is no copy yet, though there will be: no attempt has failed.
@@ -418,7 +419,9 @@ class FullCopy:
             self._stop_joining(self.join)
 
     def stop(self) -> None:
-        """Give up the copy, because all data is about to be another one's."""
+        """Give up the copy, or join the rest of it: this server is about to follow another one."""
+        while self._server.gate.reasons & HALF_JOINED and self.has_work:
+            self.step(REST_NS)
         self.close()
         if self._file is not None:
             self._give_up("this server is a standby from now on")

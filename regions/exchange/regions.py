@@ -146,6 +146,7 @@ class Regions(Neighbours):
         self._lag_told_ms: dict[int, int] = {}
         self._lives: Final = OtherLives(server, self.log_manager)
         self._input: Final = RegionInput(server, dispatcher.durability, self.log_manager)
+        self._stream: RegionStream | None = None
         self._takes_over = False  # its next life begins as soon as the files allow it
         self._is_unseen = False  # and then the others are to see that
         self.region.process = server.run_id
@@ -219,7 +220,8 @@ class Regions(Neighbours):
     # As a standby
 
     def stream(self, on_piece: Callable[[bytes], None]) -> Log:
-        return RegionStream(on_piece, self.region)
+        self._stream = RegionStream(on_piece, self.region)
+        return self._stream
 
     def follow(self) -> StandbyInput:
         self._is_open = False
@@ -368,6 +370,8 @@ class Regions(Neighbours):
         catch_up = self._lives.begin_later()
         if catch_up is None:
             return
+        if self._stream is not None:
+            self._stream.say_life()  # a standby that leads next has to begin a later one
         self.catch_up = catch_up if catch_up.refusal else None
         self.reconnect()
         if self._takes_over:

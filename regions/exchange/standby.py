@@ -94,13 +94,7 @@ class RegionStream(CommandStream):
         self._first = None
         self._held = None
         if first is None and held is None:
-            region = self._region
-            life = (region.epoch, region.generation, region.nonce)
-            if life != self._life:
-                self._life = life
-                if self._own[0] != region.origin:
-                    self._own = (region.origin, 0)
-                self._add(request(life_words(region, b"-")))
+            self.say_life()
             return
         self._in_transaction = True
         self._add(MULTI_WIRE)
@@ -108,6 +102,16 @@ class RegionStream(CommandStream):
             self._write(self._first_db, first)
         elif held is not None:
             self._add_inside(held)
+
+    def say_life(self) -> None:
+        """Say which life this is, between two commands, unless that was said."""
+        region = self._region
+        life = (region.epoch, region.generation, region.nonce)
+        if life != self._life:
+            self._life = life
+            if self._own[0] != region.origin:
+                self._own = (region.origin, 0)
+            self.say(life_words(region, b"-"))
 
     def _add_inside(self, received: Received) -> None:
         self._select(0)

@@ -157,10 +157,10 @@ class MasterFollowing(Following, LinkUser):
         self._end_promotion()
         if not self.is_on:
             self.is_on = True
-            self._knows_stream = self._relay.stop_recording()
-            self._db = db
             if server.neighbours is not None:
                 self._of_region = server.neighbours.follow()
+            self._knows_stream = self._relay.stop_recording()
+            self._db = db
             server.data.hold_expiry(HELD_BY_MASTER, True)
             server.gate.set(FOLLOWS, True)
             self._unblock_all()

@@ -19,7 +19,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.dispatcher import HELD_BY_FAILOVER, hold_writes, release_writes
-from headrace.server.gate import LENGTHY_AT_WORK, SCRIPT_AT_WORK
+from headrace.server.gate import HALF_JOINED, LENGTHY_AT_WORK, SCRIPT_AT_WORK
 from headrace.server.replication.replica import ONLINE, Replica
 from headrace.server.replication.replicas import GET_ACK, AllReplicas
 from headrace.server.role import (
@@ -33,7 +33,7 @@ from headrace.server.state import Server
 
 _LONGEST_MS: Final = 5000  # until the replica has all
 _HELD_MS: Final = 1000  # after it has left, for an operator's next command
-_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | SCRIPT_AT_WORK
+_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | SCRIPT_AT_WORK | HALF_JOINED
 log: Final = logging.getLogger("headrace")
 
 
@@ -135,7 +135,8 @@ class ReplicaFailover(Failover):
         if self._server.role.failover != FAILOVER_WAITS:
             return
         target = self._replicas.at(self._host, self._port) if self._host else self._any()
-        if target is not None and self._replicas.has_all(target):
+        may = not self._server.gate.reasons & HALF_JOINED
+        if may and target is not None and self._replicas.has_all(target):
             self._proceed(target.address(), target.facts.port)
         elif 0 < self._deadline_ms <= now_ms:
             if self._is_forced:

@@ -247,11 +247,15 @@ class Shelf:
         self.local: list[Words] = []  # the local records that were read last
         self.fresh: list[Record] = []  # those that nobody had before
 
-    def begin_at(self, reader: FileReader, known: Numbers) -> None:
-        """Begin where another reader stands, with what is known there."""
+    def begin_at(self, reader: FileReader, units: list[Unit], known: Numbers) -> None:
+        """Begin where another reader stands, with what is known there; it has read ``units``."""
         self.reader = reader
         self.known = {origin: number for origin, number in known.items() if number}
         self._before = self.known.copy()
+        for unit in reversed(units):
+            for record in reversed(unit.records):
+                self._before[record.origin] = record.number - 1
+                self._marks.insert(0, (unit.end, record.origin, record.number))
 
     def follow(self, path: bytes, size: int) -> list[Record]:
         """Read what is new in the file that is written to; what it was."""

@@ -249,11 +249,12 @@ class Region(Process):
         assert aof is not None
         self.committer.end_turn()
         reader = FileReader(aof.path)
-        for unit in reader.read(aof.size_bytes):
+        units = reader.read(aof.size_bytes)
+        for unit in units:
             for record in unit.records:  # the region may have had no room to write them
                 self.ledger.met(record)
         self.shelf = self._new_shelf()
-        self.shelf.begin_at(reader, self._counted())
+        self.shelf.begin_at(reader, units, self._counted())
         self.view = view_of(self.ledger, self.known)
         self.delivered, self.moved = had
         self.acked = former.acked
