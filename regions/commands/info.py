@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.compat.errors import LOADING
+from headrace.compat.errors import LOADING, READ_ONLY_REPLICA
 from headrace.persistence.errors import shown
 from headrace.regions.exchange.peers import Peer
 from headrace.regions.exchange.regions import Regions
@@ -11,7 +11,7 @@ from headrace.regions.knowledge.records import newest_version
 from headrace.regions.knowledge.region import Region
 from headrace.server.dispatch.call import Call
 from headrace.server.durability.files import Files
-from headrace.server.gate import LOADING_DATA, REGION_REFUSES, WRITES_REFUSED
+from headrace.server.gate import FOLLOWS, LOADING_DATA, REGION_REFUSES, WRITES_REFUSED
 from headrace.server.info.sections import add_section
 from headrace.server.state import Server
 from headrace.storage.sharing import MODES
@@ -49,6 +49,8 @@ def _identity(server: Server, region: Region, files: Files) -> list[bytes]:
         refusal = region.refusal
     elif reasons & WRITES_REFUSED:
         refusal = files.write_error
+    elif reasons & FOLLOWS:
+        refusal = READ_ONLY_REPLICA
     modes = {mode: name for name, mode in MODES.items()}
     return [
         b"aa_region:%d" % region.id,

@@ -594,6 +594,7 @@ class Regions(Neighbours):
 
     def pause(self, word: bytes, paused: bool) -> object:
         """Stop or resume pulling from a peer, or ``ALL``. Raises CommandError for no such peer."""
+        self._refuse_at_rest()
         for peer in self._named(word):
             peer.paused = paused
             if paused:
@@ -602,6 +603,11 @@ class Regions(Neighbours):
                 peer.try_now()
         self.tick()
         return OK
+
+    def _refuse_at_rest(self) -> None:
+        """Raise CommandError at a standby, and where another server is this region."""
+        if not self._is_open and not self._takes_over:
+            raise CommandError(self.region.refusal or errors.READ_ONLY_REPLICA)
 
     def _named(self, word: bytes) -> list[Peer]:
         if word.upper() == b"ALL":
@@ -618,6 +624,7 @@ class Regions(Neighbours):
 
     def sync(self, session: Session, argv: list[bytes], timeout_ms: int) -> object:
         """Pull all that each peer has now, and let the client wait for it."""
+        self._refuse_at_rest()
         self.publish()
         now_ms = self._server.clock.monotonic_ms()
         sync = Sync(session, now_ms, now_ms + timeout_ms)

@@ -325,7 +325,7 @@ def is_out_of_memory(server: Server) -> bool:
 def is_read_only(server: Server) -> bool:
     """Return whether this is a replica that its clients may not write to."""
     is_replica = server.gate.reasons & _OF_REPLICA == gate.FOLLOWS  # and is to stay one
-    return is_replica and server.config.replica_read_only
+    return is_replica and (server.config.replica_read_only or server.data.region is not None)
 
 
 def lacks_replicas(server: Server) -> bool:

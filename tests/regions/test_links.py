@@ -415,9 +415,9 @@ def test_a_full_copy_is_given_piece_by_piece(two_regions: Mesh) -> None:
                 client.read_parsed()
     with RawClient(one.aa_port) as asking, RawClient(one.aa_port) as another:
         assert asking.call("AA", "COPY", "BEGIN").startswith(b"-AAHELLO")
-        words = [*WORDS[:2], "3", *WORDS[3:]]  # of a region that does not ask at this moment
-        asking.call("AA", "HELLO", *words)
-        another.call("AA", "HELLO", *words)
+        identity = [*WORDS[:2], "3", *WORDS[3:]]  # of a region that does not ask at this moment
+        asking.call("AA", "HELLO", *identity)
+        another.call("AA", "HELLO", *identity)
         assert asking.call("AA", "COPY", "1", "0").startswith(b"-AANOCOPY")
         begun: object = None
 

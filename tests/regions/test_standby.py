@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from support import judges
 from support.client import WireError
 from support.following import is_up
 from support.mesh import RegionProcess, wait_until
+from support.process import RedisProcess, ServerProcess, claim_port
 from support.standbys import Standbys
 
 KEYS = ("s", "gone", "idmp", "here")
@@ -63,7 +65,7 @@ def assert_same(one: RegionProcess, other: RegionProcess) -> None:
         if one.call("EXISTS", key):
             assert groups_of(one, key) == groups_of(other, key)
     assert one.call("AA", "DIGEST") == other.call("AA", "DIGEST")
-    assert one.call("AA", "TOKEN") == other.call("AA", "TOKEN")
+    wait_until(lambda: one.call("AA", "TOKEN") == other.call("AA", "TOKEN"), one)
 
 
 def test_it_has_all_that_its_region_has(regions: Standbys) -> None:
@@ -144,3 +146,115 @@ def test_a_planned_failover_loses_nothing_and_asks_nobody(regions: Standbys) -> 
     assert two.call("AA", "DIGEST") == new.call("AA", "DIGEST")
     assert new.log().count("Full copy from the master") == 1
     assert "Full copy from the master" not in old.log()
+
+
+def test_one_that_is_behind_gets_back_what_its_region_has_sent(regions: Standbys) -> None:
+    """It takes no writes before that, however long the others cannot be asked."""
+    old, new, two = regions.one, regions.other, regions[2]
+    do_some_of_all(regions)
+    regions.wait_until_copied()
+    regions.between.silence()
+    ids = [old.xadd("s") for _ in range(20)]
+    old.call("DEL", "idmp")
+    regions.sync()
+    two.xadd("s")
+    seen = two.ids("s")
+    regions.partition({1})
+    for link in regions.to_other.values():
+        link.cut()
+    old.kill()
+    regions.swap()
+    new.call("REPLICAOF", "NO", "ONE")
+    with pytest.raises(WireError, match="AASTART"):
+        new.xadd("s")
+    assert new.info("activeactive")["aa_writable"] == "0"
+    assert not set(ids) & set(new.ids("s"))
+    regions.heal()
+    for link in regions.to_other.values():
+        link.heal()
+    new.wait_until_writable()
+    assert new.ids("s") == seen
+    assert new.call("EXISTS", "idmp") == 0
+    assert new.xadd("s") not in seen
+    do_some_of_all(regions)
+    assert two.call("AA", "DIGEST") == new.call("AA", "DIGEST")
+
+
+def test_of_two_at_once_the_one_that_was_told_to_lead_goes_on(regions: Standbys) -> None:
+    old, new, two = regions.one, regions.other, regions[2]
+    do_some_of_all(regions)
+    regions.wait_until_copied()
+    old.call("CLIENT", "KILL", "TYPE", "replica")
+    new.call("REPLICAOF", "NO", "ONE")
+    regions.swap()
+    new.wait_until_writable()
+    ids = [new.xadd("s") for _ in range(20)]
+    old.wait_for_log("another server is that region, as 1.")
+    old.wait_for_log("writes are refused")
+    with pytest.raises(WireError, match="AATWIN another server is this region"):
+        old.xadd("s")
+    regions.sync()
+    assert set(ids) <= set(two.ids("s"))
+    old.call("REPLICAOF", "127.0.0.1", new.port)
+    wait_until(lambda: is_up(old), old)
+    do_some_of_all(regions)
+    regions.wait_until_copied()
+    assert_same(new, old)
+    assert two.call("AA", "DIGEST") == new.call("AA", "DIGEST")
+
+
+def test_nobody_writes_to_a_standby(regions: Standbys) -> None:
+    other = regions.other
+    other.call("CONFIG", "SET", "replica-read-only", "no")
+    other.call("CONFIG", "SET", "aa-other-keys", "local")
+    for words in (
+        ("XADD", "s", "*", "f", "v"),
+        ("SET", "plain", "v"),
+        ("AA", "FORGET", "2"),
+        ("AA", "JOIN", "3"),
+        ("AA", "SYNC"),
+        ("AA", "PAUSE", "ALL"),
+        ("AA", "RESUME", "2"),
+    ):
+        with pytest.raises(WireError, match="READONLY"):
+            other.call(*words)
+    assert other.info("activeactive")["aa_writable"] == "0"
+    assert other.call("CONFIG", "GET", "replicaof") == [
+        b"replicaof",
+        b"127.0.0.1 %d" % regions.between.port,
+    ]
+
+
+REFUSED = "the standby of a region has its aa-region-id and aa-database"
+
+
+def test_who_is_no_standby_of_a_region_is_refused() -> None:
+    port, claim = claim_port()
+    with (
+        RegionProcess(1, port) as region,
+        ServerProcess() as alone,
+        RegionProcess(2, 0, "--aa-peers", "") as second,
+        RegionProcess(1, 0, "--aa-database", "orders") as orders,
+    ):
+        for master, replica, why in (
+            (region, alone, "The master is region 1 of default and the replica none"),
+            (alone, region, "The master is no region and the replica region 1 of default"),
+            (region, second, "region 1 of default and the replica region 2 of default"),
+            (region, orders, "region 1 of default and the replica region 1 of orders"),
+        ):
+            replica.call("XADD", "kept", "*", "f", "v")
+            replica.call("REPLICAOF", "127.0.0.1", master.port)
+            replica.wait_for_log(f"{why}: {REFUSED}")
+            assert replica.call("XLEN", "kept") == 1
+            replica.call("REPLICAOF", "NO", "ONE")
+    claim.close()
+
+
+def test_a_redis_and_a_region_do_not_copy_each_other() -> None:
+    program = judges.program_of("redis-8.10")
+    with RegionProcess(1, 0, "--aa-peers", "") as region, RedisProcess(program=program) as redis:
+        region.call("REPLICAOF", "127.0.0.1", redis.port)
+        region.wait_for_log("Unrecognized REPLCONF option: region")
+        region.call("REPLICAOF", "NO", "ONE")
+        redis.call("REPLICAOF", "127.0.0.1", region.port)
+        redis.wait_for_log(REFUSED)

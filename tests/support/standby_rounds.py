@@ -7,7 +7,7 @@ read in region 1 and acknowledge. Each round is one of these:
 
 - ``plan``: SENTINEL FAILOVER. Nothing that was acknowledged may be lost.
 - ``kill``: the region is killed, and started anew with its files when another server is the region.
-- ``behind``: the standbys stand still for a while before that, so that they lack what region 2 has.
+- ``behind``: the standbys end some time before that, and so lack what region 2 has got since.
 - ``stop``: the region stands still (SIGSTOP), and goes on when another server is it.
 - ``apart``: it is killed while the regions are cut off from each other.
 
@@ -43,7 +43,7 @@ DOWN_AFTER_MS: Final = 1000
 SERVERS: Final = 3  # of region 1
 KEY: Final = "s"
 GROUP: Final = "g"
-BEHIND_S: Final = 0.5  # for which standbys stand still
+BEHIND_S: Final = 0.5  # for which standbys are not there
 
 
 class Scene:
@@ -71,6 +71,7 @@ class Scene:
                 continue
             if each is not self.two:
                 each.call("REPLICAOF", "127.0.0.1", self.servers[0].port)
+                each.call("CONFIG", "REWRITE")
         self.servers[0].wait_until_writable()
         self.two.wait_until_writable()
         self.those: Final = stack.enter_context(
@@ -116,29 +117,30 @@ def _digest(server: RegionProcess) -> bytes:
     return cast("bytes", server.call("AA", "DIGEST"))
 
 
-def plan(scene: Scene, old: Process) -> Process:
+def plan(scene: Scene, old: RegionProcess) -> Process:
     scene.those.fail_over()
     return scene.those.wait_for_other(old)
 
 
-def kill(scene: Scene, old: Process) -> Process:
+def kill(scene: Scene, old: RegionProcess) -> Process:
     old.kill()
     new = scene.those.wait_for_other(old)
     old.restart(crash=True)
     return new
 
 
-def behind(scene: Scene, old: Process) -> Process:
+def behind(scene: Scene, old: RegionProcess) -> Process:
     standbys = scene.others(old)
     for each in standbys:
-        each.signal(signal.SIGSTOP)
+        each.kill()
     time.sleep(BEHIND_S)
-    for each in (old, *standbys):
-        each.signal(signal.SIGKILL if each is old else signal.SIGCONT)
+    old.kill()
+    for each in standbys:
+        each.restart(crash=True)
     return kill(scene, old)
 
 
-def stop(scene: Scene, old: Process) -> Process:
+def stop(scene: Scene, old: RegionProcess) -> Process:
     old.signal(signal.SIGSTOP)
     try:
         return scene.those.wait_for_other(old)
@@ -146,7 +148,7 @@ def stop(scene: Scene, old: Process) -> Process:
         old.signal(signal.SIGCONT)
 
 
-def apart(scene: Scene, old: Process) -> Process:
+def apart(scene: Scene, old: RegionProcess) -> Process:
     scene.silence()
     time.sleep(random.uniform(0, 1))
     new = kill(scene, old)
@@ -154,7 +156,7 @@ def apart(scene: Scene, old: Process) -> Process:
     return new
 
 
-FAULTS: Final[dict[str, Callable[[Scene, Process], Process]]] = {
+FAULTS: Final[dict[str, Callable[[Scene, RegionProcess], Process]]] = {
     "plan": plan,
     "kill": kill,
     "behind": behind,

@@ -16,7 +16,8 @@ from support.waiting import wait_until
 class Standbys(Mesh):
     """Regions 1 to ``count``; the servers of region 1 are ``one`` and ``other``.
 
-    ``one`` begins as the region, and ``other`` follows it. The others know both addresses.
+    ``one`` begins as the region, and ``other`` follows it, through ``between``. The others know
+    both addresses.
     """
 
     def __init__(self, count: int, *options: str) -> None:
@@ -42,8 +43,9 @@ class Standbys(Mesh):
     def __enter__(self) -> Self:
         super().__enter__()
         self.one.call("CONFIG", "SET", "repl-ping-replica-period", "1")
-        port = str(self.one.port)
-        self.other.options = (*self.other.options, "--replicaof", f"127.0.0.1 {port}")
+        self.between = Proxy(self.one.port)
+        master = f"127.0.0.1 {self.between.port}"
+        self.other.options = (*self.other.options, "--replicaof", master)
         self.other.start()
         wait_until(lambda: is_up(self.other))
         return self
@@ -56,7 +58,7 @@ class Standbys(Mesh):
     ) -> None:
         self.other.discard()
         super().__exit__(kind, value, traceback)
-        for proxy in self.to_other.values():
+        for proxy in (self.between, *self.to_other.values()):
             proxy.close()
 
     def servers(self) -> list[RegionProcess]:
@@ -71,6 +73,7 @@ class Standbys(Mesh):
         """As of all regions; those that ask region 1 have found the server first that is it."""
         for number in self.to_other:
             self[number].wait_for_peer(1, b"up")
+            self.one.wait_for_peer(number, b"up")
         super().sync(*numbers)
 
     def swap(self) -> None:
