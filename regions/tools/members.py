@@ -24,8 +24,12 @@ class Member:
         self._shown: Final = address.shown
         self.number: Final = self.facts().region
         self.name: Final = f"region {self.number} ({address.shown})"
-        peers = [line.split(None, 1) for line in self.value("aa-peers").split(",") if line.strip()]
-        self.peers: Final = {int(number): place for number, place in peers}
+        self.peers: Final[dict[int, str]] = {}
+        for line in self.value("aa-peers").split(", "):
+            number, _, place = line.partition(" ")
+            if place:  # a region with standbys has several, of which each is a peer of its own
+                before = self.peers.get(int(number), "")
+                self.peers[int(number)] = f"{before}, {line}" if before else place
         port = self.value("aa-port")
         self.place: Final = f"{address.host} {address.port if port == '0' else port}"
 
