@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from abc import abstractmethod
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Final
 
 import pytest
@@ -15,6 +15,7 @@ from support.client import WireError
 from support.following import AT_ONCE, have_all, is_up
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import Process, ServerProcess
+from support.proxy import Proxy
 from support.standbys import Standbys
 
 PAGE: Final = (ROOT / "docs/high-availability.md").read_text()
@@ -87,7 +88,8 @@ class UnderSentinel(Way):
         master, self.replica = (
             self.stack.enter_context(ServerProcess(*FILE, *AT_ONCE)) for _ in range(2)
         )
-        self.replica.call("REPLICAOF", "127.0.0.1", master.port)
+        self.between = self.stack.enter_context(closing(Proxy(master.port)))
+        self.replica.call("REPLICAOF", "127.0.0.1", self.between.port)
         wait_until(lambda: is_up(self.replica))
         return master
 
@@ -95,11 +97,9 @@ class UnderSentinel(Way):
         assert self.failing.call("WAIT", "1", "10000") == 1
 
     def cut(self) -> None:
-        self.replica.kill()
+        self.between.cut()
 
     def replace(self) -> Process:
-        if not self.replica.running:
-            self.replica.restart(crash=True)
         self.replica.call("REPLICAOF", "NO", "ONE")
         return self.replica
 

@@ -43,6 +43,7 @@ DOWN_AFTER_MS: Final = 1000
 SERVERS: Final = 3  # of region 1
 KEY: Final = "s"
 GROUP: Final = "g"
+LOG: Final = 5000  # characters that are shown where a round fails
 BEHIND_S: Final = 0.5  # for which standbys are not there
 
 
@@ -308,7 +309,12 @@ def campaign(rounds: int, faults: list[str], program: str) -> list[Round]:
         scene = Scene(stack, program)
         with workers(scene) as at_work:
             for number in range(rounds):
-                found.append(play(scene, faults[number % len(faults)], ids))
+                try:
+                    found.append(play(scene, faults[number % len(faults)], ids))
+                except AssertionError:
+                    for each in (*scene.servers, scene.two):
+                        print(f"--- {each.port}, aa-port {each.aa_port}\n{each.log()[-LOG:]}")
+                    raise
                 print(f"{number + 1}: {found[-1]}", flush=True)
         assert not unread(scene, at_work)
     twice = len(ids) - len(set(ids))
