@@ -243,13 +243,6 @@ def test_a_replica_of_a_replica(
     assert_same(master, last)
 
 
-@pytest.mark.once
-def test_a_region_follows_nobody(fresh_server: Factory) -> None:
-    region = fresh_server("--appendonly", "yes", "--aa-region-id", "1")
-    with pytest.raises(WireError, match="A region follows no master"):
-        region.call("REPLICAOF", "127.0.0.1", 1)
-
-
 def test_the_configuration_is_rewritten(fresh_server: Factory) -> None:
     replica = fresh_server(config="save ''\n")
     replica.call("REPLICAOF", "127.0.0.1", 1)

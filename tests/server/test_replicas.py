@@ -401,9 +401,9 @@ def test_questions_and_refusals(master: Process, copy: Copy) -> None:
     assert copy.is_closed()
 
 
-def test_a_region_has_no_replicas(fresh_server: Factory) -> None:
+def test_only_its_standbys_copy_a_region(fresh_server: Factory) -> None:
     region = fresh_server("--appendonly", "yes", "--aa-region-id", "1")
-    with pytest.raises(WireError, match="A region has no replicas"):
+    with pytest.raises(WireError, match="The master is region 1 of default and the replica none"):
         region.call("PSYNC", "?", -1)
 
 

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 import pytest
 from conftest import Factory
 
-from support import judges
+from support import judges, standby_rounds
 from support.certificates import Certificates
 from support.following import AT_ONCE, is_up
 from support.process import Process, free_port
@@ -235,3 +235,10 @@ def test_a_second_master_is_made_a_replica_again(fresh_server: Factory) -> None:
         assert those.agreed() is servers[0]
         wait_until(lambda: servers[1].call("MGET", "k", "astray") == [b"1", None])
     assert "What was written here as a master" in servers[1].log()
+
+
+def test_they_fail_a_region_over_to_its_standbys() -> None:
+    """What WAIT has counted, or another region has, survives; the group skips nothing."""
+    rounds = standby_rounds.campaign(3, ["plan", "kill", "behind"], either_sentinel())
+    assert [str(each) for each in rounds if not each.is_good()] == []
+    assert all(each.promised for each in rounds)

@@ -323,21 +323,25 @@ def campaign(rounds: int, faults: list[str], program: str) -> list[Round]:
     return found
 
 
+def judged(count: int, faults: list[str], sentinel: str) -> int:
+    """Play so many rounds, and print what came of them; how many of them were bad."""
+    print(build.check())
+    rounds = campaign(count, faults, judges.program_of(sentinel))
+    for fault in dict.fromkeys(each.fault for each in rounds):
+        away = [each.away_s for each in rounds if each.fault == fault]
+        print(f"{fault}: {statistics.median(away):.2f} s without an answer, median of {len(away)}")
+    bad = [each for each in rounds if not each.is_good()]
+    print(f"{len(rounds)} rounds, {len(bad)} of them bad")
+    return len(bad)
+
+
 def main() -> int:
     reader = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     reader.add_argument("--rounds", type=int, default=50)
     reader.add_argument("--faults", default=",".join(FAULTS), help="of which each round has one")
     reader.add_argument("--sentinels", default="redis-7.0", help="such as redis-7.0 or redis-8.10")
     given = reader.parse_args()
-    print(build.check())
-    program = judges.program_of(given.sentinels)
-    rounds = campaign(given.rounds, given.faults.split(","), program)
-    for fault in dict.fromkeys(each.fault for each in rounds):
-        away = [each.away_s for each in rounds if each.fault == fault]
-        print(f"{fault}: {statistics.median(away):.2f} s without an answer, median of {len(away)}")
-    bad = [each for each in rounds if not each.is_good()]
-    print(f"{len(rounds)} rounds, {len(bad)} of them bad")
-    return 1 if bad else 0
+    return min(1, judged(given.rounds, given.faults.split(","), given.sentinels))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from support import standby_rounds
 from support.region_faults.campaign import POLICIES, Campaign, Failure
 from support.region_faults.clients import Away
 
 ROUNDS = 5  # of one campaign
+SENTINEL = "redis-7.0"
 
 
 def main() -> int:
@@ -36,7 +38,12 @@ def main() -> int:
     parser.add_argument(
         "--no-disasters", action="store_true", help="nobody loses a disk, power, or newest files"
     )
+    parser.add_argument(
+        "--standbys", action="store_true", help="play a region with standbys under real sentinels"
+    )
     options = parser.parse_args()
+    if options.standbys:
+        return standby_rounds.judged(options.rounds, list(standby_rounds.FAULTS), SENTINEL)
     seed = options.seed or random.SystemRandom().randrange(1, 1 << 31)
     print(f"seed {seed}", flush=True)
     return run(
