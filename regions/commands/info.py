@@ -26,13 +26,14 @@ def active_active(call: Call) -> list[bytes]:
     if server.data.region is None or not isinstance(regions, Regions):
         return []
     region = regions.region
+    asked = [] if server.role.follows else sorted(regions.peers)  # a standby asks nobody
     return [
         *_identity(server, region, files),
         *_knowledge(server, region),
         *_intake(regions),
         *_log(files),
         *_checks(regions),
-        *[_peer(regions, files, regions.peers[number]) for number in sorted(regions.peers)],
+        *[_peer(regions, files, regions.peers[number]) for number in asked],
         *_warnings(regions),
     ]
 
