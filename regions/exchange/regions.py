@@ -606,7 +606,7 @@ class Regions(Neighbours):
 
     def _refuse_at_rest(self) -> None:
         """Raise CommandError at a standby, and where another server is this region."""
-        if not self._is_open and not self._takes_over:
+        if self._server.role.follows or (self._lives.is_stopped and not self._is_open):
             raise CommandError(self.region.refusal or errors.READ_ONLY_REPLICA)
 
     def _named(self, word: bytes) -> list[Peer]:
