@@ -267,7 +267,8 @@ def _taken(region: Region, files: int, now_ms: int) -> Start:
     """Return how a region begins that another server is: it waits to be its standby."""
     start = begin_empty(now_ms)
     if files != NONE:
-        start = Start(region.epoch, region.generation, refusal_of(region), start.reason)
+        lacking = refusal_of(region)
+        start = Start(region.epoch, region.generation, lacking, "another server is this region")
         start.goes_on = True
     start.is_taken = True
     return start
