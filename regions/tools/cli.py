@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from headrace.regions.tools.client import Address, Encryption
+from headrace.server.tools.client import Address, Encryption
 
 if TYPE_CHECKING:
     Tools = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from typing import Final, cast
 
-from headrace.regions.tools.client import Address, Client, ClientError, Encryption
 from headrace.regions.tools.overview import Facts, facts_of
+from headrace.server.tools.client import Address, Client, ClientError, Encryption
 
 PATIENCE_S: Final = 600.0  # for a copy of everything
 LOOK_S: Final = 0.3

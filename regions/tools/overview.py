@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.errors import shown
 from headrace.regions.knowledge.stability import FOLLOWED_MS
-from headrace.regions.tools.client import Address, Client, ClientError
+from headrace.server.tools.client import Address, Client, ClientError
 
 if TYPE_CHECKING:
-    from headrace.regions.tools.client import Encryption
+    from headrace.server.tools.client import Encryption
 
 
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
