@@ -195,7 +195,7 @@ class Applier:
             call.db = self.session.db
             call.now_ms = server.clock.now_ns // MS
             reply = invoke(call, row, argv)
-            if self._of_region is not None:
+            if self._of_region is not None and row.flags & WRITE:  # not what only publishes
                 self._of_region.keep(argv)
             if isinstance(reply, ErrorReply):
                 self._note_failure(name, reply.text)
