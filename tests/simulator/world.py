@@ -396,6 +396,7 @@ class World:
         if region is None or self.plan.regions < 2:
             return False
         self.end(region, region.kill)
+        self.standbys.drop(region.number)  # who starts it empty throws away what they have
         region.lose_disk()
         self.lost(region)
         self.time.now_ms += REPAIR_MS
