@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import argparse
-
     from headrace.server.active_active import ActiveActive
-
-    Tools = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def active_active() -> ActiveActive:
@@ -17,17 +13,3 @@ def active_active() -> ActiveActive:
     from headrace.regions.wing import Wing
 
     return Wing()
-
-
-def add_regions_tool(tools: Tools) -> None:
-    """Add ``headrace regions`` to the tools."""
-    from headrace.regions.tools.cli import add_tool
-
-    add_tool(tools)
-
-
-def run_regions_tool(arguments: argparse.Namespace) -> int:
-    """Run ``headrace regions``; return the exit code."""
-    from headrace.regions.tools.cli import run_tool
-
-    return run_tool(arguments)

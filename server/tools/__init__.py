@@ -2,10 +2,11 @@
 
 from typing import Final
 
-NAMES: Final = ("check-aof", "check-snapshot", "export", "import", "regions", "verify")
+NAMES: Final = ("check-aof", "check-snapshot", "console", "export", "import", "regions", "verify")
 SUMMARY: Final = """\
        headrace check-aof [--fix] DIR|FILE
        headrace check-snapshot FILE
+       headrace console [--url URL] [--port PORT]
        headrace export --to rdb|redis-aof|resp [--from DIR|FILE] OUT
        headrace import FROM --dir DIR
        headrace regions --url URL [--url URL ...] [--watch]

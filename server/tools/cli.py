@@ -6,12 +6,12 @@ import argparse
 import logging
 import os
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.errors import PersistenceError, advice
 from headrace.server.tools import READERS, VALKEY
-from headrace.server.wing import add_regions_tool, run_regions_tool
 
 if TYPE_CHECKING:
     _Tools = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _CODES: Final = (
     "Exit codes: 0 all is well; 1 something is damaged or was refused; 2 wrong arguments."
 )
+# The modules of tools that are in a wing: ``add_tool`` and ``run_tool``.
+_OF_WINGS: Final = {
+    "console": "headrace.console.cli",
+    "regions": "headrace.regions.tools.cli",
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,7 +33,8 @@ def parser() -> argparse.ArgumentParser:
     _add_checks(tools)
     _add_export(tools)
     _add_import(tools)
-    add_regions_tool(tools)
+    for module in _OF_WINGS.values():
+        import_module(module).add_tool(tools)
     _add_verify(tools)
     return top
 
@@ -181,8 +187,9 @@ def _run(arguments: argparse.Namespace) -> int:
         from headrace.server.tools.check import check_snapshot
 
         return check_snapshot(os.fsencode(arguments.path))
-    if arguments.tool == "regions":
-        return run_regions_tool(arguments)
+    if arguments.tool in _OF_WINGS:
+        code: int = import_module(_OF_WINGS[arguments.tool]).run_tool(arguments)
+        return code
     if arguments.tool == "verify":
         return _verify(arguments)
     from headrace.server.tools import convert

@@ -1,0 +1,1 @@
+"""The console: pages for people who look after streams. A client of the server like any other."""
