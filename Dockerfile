@@ -8,6 +8,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml setup.py README.md LICENSE /src/
 COPY compat /src/compat
+COPY console /src/console
 COPY headrace /src/headrace
 COPY metrics /src/metrics
 COPY persistence /src/persistence

@@ -30,19 +30,19 @@ CONNECTOR_STAMP := $(VENV)/.installed-connector
 # What is installed: for running and building, and more by the extras of pyproject.toml.
 TO_RUN := $(VENV)/requirements-run.txt
 TO_BUILD := $(VENV)/requirements-$(KIND).txt
-TO_TEST := $(addprefix $(VENV)/requirements-,test.txt demo.txt metrics.txt) \
+TO_TEST := $(addprefix $(VENV)/requirements-,test.txt demo.txt metrics.txt console.txt) \
 	$(if $(filter 1,$(SPARK)),$(VENV)/requirements-spark.txt)
 TO_LINT := $(VENV)/requirements-lint.txt
 TO_BENCH := $(VENV)/requirements-test.txt $(VENV)/requirements-bench.txt
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-PACKAGES := compat headrace metrics testkit persistence policies protocol regions server storage
+PACKAGES := compat console headrace metrics testkit persistence policies protocol regions server storage
 CONNECTOR := pyspark_headrace
 # What mypy looks at where pyspark is not installed.
 WITHOUT_SPARK := headrace tests bench docker examples behind.py setup.py \
 	--exclude "'^(tests/spark|tests/support/spark_|bench/spark)'"
 
-sources = $(sort $(shell find $(1) -name '*.py' -o -path '*/commands/*.txt' -o -path '*/config/*.txt' -o -path '*/metrics/*.txt' -o -name '*.lua'))
+sources = $(sort $(shell find $(1) -name '*.py' -o -path '*/commands/*.txt' -o -path '*/config/*.txt' -o -path '*/metrics/*.txt' -o -path '*/console/templates/*' -o -path '*/console/static/*' -o -name '*.lua'))
 SOURCES := $(call sources,$(PACKAGES))
 # Their names are kept in a file that changes when one comes or goes.
 NAMES := $(VENV)/sources.txt

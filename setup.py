@@ -38,7 +38,7 @@ from setuptools.errors import CompileError
 from setuptools.extension import Extension
 
 ROOT = Path(__file__).resolve().parent
-WINGS = ("testkit", "policies", "metrics", "regions")
+WINGS = ("testkit", "policies", "metrics", "console", "regions")
 PACKAGES = ("protocol", "storage", "persistence", "compat", "server", *WINGS)
 LIBRARY = "headrace.native"  # mypyc puts `__mypyc` behind it
 HOT = ["-O3"]
@@ -340,7 +340,10 @@ setup(
     packages=sorted(packages()),
     package_dir=packages(),
     include_package_data=False,  # of what sdist takes, the wheel needs the modules alone, and this
-    package_data={"": ["*.lua", "commands/*.txt", "config/*.txt", "families.txt"]},
+    package_data={
+        "": ["*.lua", "commands/*.txt", "config/*.txt", "families.txt"],
+        "headrace.console": ["templates/*", "static/*"],
+    },
     ext_modules=made,
     cmdclass={"build_ext": ParallelBuild, "build_py": WithoutCompiled},
     options={

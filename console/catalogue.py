@@ -36,6 +36,7 @@ LARGE_BYTES: Final = 1_000_000  # entries that are larger, on average, are not a
 REPLY_BYTES_S: Final = 200_000  # of replies to XINFO STREAM in a second, for one stream
 RATE_OVER_S: Final = 1.0
 HISTORY: Final = 150
+STUCK_MS: Final = 60_000  # from then on a pending entry counts as stuck
 GROUPS: Final = 50  # that are kept of one stream
 
 
@@ -97,8 +98,9 @@ class Row:
 
     @property
     def stuck_ms(self) -> int:
-        """Return how long the oldest pending entry of a group has been idle, at the most."""
-        return max((group.oldest.idle_ms for group in self.groups if group.oldest), default=0)
+        """Return how long the oldest pending entry of a group is idle, from ``STUCK_MS`` on."""
+        idle_ms = max((group.oldest.idle_ms for group in self.groups if group.oldest), default=0)
+        return idle_ms if idle_ms >= STUCK_MS else 0
 
 
 SORTS: Final[dict[str, Callable[[Row], Any]]] = {

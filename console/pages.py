@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from headrace.console import text
-from headrace.console.catalogue import SORTS, Catalogue, Group, Row
+from headrace.console.catalogue import SORTS, STUCK_MS, Catalogue, Group, Row
 from headrace.console.changes import Plan, Rejected, counted, ticket
 from headrace.console.guard import Guard, Refused
 from headrace.console.link import About, Error, Link, Unreachable, info_fields, pairs
@@ -25,6 +25,8 @@ from headrace.console.streams import (
     Entry,
     Filter,
     Page,
+    Pending,
+    entries_of,
     read_entry,
     read_letters,
     read_page,
@@ -41,6 +43,8 @@ TEXT: Final = 200_000  # characters of an entry as JSON or text
 HEX: Final = 4_096
 EDITABLE_BYTES: Final = 200_000
 PREVIEW: Final = 160  # bytes of a value in a list
+PREVIEWED: Final = 30  # pending entries that are shown with what is in them
+PREVIEWED_BYTES: Final = 20_000  # unless they are larger than this on average
 CONSUMERS: Final = 500
 LOOKS: Final = (2_000, 20_000, 100_000)  # pending entries that are looked at
 _OF_STREAM: Final = (b"max-len", b"max-bytes", b"max-age", b"retention", b"overflow")
@@ -122,8 +126,12 @@ class Pages:
             ticket=ticket,
             options=options,
             server=link.shown,
+            stuck_ms=STUCK_MS,
             cut=CUT,
         )
+
+        for name in self._templates.list_templates():  # now, and not when somebody waits
+            self._templates.get_template(name)
 
     # What all pages have
 
@@ -209,6 +217,7 @@ class Pages:
             trouble=trouble,
             rows=shown,
             found=len(rows),
+            stuck_count=len(catalogue.ordered("name", False, b"", "stuck")),
             catalogue=catalogue,
             **values,
         )
@@ -253,7 +262,7 @@ class Pages:
         )
 
     async def _policies(self, about: About, key: bytes, group: bytes | None) -> list[Policy]:
-        """Return what holds for a group, or for a stream: names, values, commands to change them."""
+        """Return what holds for a group or a stream: names, values, commands to change them."""
         if "XPOLICY" in about.missing:
             return []
         of_group = () if group is None else (b"GROUP", group)
@@ -438,6 +447,8 @@ class Pages:
             consumers=[_named(pairs(each)) for each in _list(consumers)[:CONSUMERS]],
             consumer=consumer,
             pending=pending,
+            holders=_holders(pending.rows if pending else []),
+            contents=await self._contents(row, pending.rows[:PREVIEWED] if pending else []),
             look=look,
             further=next((each for each in LOOKS if each > look), 0),
             problem=problem,
@@ -449,6 +460,15 @@ class Pages:
             no_policies=link.lack(about, "XPOLICY"),
             lacks=self.lacks(about, "XCLAIM", "XNACK", "XACK", "XREDRIVE"),
         )
+
+    async def _contents(self, row: Row, pending: list[Pending]) -> dict[str, Entry]:
+        """Return what is in pending entries, by their IDs; nothing where entries are large."""
+        if (row.bytes or 0) > PREVIEWED_BYTES * max(row.length, 1):
+            return {}
+        asked = [("XRANGE", row.key, each.id, each.id) for each in pending]
+        replies = await self.link.ask(*asked)
+        found = [entries_of(reply) for reply in replies if isinstance(reply, list)]
+        return {each[0].id: self.seen(each[0]) for each in found if each}
 
     async def _letters(self, key: bytes, start: str, newer: bool, group: bytes) -> Page | None:
         try:
@@ -492,6 +512,15 @@ class Pages:
         replication, cluster = (info_fields(reply) for reply in replies)
         table = cluster_table(self.link.shown, nodes, replication, cluster)
         return self.render(request, "nodes.html", about=about, table=table, page="cluster")
+
+
+def _holders(rows: list[Pending]) -> list[tuple[bytes, int, Pending]]:
+    """Return who holds stuck entries, how many, and the one that is stuck for the longest time."""
+    found: dict[bytes, list[Pending]] = {}
+    for row in rows:
+        if row.idle_ms >= STUCK_MS:
+            found.setdefault(row.consumer, []).append(row)
+    return [(consumer, len(held), held[0]) for consumer, held in found.items()]
 
 
 def _policy_line(key: bytes, group: tuple[bytes, ...], *words: bytes) -> str:

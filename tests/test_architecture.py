@@ -20,6 +20,7 @@ ARROWS: dict[str, set[str]] = {
     "testkit": {"protocol", "storage", "persistence", "compat", "server"},
     "policies": {"protocol", "storage", "persistence", "compat", "server"},
     "metrics": {"protocol", "storage", "persistence", "compat", "server"},
+    "console": set(),  # a client like any other, too
     "regions": {"protocol", "storage", "persistence", "compat", "server"},
     "headrace": {
         "protocol",

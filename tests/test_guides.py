@@ -14,7 +14,8 @@ from support.process import ServerProcess
 
 pytestmark = pytest.mark.once
 PACKAGES = (
-    "compat headrace metrics testkit persistence policies protocol regions server storage".split()
+    *("compat", "console", "headrace", "metrics", "testkit", "persistence", "policies"),
+    *("protocol", "regions", "server", "storage"),
 )
 
 

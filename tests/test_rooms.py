@@ -68,6 +68,10 @@ ROOMS: dict[str, list[str]] = {
     ],
     "policies": ["policy", "rules", "book", "bounds", "consumers", "steps", "wing", "commands"],
     "metrics": ["page", "delay", "server", "streams", "endpoint", "wing"],
+    "console": [
+        *("text", "link", "streams", "catalogue", "changes", "tail", "guard", "nodes", "pages"),
+        *("app", "cli"),
+    ],
     "regions": ["knowledge", "lanes", "files", "exchange", "commands", "tools", "wing"],
 }
 # What is there for every type of value imports none of them.
@@ -127,7 +131,7 @@ OF_A_TYPE = (
     "headrace.regions.files.stream_form",
     "headrace.regions.commands",
 )
-WINGS = ("testkit", "policies", "metrics", "regions")
+WINGS = ("testkit", "policies", "metrics", "console", "regions")
 PACKAGES = ("protocol", "storage", "persistence", "compat", "server", *WINGS)
 
 
@@ -252,7 +256,7 @@ def test_families_of_commands_do_not_know_each_other() -> None:
     ("name", "place"),
     [
         *[("regions", {"headrace.server.wing"}), ("policies", set())],
-        *[("testkit", set()), ("metrics", set())],
+        *[("testkit", set()), ("metrics", set()), ("console", set())],
     ],
 )
 def test_wings_are_imported_in_one_place(name: str, place: set[str]) -> None:

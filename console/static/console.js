@@ -125,7 +125,8 @@ function chart(place) {
   const line = (name) => ({ stroke: () => color(name), width: 1.5, points: { show: false }, spanGaps: true });
   const plot = new uPlot({
     width: place.clientWidth, height: place.clientHeight, legend: { show: false }, cursor: { show: false },
-    scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    scales: { x: { range: (_, low, high) => [high - 300, high] }, y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
     axes: [{ ...axis, size: 22 }, { ...axis, size: 46 }],
     series: [{}, line("--in"), line("--out")],
   }, [[], [], []], place);

@@ -107,7 +107,7 @@ def test_nothing_else_knows_of_it() -> None:
 
 
 def _packages() -> list[str]:
-    wings = "metrics testkit policies regions"
+    wings = "console metrics testkit policies regions"
     return f"compat headrace {wings} persistence protocol server storage".split()
 
 
