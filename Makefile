@@ -55,7 +55,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this run demo demo-regions judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants policy-mutants bench bench-quick bench-types bench-sweep bench-durability time-to-pong image-check wheel-check flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this run console demo demo-regions pictures judges test test-all check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants policy-mutants bench bench-quick bench-types bench-sweep bench-durability time-to-pong image-check wheel-check flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,7 @@ SELF = $(MAKE) # so named, `make --dry-run run` runs nothing
 AS_PYTHON := PYTHONPATH=$(CURDIR) $(VENV)/bin/python -P -m headrace $(SERVE)
 run: $(TO_RUN) ## serve on port 6379 and keep the data in ./data; the first time compile meanwhile
 	@mkdir -p data
+	@echo "headrace: \`make console PORT=$(PORT)\` in a second terminal shows its streams in a browser"
 	@if [ "$$HEADRACE_PURE" = 1 ]; then exec env $(AS_PYTHON); fi; \
 	if [ -x $(VENV)/bin/headrace ] && $(SELF) --silent --question $(STAMP); then \
 		exec $(VENV)/bin/headrace $(SERVE); fi; \
@@ -77,6 +78,9 @@ run: $(TO_RUN) ## serve on port 6379 and keep the data in ./data; the first time
 	$(VENV)/bin/python -P behind.py $$$$ $(VENV)/behind.log \
 		env HEADRACE_PROGRESS_S=20 $(SELF) --no-print-directory $(STAMP) & \
 	exec env HEADRACE_SUCCESSOR=$(CURDIR)/$(VENV)/bin/headrace $(AS_PYTHON)
+
+console: $(TO_RUN) $(VENV)/requirements-console.txt ## show the streams of the server on port 6379 in a browser; ARGS=--help
+	@PYTHONPATH=$(CURDIR) exec $(VENV)/bin/python -P -m headrace console --url redis://127.0.0.1:$(PORT) $(ARGS)
 
 install: $(STAMP) $(CONNECTOR_STAMP) $(TO_LINT) ## install headrace and all tools into .venv, compiled where a C compiler is found
 
@@ -128,6 +132,10 @@ test-pure: $(CONNECTOR_STAMP) ## run the tests that can tell the builds apart on
 redis-suite: $(STAMP) $(TO_TEST) ## Redis's own tests, on ours and on a real server; ARGS=unit/type/list, ARGS=--help
 	@tests/support/get_suite.sh $(SUITE)
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.redis_suite --suite $(SUITE) $(ARGS)
+
+# Of Debian: chromium. What docs/console.md shows is made on the way.
+pictures: $(STAMP) $(TO_TEST) $(VENV)/requirements-browser.txt ## the tests of the console in a browser, which make the pictures of docs/console.md
+	HEADRACE_PICTURES=$(CURDIR)/docs/images $(PYTEST) tests/console/test_browser.py
 
 # Beside a real server: HEADRACE_JUDGE, the one that `make judges` fetches, or that on the PATH.
 fuzz: $(STAMP) $(TO_TEST) ## calls by chance, ours and a real server's compared under one clock; ARGS=--help

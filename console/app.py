@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from headrace.console import changes, text
-from headrace.console.catalogue import Catalogue
+from headrace.console.catalogue import Catalogue, Row
 from headrace.console.changes import Plan, Rejected
 from headrace.console.guard import Form, Guard, Refused, place_after_login
 from headrace.console.link import Error, Link, Unreachable
@@ -48,6 +48,10 @@ class Changes:
     def __init__(self, pages: Pages) -> None:
         self._link: Final = pages.link
         self._catalogue: Final = pages.catalogue
+
+    async def _now(self, key: bytes) -> Row:
+        await self._catalogue.again(key)
+        return await self._catalogue.row(key)
 
     async def claim(self, query: Query, form: Form) -> str | Plan:
         """Claim what is selected."""
@@ -81,7 +85,7 @@ class Changes:
             raise Rejected("The form is none of this page.") from None
         key = query.bytes("key")
         if not form.one("confirmed"):
-            return await changes.plan_delete(self._link, await self._catalogue.row(key), ids)
+            return await changes.plan_delete(self._link, await self._now(key), ids)
         return await changes.delete(self._link, key, ids)
 
     async def trim(self, query: Query, form: Form) -> str | Plan:
@@ -97,16 +101,15 @@ class Changes:
             except ValueError as why:
                 raise Rejected(f"{why}.") from None
         if not form.one("confirmed"):
-            await self._catalogue.again(key)
-            row, about = await self._catalogue.row(key), await self._link.about()
-            return await changes.plan_trim(self._link, about, row, words)
+            about = await self._link.about()
+            return await changes.plan_trim(self._link, about, await self._now(key), words)
         return await changes.trim(self._link, key, words)
 
     async def drop(self, query: Query, form: Form) -> str | Plan:
         """Delete the whole stream."""
         key = query.bytes("key")
         if not form.one("confirmed"):
-            return changes.plan_drop(await self._catalogue.row(key))
+            return changes.plan_drop(await self._now(key))
         if form.one("typed").strip() != text.shown(key).strip():
             raise Rejected("The name that you typed is another one. Nothing was deleted.")
         return await changes.drop(self._link, key)
@@ -119,7 +122,7 @@ class Changes:
             return await changes.redrive(self._link, key, ids)
         if form.one("confirmed"):
             return await changes.redrive_all(self._link, key, group)
-        length = (await self._catalogue.row(key)).length
+        length = (await self._now(key)).length
         whose = f"of the group {text.shown(group)}" if group else "of all groups"
         facts = [
             f"All dead letters {whose} in this stream go back to the group that gave up.",

@@ -2,9 +2,10 @@
 
 One task keeps it while somebody looks, and rests when nobody does. It finds streams by SCAN, and
 looks at them in slices of ``SLICE``: first at those that are on a page, then at the one it has not
-looked at for the longest time. After a slice it pauses for so many times as long as the slice took,
-waiting for the server included, that it takes ``SHARE`` of a core at the most. Until it has
-seen all streams once that is ``FIRST_SHARE``, and ``FIRST_SCAN`` until it knows their names.
+looked at for the longest time. After a slice it pauses so long that it takes ``SHARE`` of a core at
+the most. Until it has seen all streams once that is ``FIRST_SHARE``, and ``FIRST_SCAN`` until it
+knows their names. What a slice costs the server is taken to be what it took when it took least, of
+the last ``COSTS`` of its kind, because it may have had to wait for others.
 
 XINFO STREAM brings the first and the last entry whole. Where entries are large it is left out, or
 asked the more seldom the longer its replies are.
@@ -28,7 +29,10 @@ SHARE: Final = 0.015
 FIRST_SHARE: Final = 0.1
 FIRST_SCAN: Final = 0.5
 SCAN_COUNT: Final = 1_000
-SCAN_EVERY_S: Final = 15.0
+SCAN_EVERY_S: Final = 5.0  # 15 seconds where there are many streams
+MANY: Final = 20_000
+COSTS: Final = 8
+PAUSE_S: Final = 10.0  # at the most
 FRESH_S: Final = 2.0  # how old a row on a page may become
 WATCHED_S: Final = 6.0  # how long a page counts as looked at
 REST_AFTER_S: Final = 30.0  # without a visitor
@@ -138,6 +142,10 @@ class Catalogue:
         self._cursor = b"0"
         self._found: set[bytes] = set()
         self._scan_at_s = 0.0
+        self._costs: Final = {
+            "scan": deque[float](maxlen=COSTS),
+            "look": deque[float](maxlen=COSTS),
+        }
         self._scans_now = False
         self._queue: Final[deque[bytes]] = deque()  # not looked at for the longest time first
         self._unseen = 0
@@ -182,7 +190,7 @@ class Catalogue:
         now_s = time.monotonic()
         wanted = (sort, descending, part, only)
         made_s, rows = self._order.get(wanted, (0.0, []))
-        if now_s - made_s > (FRESH_S if len(self.rows) <= 20_000 else 4 * FRESH_S):
+        if now_s - made_s > (FRESH_S if len(self.rows) <= MANY else 4 * FRESH_S):
             lower = part.lower()
             rows = [row for row in self.rows.values() if lower in row.key.lower()]
             if only:
@@ -238,30 +246,33 @@ class Catalogue:
             if time.monotonic() - self._asked_s > REST_AFTER_S:
                 self._visit.clear()
                 await self._visit.wait()
-            begun_s = time.monotonic()
             try:
-                share = await self._step()
+                pause_s = await self._step()
                 self.trouble = ""
             except Unreachable as why:
                 self.trouble = str(why)
                 self._known.set()
                 await asyncio.sleep(1.0)
                 continue
-            took_s = time.monotonic() - begun_s
-            pause_s = took_s * (1 / share - 1) if share else 0.1 if self.scanned else 0.001
             await asyncio.sleep(pause_s)
 
     async def _step(self) -> float:
-        """Do one slice of work; return the share that it may take, or 0 if there was none."""
+        """Do one slice of work; return for how long to pause then."""
         now_s = time.monotonic()
         self._scans_now = not self._scans_now  # in turns, for there may be many other keys
         if self._scans_now and (self._cursor != b"0" or now_s >= self._scan_at_s):
             await self._scan()
-            return SHARE if self.scanned else FIRST_SCAN
+            return self._pause("scan", now_s, 1, SHARE if self.scanned else FIRST_SCAN)
         keys = self._due(now_s)
-        if keys:
-            await self._look(keys)
-        return (FIRST_SHARE if self._unseen else SHARE) if keys else 0.0
+        if not keys:
+            return 0.1 if self.scanned else 0.001
+        await self._look(keys)
+        return self._pause("look", now_s, len(keys), FIRST_SHARE if self._unseen else SHARE)
+
+    def _pause(self, kind: str, begun_s: float, count: int, share: float) -> float:
+        costs = self._costs[kind]
+        costs.append((time.monotonic() - begun_s) / count)
+        return min(min(costs) * count * (1 / share - 1), PAUSE_S)
 
     def _due(self, now_s: float) -> list[bytes]:
         for key in [key for key, at_s in self._watched.items() if now_s - at_s > WATCHED_S]:
@@ -309,8 +320,8 @@ class Catalogue:
             self._found = set()
             self.scanned += 1
             self._known.set()
-            # A database of many keys is gone through the more seldom.
-            self._scan_at_s = time.monotonic() + SCAN_EVERY_S
+            every_s = SCAN_EVERY_S * (3 if len(self.rows) > MANY else 1)
+            self._scan_at_s = time.monotonic() + every_s
             self._order.clear()
 
     def _forget(self, key: bytes) -> None:

@@ -72,8 +72,8 @@ def run_tool(arguments: argparse.Namespace) -> int:
     if arguments.password_file:
         try:
             password = (Path(arguments.password_file).read_text().splitlines() or [""])[0]
-        except (OSError, UnicodeError) as error:
-            return _wrong(f"the password cannot be read: {error}")
+        except (OSError, UnicodeError) as unread:
+            return _wrong(f"the password cannot be read: {unread}")
         if not password:
             return _wrong(f"{arguments.password_file} has no password in its first line")
     if arguments.bind not in _LOOPBACK and not password:
@@ -84,9 +84,9 @@ def run_tool(arguments: argparse.Namespace) -> int:
         from headrace.console.app import Listening, run
         from headrace.console.link import Link
         from headrace.console.pages import Options
-    except ModuleNotFoundError as error:
+    except ModuleNotFoundError as missing:
         print(
-            f"headrace console: there is no {error.name} here; "
+            f"headrace console: there is no {missing.name} here; "
             "pip install 'headrace[console]' brings it",
             file=sys.stderr,
         )

@@ -244,8 +244,8 @@ class Pages:
         try:
             if not row.error:
                 page = await read_page(self.link, row.key, start, newer, self._filter(query))
-        except Error as why:
-            problem = str(why)
+        except Error as refusal:
+            problem = str(refusal)
         return self.render(
             request,
             "stream.html",

@@ -82,7 +82,7 @@ def to_url(data: bytes) -> str:
 
 def from_url(text: str) -> bytes:
     """Return the bytes that a part of a URL stands for."""
-    return unquote_to_bytes(text)
+    return unquote_to_bytes(text.encode("utf-8", "surrogateescape"))
 
 
 def command_line(words: Iterable[bytes]) -> str:

@@ -136,6 +136,7 @@ def test_storage_and_protocol_do_no_io() -> None:
 LINE_ENDS: dict[str, str] = {
     "compat/errors.py": "an unknown option is shown without those at its end",
     "compat/server_errors.py": "an error of a script has none at its end",
+    "console/text.py": "browsers end the lines of a form so",
     "server/config/files.py": "lines of a configuration file are read",
     "server/commands/server/cluster.py": "CLUSTER INFO is one text of many lines",
     "server/info/sections.py": "INFO is one text of many lines",

@@ -229,6 +229,10 @@ class Demo:
             create_schema(database, self.way)
         whose = {name: name for name in names("consumer", self.given.consumers)}
         whose.update(dict.fromkeys(names("member", self.given.members), GROUP))
+        if self.given.redis_url is None:
+            port = self.place.redis_url.rpartition(":")[2]
+            line = f"To see its streams: make console PORT={port}"
+            self.console.print(line, highlight=False, soft_wrap=True)
         with View(self.console, self.victims, whose) as view:
             try:
                 view.phase = f"{self.way}, starting"

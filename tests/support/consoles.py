@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import httpx
 
@@ -49,7 +50,7 @@ class Console:
 
     def another(self, verify: str = "") -> httpx.Client:
         """A visitor with cookies of its own."""
-        trust = __import__("ssl").create_default_context(cafile=verify) if verify else True
+        trust = ssl.create_default_context(cafile=verify) if verify else True
         return httpx.Client(base_url=self.home, timeout=60, verify=trust)
 
     def __enter__(self) -> Self:
@@ -83,20 +84,25 @@ class Console:
         assert answer.status_code == status, (place, answer.status_code, answer.text[-2000:])
         return answer.text
 
-    def token(self, place: str = "append?key=none") -> str:
+    def token(self) -> str:
         """What forms of this visitor have to send."""
-        found = TOKEN.search(self.visitor.get(place).text)
-        return found[1] if found else self._from_any_page()
-
-    def _from_any_page(self) -> str:
-        found = TOKEN.search(self.get("append?key=orders"))
-        assert found
+        key = self.visitor.get("trim?key=orders").text
+        found = TOKEN.search(key)
+        assert found, key
         return found[1]
 
     def post(self, place: str, **fields: str | list[str]) -> httpx.Response:
         """Send a form with the token that belongs to it; follow where it leads."""
         form: dict[str, str | list[str]] = {"token": self.token(), **fields}
         return self.visitor.post(place, data=form, follow_redirects=True)
+
+
+class Shop(NamedTuple):
+    """A server with the streams of a shop, and a console that shows it."""
+
+    server: Process
+    console: Console
+    ours: bool
 
 
 def furnish(server: Process, ours: bool) -> None:

@@ -20,7 +20,8 @@ from support.process import ServerProcess
 
 LIST: Final = Path(__file__).with_name("policy_bugs.txt")
 PACKAGES: Final = (
-    "compat console headrace metrics testkit persistence policies protocol regions server storage".split()
+    *("compat", "console", "headrace", "metrics", "testkit", "persistence", "policies"),
+    *("protocol", "regions", "server", "storage"),
 )
 STEPS: Final = 40_000
 SEEDS: Final = (1, 2)
