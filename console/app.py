@@ -248,8 +248,7 @@ def make(pages: Pages, guard: Callable[[ASGIApp], Guard]) -> Guard:
             yield
         finally:
             keeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await keeping
+            await asyncio.wait([keeping], timeout=2)
             await pages.link.close()
 
     shown: dict[str, Handler] = {
@@ -344,7 +343,11 @@ def run(link: Link, options: Options, listening: Listening) -> int:
     except (OSError, ssl.SSLError) as error:
         print(f"headrace console: the certificate cannot be used: {error}", file=sys.stderr)
         return 1
+    try:
+        listener = config.bind_socket()
+    except SystemExit:  # it has said why
+        return 1
     print(f"headrace console: {url} shows {link.shown}; Ctrl-C ends it", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
-        server.run()
+        server.run(sockets=[listener])
     return 0 if server.started else 1

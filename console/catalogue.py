@@ -224,7 +224,7 @@ class Catalogue:
         while len(self._histories) > 50:
             del self._histories[next(iter(self._histories))]
         known = self.rows.get(key)
-        if known is None or time.monotonic() - known.seen_s > FRESH_S:
+        if known is None or known.error or time.monotonic() - known.seen_s > FRESH_S:
             return (await self._look([key]))[0]
         return known
 

@@ -88,7 +88,6 @@ class Link:
             socket_timeout=TIMEOUT_S,
             socket_connect_timeout=TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),
-            client_name="headrace-console",
             **encryption,
         )
         self._redis: Final = Redis(connection_pool=self._pool)

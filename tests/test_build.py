@@ -21,7 +21,10 @@ from support.wheels import build_wheel, modules, only_wheel, sources
 # Caches, environments and what other tests change meanwhile: in pytest's cache is a node_modules.
 ELSEWHERE = (".venv", ".git", ".mypy", ".ruff", ".hypothesis", ".pytest_cache", "data")
 NOT_COPIED = (".*", "data", "build", "__pycache__", "node_modules")
-PACKAGES = "compat console metrics testkit persistence policies protocol regions server storage".split()
+PACKAGES = (
+    *("compat", "console", "metrics", "testkit", "persistence", "policies", "protocol", "regions"),
+    *("server", "storage"),
+)
 
 
 def listing(folder: Path = ROOT) -> set[str]:

@@ -65,6 +65,8 @@ document.addEventListener("htmx:afterSwap", (event) => {
   }
 });
 
+$("#dialog").addEventListener("close", () => $("#dialog").replaceChildren());
+
 if ($("[data-again]")) setTimeout(() => location.reload(), 3000);
 
 // Clicks: one listener, so that what is loaded later works, too.
