@@ -25,8 +25,8 @@ from headrace.console.link import Error, Link, Unreachable, pairs
 from headrace.console.streams import Pending, pending_rows
 
 SLICE: Final = 20
-SHARE: Final = 0.015
-FIRST_SHARE: Final = 0.1
+SHARE: Final = 0.025  # of which a server itself takes the smaller part
+FIRST_SHARE: Final = 0.25
 FIRST_SCAN: Final = 0.5
 SCAN_COUNT: Final = 1_000
 SCAN_EVERY_S: Final = 5.0  # 15 seconds where there are many streams

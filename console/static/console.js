@@ -122,14 +122,17 @@ function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function clock(seconds) {
+  return new Date(seconds * 1000).toISOString().slice(11, 16);
+}
+
 function chart(place) {
   const axis = { stroke: () => color("--soft"), grid: { stroke: () => color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   const line = (name) => ({ stroke: () => color(name), width: 1.5, points: { show: false }, spanGaps: true });
   const plot = new uPlot({
     width: place.clientWidth, height: place.clientHeight, legend: { show: false }, cursor: { show: false },
-    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { x: { range: (_, low, high) => [high - 300, high] }, y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
-    axes: [{ ...axis, size: 22 }, { ...axis, size: 46 }],
+    axes: [{ ...axis, size: 22, incrs: [60], values: (_, moments) => moments.map(clock) }, { ...axis, size: 46 }],
     series: [{}, line("--in"), line("--out")],
   }, [[], [], []], place);
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: place.clientHeight })).observe(place);

@@ -90,13 +90,9 @@ def picture(page: Page, name: str) -> None:
     if PICTURES:
         path = Path(PICTURES, f"console-{name}.png")
         page.screenshot(path=path)
-        _shrink(path)
+        from PIL import Image
 
-
-def _shrink(path: Path) -> None:
-    """Fewer colours, where Pillow is there (matplotlib of the extra `bench` brings it)."""
-    image = pytest.importorskip("PIL.Image").open(path)
-    image.quantize(96).save(path, optimize=True)
+        Image.open(path).quantize(200).save(path, optimize=True)
 
 
 def newest(shop: Shop) -> tuple[str, list[bytes]]:

@@ -28,6 +28,7 @@ LATE = {
     "headrace.compat.doc_notation": "it is documentation",
     "headrace.compat.regex": "few ask ARGREP for regular expressions",
     "h11": "few let metrics be scraped",
+    "headrace.console.cli": "another program",
     "headrace.metrics.wing": "few let metrics be scraped",
     "headrace.server.commands.server.cluster": "most servers are of no cluster",
     "headrace.testkit.debug": "few servers allow DEBUG",
