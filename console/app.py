@@ -323,7 +323,7 @@ def run(link: Link, options: Options, listening: Listening) -> int:
         access_log=False,
         server_header=False,
         ws="none",
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=2,
         limit_concurrency=200,
         ssl_certfile=listening.certificate or None,
         ssl_keyfile=listening.key or None,
@@ -338,6 +338,7 @@ def run(link: Link, options: Options, listening: Listening) -> int:
     place = f"[{listening.bind}]" if ":" in listening.bind else listening.bind
     url = f"{scheme}://{place}:{listening.port}{listening.root_path}/"
     server = uvicorn.Server(config)
+    pages.is_ending = lambda: server.should_exit
     try:
         config.load()
     except (OSError, ssl.SSLError) as error:

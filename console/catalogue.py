@@ -285,7 +285,7 @@ class Catalogue:
         keys.sort(key=lambda key: self.rows[key].seen_s)
         del keys[SLICE:]
         for _ in range(len(self._queue)):
-            if len(keys) >= SLICE:
+            if len(keys) >= SLICE or not self.scanned:  # names first
                 break
             key = self._queue.popleft()
             row = self.rows.get(key)

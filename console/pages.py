@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +37,7 @@ from headrace.console.tail import VIEWERS, Tail
 
 HERE: Final = Path(__file__).parent
 ROWS: Final = 100  # streams on a page
-FIRST_LOOK_S: Final = 0.4
+FIRST_LOOK_S: Final = 0.6
 FIELDS: Final = 200  # of an entry on a page
 CUT: Final = 2_000  # bytes of a value in a table
 TEXT: Final = 200_000  # characters of an entry as JSON or text
@@ -92,7 +93,11 @@ class Query:
 
 
 class Pages:
-    """The pages of one console."""
+    """The pages of one console.
+
+    Attributes:
+        is_ending: whether the console is about to end, so that live tails end before it.
+    """
 
     def __init__(self, link: Link, catalogue: Catalogue, options: Options) -> None:
         self.link: Final = link
@@ -100,6 +105,7 @@ class Pages:
         self.options: Final = options
         self._notes: Final[OrderedDict[str, tuple[str, bool]]] = OrderedDict()
         self._viewers = 0
+        self.is_ending: Callable[[], bool] = lambda: False
         self._templates: Final = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=True,
@@ -278,14 +284,15 @@ class Pages:
         key, form = query.bytes("key"), query.one("as") or "table"
         about = await self.link.about()
         whole = await read_entry(self.link, key, self._id(query))
-        body = ""
+        body, is_all = "", True
         at, offset = query.number("field_at", 1 << 30), query.number("offset", 1 << 40)
         entry = self.seen(whole) if whole else None
         if entry and form == "json":
-            body = text.as_json(entry.fields, TEXT)
+            body, is_all = text.as_json(entry.fields, TEXT)
         elif entry and form == "text":
             lines = [f"{text.shown(n)}: {text.shown(v, TEXT)}" for n, v in entry.fields[:FIELDS]]
             body = "\n".join(lines)[:TEXT]
+            is_all = len(body) < TEXT and len(lines) == len(entry.fields)
         elif entry and form == "hex" and entry.fields:
             at = min(at, len(entry.fields) - 1)
             body = text.hex_lines(entry.fields[at][1], offset // 16 * 16, HEX)
@@ -297,7 +304,7 @@ class Pages:
             entry=entry,
             form=form,
             body=body,
-            is_cut=len(body) == TEXT,
+            is_all=is_all,
             field_at=at,
             offset=offset,
             fields_per_page=FIELDS,
@@ -351,7 +358,7 @@ class Pages:
 
         def is_welcome() -> bool:
             self.catalogue.visited()
-            return guard.knows(request)
+            return guard.knows(request) and not self.is_ending()
 
         tail = Tail(
             self.link, query.bytes("key"), after, self._filter(query), self._as_line, is_welcome

@@ -19,7 +19,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 Fields = Sequence[tuple[bytes, bytes]]
 
 _UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _ESCAPE: Final = re.compile(r"\\(\\|r|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})?")
 _ID: Final = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?")
@@ -103,7 +103,8 @@ def _word(word: bytes) -> str:
 def point(text: str, now_ms: int) -> str:
     """Return the stream ID that a person means: an ID, a time in UTC, or a time ago.
 
-    Numbers of ten digits are seconds since 1970. Raises ValueError if it is none of these.
+    Numbers of ten digits are seconds since 1970. A time without a day is the last one that was.
+    Raises ValueError if it is none of these.
     """
     text = text.strip()
     if found := _ID.fullmatch(text):
@@ -115,8 +116,11 @@ def point(text: str, now_ms: int) -> str:
     if found := _AGO.fullmatch(text.lower()):
         return str(max(now_ms - int(found[1]) * _SECONDS[found[2]] * 1000, 0))
     if re.fullmatch(r"\d\d?:\d\d(:\d\d)?", text):
-        today = datetime.fromtimestamp(now_ms / 1000, UTC).date()
-        text = f"{today}T{text.zfill(5)}"
+        now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        hour, _, rest = text.partition(":")
+        text = f"{hour:0>2}:{rest}"
+        day = now if text <= now.strftime("%H:%M:%S") else now - timedelta(days=1)
+        text = f"{day.date()}T{text}"
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
@@ -184,26 +188,41 @@ def hex_lines(data: bytes, start: int, length: int) -> str:
     return "\n".join(lines)
 
 
-def as_json(fields: Fields, limit: int) -> str:
-    """Return fields as JSON, values that are objects or lists as such; cut after ``limit``.
+def as_json(fields: Fields, limit: int) -> tuple[str, bool]:
+    """Return fields as JSON, values that are objects or lists as such, and whether that is all.
 
-    Pairs in a list where a name comes twice, since an object would lose one.
+    Pairs in a list where a name comes twice, since an object would lose one. What is beyond
+    ``limit`` bytes is left out.
     """
-    names = [shown(name) for name, _ in fields]
-    values = [_json_value(value, limit) for _, value in fields]
+    names: list[str] = []
+    values: list[object] = []
+    taken = 0
+    for name, value in fields:
+        taken += len(name) + len(value)
+        names.append(shown(name, limit))
+        values.append(_json_value(value, limit) if taken <= limit else shown(value, limit))
+        if taken > limit:
+            break
+    text = _dumped(names, values)
+    if text is None:
+        text = _dumped(names, [shown(value, limit) for _, value in fields[: len(names)]]) or ""
+    return text[:limit], taken <= limit and len(text) <= limit
+
+
+def _dumped(names: list[str], values: list[object]) -> str | None:
+    """Return JSON with all its characters to be seen; None where it is too deep."""
     whole: object = dict(zip(names, values, strict=True))
     if len(set(names)) < len(names):
         whole = [{name: value} for name, value in zip(names, values, strict=True)]
     try:
-        return json.dumps(whole, indent=2, ensure_ascii=False)[:limit]
+        text = json.dumps(whole, indent=2, ensure_ascii=False)
     except RecursionError:
-        return json.dumps(dict(zip(names, [shown(v, limit) for _, v in fields], strict=True)))[
-            :limit
-        ]
+        return None
+    return _UNSEEN.sub(_visible, text)
 
 
 def _json_value(value: bytes, limit: int) -> object:
-    if value[:1] in b"{[" and value and len(value) <= _JSON_BYTES:
+    if value[:1] in (b"{", b"[") and len(value) <= _JSON_BYTES:
         try:
             return json.loads(value)
         except (ValueError, RecursionError):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 
 from support.client import RawClient
-from support.consoles import Shop
+from support.consoles import Console, Shop
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.once
@@ -105,6 +106,16 @@ def test_a_filter_and_what_is_hostile(shop: Shop) -> None:
         [row] = [row for each in found if each.kind == "entries" for row in each.value]
         assert row[2][0] == ["who", "<b>bob\\u2028\n\nevent: x"]
         client.call("DEL", "new")
+
+
+def test_a_console_ends_though_somebody_looks(our_shop: Shop, show: Callable[..., Console]) -> None:
+    console = show(f"redis://127.0.0.1:{our_shop.server.port}")  # its log is looked at in the end
+    stream = events(our_shop._replace(console=console), "events?key=orders&after=0")
+    assert next(stream).kind == "entries"
+    console.process.terminate()
+    assert console.process.wait(60) == 0
+    with pytest.raises(httpx.HTTPError):
+        console.visitor.get("./")
 
 
 def test_viewers_are_counted(our_shop: Shop) -> None:
