@@ -23,7 +23,7 @@ def add_tool(tools: Tools) -> None:
         help="show streams, groups and what is stuck in a browser",
         description="Serves pages that show the streams of a server, Headrace, Redis or Valkey "
         "from 7.0 on, and put right what is stuck. Needs pip install 'headrace[console]'.",
-        epilog="Exit codes: 0 it was ended; 1 it could not start; 2 wrong arguments.",
+        epilog="Exit codes: 0 it was interrupted; 1 it could not start; 2 wrong arguments.",
     )
     console.add_argument(
         "--url",

@@ -61,7 +61,7 @@ class Tail:
         self._counts = True
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Yield events for ever: ``entries``, ``passed``, ``rate`` and ``trouble``."""
+        """Yield events for ever: ``begun``, ``entries``, ``passed``, ``rate`` and ``trouble``."""
         yield b"retry: 2000\n\n"
         said_s = rated_s = time.monotonic()
         rated: int | None = None
@@ -93,7 +93,9 @@ class Tail:
                 ("XREVRANGE", self._key, "+", "-", "COUNT", 1), ("XINFO", "STREAM", self._key)
             )
             self._added = self._added_of(said)
-            self._last = entries_of(newest)[0].id if newest else "0-0"
+            found = entries_of(newest)
+            self._last = found[0].id if found else "0-0"
+            yield event("begun", None, self._cursor())
             return
         words = ("XRANGE", self._key, f"({self._last}", "+", "COUNT", self._count)
         entries = entries_of(await self._link.one(*words))

@@ -204,8 +204,12 @@ function tail(button) {
     since = Date.now();
   }
   function open() {
-    say(cursor ? "going on …" : "waiting for the next entry …");
+    say(cursor ? "going on …" : "connecting …");
     source = new EventSource(button.dataset.tail + (cursor ? `&after=${encodeURIComponent(cursor)}` : ""));
+    source.addEventListener("begun", (event) => {
+      cursor = event.lastEventId;
+      say("waiting for the next entry …");
+    });
     source.addEventListener("entries", (event) => {
       cursor = event.lastEventId || cursor;
       const rows = JSON.parse(event.data);
