@@ -195,6 +195,8 @@ class Link:
         if isinstance(known, list):
             rows = zip(OPTIONAL, known, strict=False)
             missing = {command for command, row in rows if not row}
+            if not fields and not missing:
+                name, version = "Headrace", ""
         return About(name, version, frozenset(missing), fields)
 
     def lack(self, about: About, command: str) -> str:

@@ -34,9 +34,12 @@ def _ago(milliseconds: str) -> str:
     return "never" if ms < 0 else f"{age(ms)} ago" if ms >= 100 else "now"
 
 
-def regions_table(about: About, info: dict[str, str]) -> Table:
-    """Return the regions that a server knows, from its INFO activeactive."""
+def regions_table(about: About, info: dict[str, str] | None) -> Table:
+    """Return the regions that a server knows, from its INFO activeactive; None: it is refused."""
     table = Table("Regions")
+    if info is None:
+        table.lack = "The user of --url may not ask for INFO."
+        return table
     if "aa_region" not in info:
         table.lack = f"Regions are Headrace's; this is {about}."
         if about.name == "Headrace":

@@ -507,8 +507,8 @@ class Pages:
     async def regions(self, request: Request) -> Response:
         """The regions that the server knows."""
         about = await self.link.about()
-        info = info_fields(await self.link.one("INFO", "activeactive"))
-        table = regions_table(about, info)
+        reply = await self.link.one("INFO", "activeactive")
+        table = regions_table(about, None if isinstance(reply, Error) else info_fields(reply))
         return self.render(request, "nodes.html", about=about, table=table, page="regions")
 
     async def cluster(self, request: Request) -> Response:

@@ -53,8 +53,9 @@ def _shop(name: str, shops: dict[str, Shop]) -> Shop:
         console = Console(f"redis://127.0.0.1:{server.port}")
         shops[name] = Shop(server, console.__enter__(), ours)
     found = shops[name]
-    found.server.call("FLUSHALL")
-    furnish(found.server, found.ours)
+    with found.server.client() as client:
+        client.call("FLUSHALL")
+        furnish(client, found.ours)
     return found
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 import httpx
 
 from support import build
+from support.client import RawClient
 from support.process import Process, free_port
 from support.waiting import wait_until
 
@@ -105,9 +106,9 @@ class Shop(NamedTuple):
     ours: bool
 
 
-def furnish(server: Process, ours: bool) -> None:
+def furnish(client: RawClient, ours: bool) -> None:
     """Streams as a shop has them: one group stuck, one behind, some dead letters."""
-    call = server.call
+    call = client.call_parsed
     now_ms = int(time.time() * 1000)
     for n in range(240):
         fields = {
