@@ -103,7 +103,10 @@ class Guard:
             return
         path: str = scope["path"]
         if self._root_path and f"{path}/".startswith(f"{self._root_path}/"):
-            path = path.removeprefix(self._root_path) or "/"
+            path = path.removeprefix(self._root_path)
+            if not path:  # links are relative to a folder
+                await RedirectResponse(f"{self._root_path}/", 308)(scope, receive, send)
+                return
         scope = {**scope, "path": path, "root_path": "", "guard": self}
         session = self._session(Request(scope))
         scope["session_id"] = session or (secrets.token_urlsafe(18) if not self._password else "")

@@ -63,6 +63,13 @@ def only_wheel(out: Path, source: Path = ROOT, **variables: str) -> Path:
     return wheel
 
 
+# What packages hold: modules, and what these read.
+KINDS = (
+    *("*.py", "*.lua", "commands/*.txt", "config/*.txt", "families.txt"),
+    *("templates/*", "static/*"),
+)
+
+
 def modules(wheel: Path) -> set[str]:
     """Every file of a wheel except its metadata."""
     names = zipfile.ZipFile(wheel).namelist()
@@ -70,10 +77,10 @@ def modules(wheel: Path) -> set[str]:
 
 
 def sources(*folders: str) -> set[str]:
-    """The modules and tables in folders of this checkout, as paths from it."""
+    """The modules, tables, templates and such in folders of this checkout, as paths from it."""
     return {
         path.relative_to(ROOT).as_posix()
         for folder in folders
-        for kind in ("*.py", "*.lua", "commands/*.txt", "config/*.txt", "families.txt")
+        for kind in KINDS
         for path in (ROOT / folder).rglob(kind)
     }
