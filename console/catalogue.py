@@ -29,8 +29,8 @@ SHARE: Final = 0.025  # of which a server itself takes the smaller part
 FIRST_SHARE: Final = 0.25
 FIRST_SCAN: Final = 0.5
 SCAN_COUNT: Final = 1_000
-SCAN_EVERY_S: Final = 5.0  # 15 seconds where there are many streams
-MANY: Final = 20_000
+SCAN_EVERY_S: Final = 3.0  # 15 seconds where there are many streams
+MANY: Final = 5_000
 COSTS: Final = 8
 PAUSE_S: Final = 10.0  # at the most
 FRESH_S: Final = 2.0  # how old a row on a page may become
@@ -320,7 +320,7 @@ class Catalogue:
             self._found = set()
             self.scanned += 1
             self._known.set()
-            every_s = SCAN_EVERY_S * (3 if len(self.rows) > MANY else 1)
+            every_s = SCAN_EVERY_S * (5 if len(self.rows) > MANY else 1)
             self._scan_at_s = time.monotonic() + every_s
             self._order.clear()
 

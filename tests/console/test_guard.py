@@ -129,13 +129,11 @@ def test_a_password_is_asked_for(url: str, show: Show) -> None:
     assert "1-1" in console.get("stream?key=orders")
 
 
-@pytest.mark.parametrize(
-    "place", ["//evil.example", "https://evil.example", "/\\evil", "javascript:x", "a\r\nb:c"]
-)
-def test_a_login_leads_to_a_page_of_the_console(place: str, url: str, show: Show) -> None:
+def test_a_login_leads_to_a_page_of_the_console(url: str, show: Show) -> None:
     console = show(url, password="p")
-    answer = console.visitor.post("login", params={"next": place}, data={"password": "p"})
-    assert answer.headers["location"] == "./"
+    for place in ("//evil.example", "https://evil.example", "/\\evil", "javascript:x", "a\r\nb:c"):
+        answer = console.visitor.post("login", params={"next": place}, data={"password": "p"})
+        assert answer.headers["location"] == "./", place
 
 
 def test_a_session_is_new_after_the_password_and_ends(url: str, show: Show) -> None:
