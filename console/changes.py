@@ -309,13 +309,13 @@ async def redrive_all(link: Link, key: bytes, group: bytes) -> str:
     start = "-"
     while outcome.total() < REDRIVEN:
         letters = await read_letters(link, key, start, newer=True, group=group)
-        ids = [entry.id for entry in letters.page.entries]
+        ids = [entry.id for entry in letters.entries]
         if ids:
             [reply] = await link.change(("XREDRIVE", key, "IDS", len(ids), *ids))
             outcome.update(each[1] for each in raise_error(reply))
-        if letters.page.ended:
+        if letters.ended:
             return _redriven(outcome)
-        start = f"({letters.page.last}"
+        start = f"({letters.last}"
     return _redriven(outcome) + " There are more: do it again."
 
 

@@ -479,11 +479,11 @@ class Pages:
 
     async def _letters(self, key: bytes, start: str, newer: bool, group: bytes) -> Page | None:
         try:
-            letters = await read_letters(self.link, key, start, newer, group)
+            page = await read_letters(self.link, key, start, newer, group)
         except Error:
             return None
-        letters.page.entries = [self.seen(entry) for entry in letters.page.entries]
-        return letters.page
+        page.entries = [self.seen(entry) for entry in page.entries]
+        return page
 
     async def letters(self, request: Request) -> Response:
         """The dead letters of a stream of dead letters, or those of one group in it."""

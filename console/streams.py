@@ -236,18 +236,10 @@ def _counted(
     return list(zip([*(name for name, _ in steps), last], counts, strict=True))
 
 
-@dataclass(slots=True)
-class Letters:
-    """A page of dead letters, newest first, as ``Page``; of one group alone where that is asked."""
-
-    page: Page
-    group: bytes
-
-
-async def read_letters(link: Link, key: bytes, start: str, newer: bool, group: bytes) -> Letters:
+async def read_letters(link: Link, key: bytes, start: str, newer: bool, group: bytes) -> Page:
     """Return a page of dead letters; those of one group, or of all. Raises as ``read_page``."""
     wanted = Filter(LETTER + b"group", group) if group else Filter(LETTER + b"offset")
     page = await read_page(link, key, start, newer, wanted)
     if group:  # the filter takes longer names, too
         page.entries = [each for each in page.entries if each.letter("group") == group]
-    return Letters(page, group)
+    return page
