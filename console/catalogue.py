@@ -198,7 +198,7 @@ class Catalogue:
             rows.sort(key=SORTS["name"])
             if sort != "name" or descending:
                 rows.sort(key=SORTS[sort], reverse=descending)
-            if len(self._order) >= 8:
+            if len(self._order) >= (8 if len(self.rows) <= MANY else 2):
                 self._order.clear()
             self._order[wanted] = (now_s, rows)
         return rows

@@ -9,6 +9,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,28 @@ def picture(page: Page, name: str) -> None:
         Image.open(path).quantize(200).save(path, optimize=True)
 
 
+@contextmanager
+def load(shop: Shop) -> Iterator[None]:
+    """Thousands of new orders a second, and a consumer that reads them."""
+    stop = threading.Event()
+
+    def work() -> None:
+        add = ("XADD", "orders", "*", "n", 1, "by", "load")
+        read = ("XREADGROUP", "GROUP", "shipping", "s", "COUNT", 40, "STREAMS", "orders", ">")
+        with shop.server.client() as client:
+            while not stop.is_set():
+                client.pipeline(*[add] * 50, read)
+                stop.wait(0.01)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        worker.join()
+
+
 def newest(shop: Shop) -> tuple[str, list[bytes]]:
     """The ID of the newest order, and its fields and values."""
     reply: Any = shop.server.call("XREVRANGE", "orders", "+", "-", "COUNT", 1)
@@ -154,6 +177,20 @@ def test_pages_fit_and_can_be_read(
         assert page.evaluate(CONTRAST) == [], (name, scheme)
         assert page.evaluate(UNNAMED) == [], name
         assert page.locator("h1").count() == 1, name
+
+
+def test_every_page_under_load(our_shop: Shop, look: Callable[..., Page]) -> None:
+    entry_id = newest(our_shop)[0]
+    page = look(our_shop.console, "./")
+    with load(our_shop):
+        for name, place in PLACES.items():
+            page.goto(our_shop.console.home + place.replace("$ID", entry_id))
+            assert page.locator("h1").count() == 1, name
+            assert page.locator("#trouble").is_hidden(), name
+        page.goto(our_shop.console.home + "./?sort=in&down=1")
+        sync_api.expect(page.locator(".streams tbody tr").first).to_contain_text("orders")
+        page.goto(our_shop.console.home + "group?key=orders&group=shipping")
+        sync_api.expect(page.locator(".pending input[name=id]")).to_have_count(100)
 
 
 def test_what_a_page_looks_like_when_it_is_open(our_shop: Shop, look: Callable[..., Page]) -> None:
@@ -274,25 +311,12 @@ def test_a_tail_is_paused_and_goes_on(our_shop: Shop, look: Callable[..., Page])
     page = look(our_shop.console, "tail?key=orders", viewport={"width": 1280, "height": 620})
     page.get_by_text("waiting for the next entry").wait_for()
     call = our_shop.server.call
-    stop = threading.Event()
-
-    def work() -> None:
-        with our_shop.server.client() as client:
-            while not stop.is_set():
-                client.pipeline(*[("XADD", "orders", "*", "n", 1, "by", "load")] * 50)
-                stop.wait(0.01)
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
+    with load(our_shop):
         page.get_by_text("a sample of").wait_for()
         page.get_by_text("are not shown").first.wait_for()
         picture(page, "tail")
         assert page.locator("ol.tail > li").count() <= 200
         page.get_by_role("button", name="Pause").click()
-    finally:
-        stop.set()
-        worker.join()
     page.get_by_text("paused at").wait_for()
     call("XADD", "orders", "*", "n", "while-it-was-paused")
     page.wait_for_timeout(300)
