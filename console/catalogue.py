@@ -149,6 +149,7 @@ class Catalogue:
         self._scans_now = False
         self._queue: Final[deque[bytes]] = deque()  # not looked at for the longest time first
         self._unseen = 0
+        self._names: Final[dict[bytes, bytes]] = {}  # of groups and consumers, each kept once
         self._watched: Final[dict[bytes, float]] = {}
         self._histories: Final[dict[bytes, deque[tuple[float, float | None, float | None]]]] = {}
         self._asked_s = 0.0
@@ -319,6 +320,7 @@ class Catalogue:
                 self._forget(key)
             self._found = set()
             self.scanned += 1
+            self._names.clear()
             self._known.set()
             every_s = SCAN_EVERY_S * (5 if len(self.rows) > MANY else 1)
             self._scan_at_s = time.monotonic() + every_s
@@ -360,7 +362,11 @@ class Catalogue:
                     _take_stream(row, reply, now_s)
                 elif not isinstance(reply, Error):
                     group.oldest = next(iter(pending_rows(reply)), None)
+                    if group.oldest is not None:
+                        consumer = group.oldest.consumer
+                        group.oldest.consumer = self._names.setdefault(consumer, consumer)
             for row in rows:
+                _share(row)
                 self._rate(row, now_s)
                 if row.key in self.rows and not row.seen_s:
                     self._unseen -= 1
@@ -377,7 +383,7 @@ class Catalogue:
         row.group_count = len(found)
         row.groups = tuple(
             Group(
-                each[b"name"],
+                self._names.setdefault(each[b"name"], each[b"name"]),
                 each[b"consumers"],
                 each[b"pending"],
                 each.get(b"lag"),
@@ -418,6 +424,15 @@ def _take_stream(row: Row, reply: Any, now_s: float) -> None:
     row.added = said.get(b"entries-added")
     taken = sum(len(part) for each in ends if each for part in each[1])
     row.rest_until_s = now_s + taken / REPLY_BYTES_S if taken > REPLY_BYTES_S else 0.0
+
+
+def _share(row: Row) -> None:
+    """Keep each ID once, since there may be 100,000 rows."""
+    for group in row.groups:
+        if group.last_id == row.last:
+            group.last_id = row.last
+        if group.oldest is not None and group.oldest.id == row.first:
+            group.oldest.id = row.first
 
 
 def _per_second(before: int | None, after: int | None, seconds: float) -> float | None:
