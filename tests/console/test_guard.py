@@ -15,6 +15,7 @@ from support import build
 from support.certificates import Certificates
 from support.consoles import TOKEN, Console, Shop
 from support.process import ServerProcess
+from support.tools import tool
 
 pytestmark = pytest.mark.once
 Show = Callable[..., Console]
@@ -234,3 +235,11 @@ def test_the_password_of_the_server_is_not_shown(
     page = console.get("stream?key=orders", 503)
     assert "does not take the user and password" in page
     assert "wrong-one" not in page
+
+
+def test_its_arguments_are_explained() -> None:
+    done = tool("console", "--help")
+    assert done.returncode == 0
+    assert b"usage: headrace console" in done.stdout
+    assert b"Exit codes: 0 it was interrupted; 1 it could not start" in done.stdout
+    assert tool("console", "--nonsense").returncode == 2
