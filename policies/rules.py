@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 from headrace.policies.policy import Policy, value_of
 from headrace.server.clients.session import Session
 from headrace.storage.stream.entry_log import EntryLog
-from headrace.storage.stream.groups import UNLIMITED, Group, Rules
+from headrace.storage.stream.groups import UNLIMITED, Group, Rules, has_unread
 from headrace.storage.stream.pel import HELD, Nack
 from headrace.storage.stream.run import Run, is_below
 from headrace.storage.stream.stream import Stream
@@ -256,11 +256,8 @@ class GroupRules(Rules):
             return self._expired(group, now_ms)
         if self.ready or self._expired(group, now_ms):
             return True
-        if policy.looks and self.window_left():
-            if group.places is not None and group.places.has_new(log):
-                return True
-            if group.places is None and log.has_after(group.last_ms, group.last_seq):
-                return True
+        if policy.looks and has_unread(log, group) and self.window_left():
+            return True
         return any(
             nack.consumer is None for nack in group.by_time.from_time(self.seen_ms, now_ms, 0)
         )
@@ -335,7 +332,7 @@ class GroupRules(Rules):
                 self.acked.touch()
 
     def moment_ms(self, log: EntryLog, nack: Nack) -> int:
-        if nack.delivery_ms == HELD:  # for what it waits is found again
+        if nack.delivery_ms == HELD:  # for what it waits is found again; 1 is of what was put back
             return max(2, self.policy.due_ms(row_of(log, nack.ms, nack.seq), nack.ms))
         return max(0, int(nack.delivery_ms))
 
@@ -715,9 +712,10 @@ def row_of(stream: EntryLog, ms: int, seq: int) -> list[bytes]:
 
 
 def _has_namesakes(stream: Stream, group: Group, ms: int, seq: int) -> bool:
-    places = group.places
-    part = None if places is None else stream.one(ms, seq)
-    return places is not None and part is not None and len(places.with_namesakes(stream, part)) > 1
+    if group.places is None:
+        return False
+    part = stream.one(ms, seq)
+    return part is not None and len(group.places.with_namesakes(stream, part)) > 1
 
 
 def value_in(run: Run, number: int, field: bytes) -> bytes | None:

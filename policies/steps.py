@@ -36,14 +36,14 @@ from headrace.policies.rules import (
 from headrace.protocol.packing import Constant, Packer
 from headrace.protocol.replies import ErrorReply
 from headrace.server.commands.streams.args import PENDING_CHANGED, ReadOptions
+from headrace.server.commands.streams.group_reading import next_parts
 from headrace.server.commands.streams.groups import (
     found_group,
     keys_of_streams,
     names_of_groups,
     note_purge,
-    position_record,
+    reached_record,
 )
-from headrace.server.commands.streams.reading import parts_after
 from headrace.server.commands.streams.shared import PolicySteps, shared_streams
 from headrace.server.dispatch.admission import is_out_of_memory
 from headrace.server.dispatch.call import Call
@@ -55,7 +55,7 @@ from headrace.storage.stream.delivery import PendingEntry, hand_out
 from headrace.storage.stream.groups import HERE, UNLIMITED, Consumer, Group, lag
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import HELD, Nack
-from headrace.storage.stream.references import is_to_come as is_to_come_in
+from headrace.storage.stream.references import is_to_come
 from headrace.storage.stream.run import following
 from headrace.storage.stream.stream import Stream
 
@@ -448,10 +448,10 @@ class _Choice:
             if place in self.places:
                 continue
             # Those above the position, which was set back, are given as new ones.
-            is_to_come = not rules.policy.looks and is_to_come_in(self.stream, self.group, *place)
-            if len(self.passed) > PASSED_MOST or is_to_come:
+            comes_as_new = not rules.policy.looks and is_to_come(self.stream, self.group, *place)
+            if len(self.passed) > PASSED_MOST or comes_as_new:
                 self.passed.append(nack)
-                if is_to_come:
+                if comes_as_new:
                     continue
                 break
             is_own = nack.consumer is not None and nack.consumer is self.consumer
@@ -529,7 +529,7 @@ class _Choice:
             if rules.scans_on:
                 break
             wanted = max(BATCH, need) if most > 0 else SCANNED_MOST
-            parts = _next_parts(stream, group, wanted)
+            parts = next_parts(stream, group, wanted)
             if not parts:
                 break
             for part in parts:
@@ -600,18 +600,8 @@ class _Choice:
             for ids in until.values():
                 call.changed(self.key, PENDING_CHANGED, aside_record(self.key, group, ids), 0)
             record_moments(call, self.key, group, until)
-            if group.places is None:
-                record = position_record(self.key, group)
-            else:
-                record = shared_streams().place_record(self.key, group, self.seen)
+            record = reached_record(self.key, group, self.seen)
             call.changed(self.key, PENDING_CHANGED, record, 0)
-
-
-def _next_parts(stream: Stream, group: Group, most: int) -> list[Part]:
-    """Return the next new entries of a group; see ``EntryLog.parts``."""
-    if group.places is not None:
-        return group.places.parts(stream, most)
-    return parts_after(stream, (group.last_ms, group.last_seq), most, 0)
 
 
 def aside_record(key: bytes, group: Group, ids: list[bytes]) -> list[bytes]:

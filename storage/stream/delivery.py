@@ -19,6 +19,7 @@ from headrace.storage.stream.groups import (
     Position,
     estimate_position,
     has_tombstone_after,
+    has_unread,
 )
 from headrace.storage.stream.part import Part, part_with
 from headrace.storage.stream.pel import HELD, Nack
@@ -81,9 +82,7 @@ def has_new(stream: Stream, group: Group) -> bool:
     """Return whether the group can be given an entry that it has not been given."""
     if group.rules is not None and group.rules.new:
         return True
-    if group.places is not None:
-        return group.places.has_new(stream) and group.room() != 0
-    return stream.has_after(group.last_ms, group.last_seq) and group.room() != 0
+    return has_unread(stream, group) and group.room() != 0
 
 
 def hand_out(

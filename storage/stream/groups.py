@@ -480,6 +480,13 @@ def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
     return UNKNOWN
 
 
+def has_unread(log: EntryLog, group: Group) -> bool:
+    """Return whether there is an entry that a group has not been given, by its position."""
+    if group.places is not None:
+        return group.places.has_new(log)
+    return log.has_after(group.last_ms, group.last_seq)
+
+
 def lag(log: EntryLog, group: Group) -> int:
     """Return how many live entries stand after the group's last ID.
 

@@ -40,7 +40,7 @@ from headrace.server.commands.streams.groups import (
     claim_record,
     claims_are_awaited,
     consumer_seen,
-    position_record,
+    reached_record,
     record_consumer,
     refuse_elsewhere,
 )
@@ -257,11 +257,7 @@ def _choose(reading: _Reading, source: _Source) -> bool:
         limit = _tighter(limit, group.rules.most_new)
         parts = group.rules.new
     if not parts and limit != 0 and not (claims and reading.is_full()):
-        if group.places is None:
-            last = (group.last_ms, group.last_seq)
-            parts = parts_after(stream, last, max(0, limit), reading.bytes_left())
-        else:
-            parts = group.places.parts(stream, max(0, limit), reading.bytes_left())
+        parts = next_parts(stream, group, max(0, limit), reading.bytes_left())
         if size is not None:
             parts = within(parts, size, 0 if claiming else NOT_SHOWN)
     if parts:
@@ -274,6 +270,13 @@ def _choose(reading: _Reading, source: _Source) -> bool:
         size.end(count)
     source.count = count
     return True
+
+
+def next_parts(stream: Stream, group: Group, most: int, most_bytes: int = 0) -> list[Part]:
+    """Return where the next new entries of a group are; see ``EntryLog.parts``."""
+    if group.places is not None:
+        return group.places.parts(stream, most, most_bytes)
+    return parts_after(stream, (group.last_ms, group.last_seq), most, most_bytes)
 
 
 def _choose_of_history(
@@ -394,10 +397,7 @@ def _records(
                     ms, seq = part.run.ms[number], part.run.seq[number]
                     nack = Nack(ms, seq, consumer, call.now_ms)
                     records.append(claim_record(key, group, nack, last_ms, last_seq))
-    if group.places is None:
-        records.append(position_record(key, group))
-    else:
-        records.append(shared_streams().place_record(key, group, source.new))
+    records.append(reached_record(key, group, source.new))
     return records
 
 

@@ -55,6 +55,7 @@ from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.delivery import claimable_since, has_new
 from headrace.storage.stream.groups import HERE, NEVER, ON_ITS_WAY, UNKNOWN, Consumer, Group
+from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import Nack
 from headrace.storage.stream.stream import Stream
 
@@ -302,6 +303,13 @@ def position_record(key: bytes, group: Group) -> list[bytes]:
         b"ENTRIESREAD",
         b"%d" % group.entries_read,
     ]
+
+
+def reached_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
+    """Return the record of how far a group has come, after these parts were given to it."""
+    if group.places is None:
+        return position_record(key, group)
+    return shared_streams().place_record(key, group, parts)
 
 
 def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
