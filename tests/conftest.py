@@ -16,6 +16,7 @@ from support.certificates import Certificates
 from support.client import RawClient
 from support.clock import Clock
 from support.judges import JUDGES, Judge
+from support.mesh import Mesh
 from support.process import Pair, Process, RedisProcess, ServerProcess
 
 if TYPE_CHECKING:
@@ -309,3 +310,21 @@ def cluster() -> Iterator[Cluster]:
             yield cluster
     except NoPostgres as error:
         pytest.fail(str(error))
+
+
+@pytest.fixture
+def two_regions() -> Iterator[Mesh]:
+    """Two regions that pull from each other."""
+    with Mesh(2) as mesh:
+        yield mesh
+        for region in mesh.regions.values():
+            region.check_log()
+
+
+@pytest.fixture
+def three_regions() -> Iterator[Mesh]:
+    """Three regions, each of which pulls from the others."""
+    with Mesh(3) as mesh:
+        yield mesh
+        for region in mesh.regions.values():
+            region.check_log()

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.client import Argument, WireError
 from support.mesh import Mesh, RegionProcess, wait_until
-
-
-@pytest.fixture
-def two_regions() -> Iterator[Mesh]:
-    with Mesh(2) as mesh:
-        yield mesh
-        for region in mesh.regions.values():
-            region.check_log()
 
 
 def read(region: RegionProcess, consumer: str = "c", *options: Argument) -> list[bytes]:
