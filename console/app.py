@@ -43,7 +43,7 @@ class Files(StaticFiles):
 
 
 class Changes:
-    """What is done when a form comes in. What needs a confirmation returns a Plan at first."""
+    """Does what forms ask. Where that needs a confirmation, it returns a Plan at first."""
 
     def __init__(self, pages: Pages) -> None:
         self._link: Final = pages.link

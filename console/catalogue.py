@@ -64,7 +64,7 @@ class Group:
 
 @dataclass(slots=True)
 class Row:
-    """What is known of a stream. Times are of ``time.monotonic``, in seconds.
+    """Keeps what is known of a stream. Times are of ``time.monotonic``, in seconds.
 
     Attributes:
         seen_s: when it was looked at; 0 if not yet.
@@ -260,7 +260,7 @@ class Catalogue:
     async def _step(self) -> float:
         """Do one slice of work; return for how long to pause then."""
         now_s = time.monotonic()
-        self._scans_now = not self._scans_now  # in turns, for there may be many other keys
+        self._scans_now = not self._scans_now  # in turns, because there may be many other keys
         if self._scans_now and (self._cursor != b"0" or now_s >= self._scan_at_s):
             await self._scan()
             return self._pause("scan", now_s, 1, SHARE if self.scanned else FIRST_SCAN)

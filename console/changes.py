@@ -1,4 +1,4 @@
-"""What people change: each change says what will go, does it, and tells what has happened.
+"""Changes that people make: each says what will go, does it, and reports what has happened.
 
 Others change the same things at the same time. A claim asks the server for entries that have been
 idle as long as the page showed, so of two people one gets it. Before entries are released or
@@ -27,7 +27,7 @@ class Rejected(Exception):
 
 @dataclass(slots=True)
 class Plan:
-    """What a change is going to do, for people to confirm.
+    """Says what a change is going to do, so that people can confirm it.
 
     Attributes:
         command: as redis-cli takes it.

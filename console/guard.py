@@ -1,4 +1,4 @@
-"""What stands before every page: names, sessions, passwords, forgeries, headers.
+"""Guards every page: host names, sessions, passwords, forged forms, headers.
 
 - *Host*. Without a password only the names of this machine are answered, so that no page of another
   site can be pointed here by its name (DNS rebinding).
@@ -62,7 +62,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a form sent: names and values, in order."""
+    """Holds what a form sent: names and values, in order."""
 
     items: list[tuple[str, str]]
 

@@ -64,7 +64,7 @@ class Options:
 
 
 class Query:
-    """What a URL asks for; keys and groups are bytes, so they are read as such."""
+    """Reads what a URL asks for; keys and groups are bytes."""
 
     def __init__(self, request: Request) -> None:
         self.raw: Final = request.scope["query_string"].decode("ascii", "replace")
@@ -413,7 +413,7 @@ class Pages:
     def confirm(
         self, request: Request, plan: Plan, hidden: list[tuple[str, str]], back: str
     ) -> Response:
-        """What goes, and a button."""
+        """Return the page that says what goes, with a button that confirms it."""
         page = request.scope["path"].removeprefix("/")
         return self.render(
             request, "confirm.html", plan=plan, hidden=hidden, back=back, action=page
@@ -522,7 +522,7 @@ class Pages:
 
 
 def _holders(rows: list[Pending]) -> list[tuple[bytes, int, Pending]]:
-    """Return who holds stuck entries, how many, and the one that is stuck for the longest time."""
+    """Return which consumers hold stuck entries, how many each, and the longest stuck one."""
     found: dict[bytes, list[Pending]] = {}
     for row in rows:
         if row.idle_ms >= STUCK_MS:

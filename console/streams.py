@@ -1,4 +1,4 @@
-"""What is read of one stream and its groups, in requests that are bounded.
+"""Reads one stream and its groups, in requests that are bounded.
 
 Entries come in chunks that grow while they are small, so that one page of them neither takes
 thousands of requests nor a gigabyte. No request asks for a whole stream or a whole list of
@@ -52,7 +52,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Filter:
-    """What entries are shown: those with a field of this name, whose value has this in it."""
+    """Chooses the entries that have a field of this name, with this in its value."""
 
     name: bytes = b""
     value: bytes = b""

@@ -506,7 +506,8 @@ def _redrive(
 def _may_requeue(stream: Stream, group: Group, place: ID) -> bool:
     """Return whether a group is read here, and its end of an entry is known here.
 
-    An end in another region is told of later, and would be that of what is put back here.
+    Where the entry has ended in another region, the news of that comes later. It would then end the
+    entry that was put back here.
     """
     if group.places is None or not stream.contains(*place):
         return is_read_here(stream, group)
